@@ -1,0 +1,380 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_core.h
+ *	  The trees' interface: what the access method may ask of them.
+ *
+ * core/ knows bytes, heap TIDs, an allocator and a way to wait.  It knows no
+ * catalog, no executor, no palloc and no ereport, and includes no PostgreSQL
+ * header: the same files make up euno_index.so and the standalone test and
+ * benchmark programs.
+ *
+ * Entries
+ *	  An entry is (key, heap TID) and an optional payload that takes no part
+ *	  in the order.  All entries of a tree are distinct.  A tree orders them
+ *	  in one of two ways:
+ *
+ *	  EUNO_ORDER_BYTES	the key is an order-preserving, prefix-free byte
+ *		string.  The entry's *composite* is key || TID (6 bytes, big endian);
+ *		entries are ordered by memcmp of their composites, a shorter string
+ *		being padded with zero bytes.  No key has 0xFF as the first byte of a
+ *		column, so P || FF FF FF FF FF FF is above every entry that starts
+ *		with P.
+ *
+ *	  EUNO_ORDER_COMPARE	the key is opaque; EunoContext.compare orders keys,
+ *		and the TID breaks ties.  A comparator may raise an error (longjmp),
+ *		is slow, and may do anything: it is never called while a node is
+ *		locked and never on bytes that have not been validated.
+ *
+ * Every function is called with no node locked by this process, and returns
+ * with no node locked and the process's nesting depth as it was.  Where a
+ * comparator or a callback leaves by longjmp, euno_context_reset() and
+ * euno_process_reset() must be called before the next operation.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_CORE_H
+#define EUNO_CORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A heap TID as a number: block << 16 | offset.  Zero is no TID. */
+typedef uint64_t EunoTid;
+
+#define EUNO_TID_BYTES	6
+#define EUNO_TID_MAX	((UINT64_C(1) << 48) - 1)
+
+/*
+ * The longest key plus payload, in bytes: nbtree's limit for a whole index
+ * tuple on 8 kB pages, so that a table can always go back to btree.
+ */
+#define EUNO_MAX_ENTRY	2704
+
+/* Most domains (replicas of the inner nodes) a tree can have. */
+#define EUNO_MAX_DOMAINS	16
+
+typedef enum EunoStatus
+{
+	EUNO_OK,
+	EUNO_EXISTS,				/* insert: (key, TID) is there already */
+	EUNO_NOT_FOUND,				/* remove, contains: (key, TID) is not there */
+	EUNO_STALE,					/* remove: the guard word had changed */
+	EUNO_FULL,					/* insert with no_split: the leaf is full */
+	EUNO_NO_MEMORY,				/* allocation failed; the tree is as it was */
+	EUNO_CORRUPT				/* something impossible was found */
+} EunoStatus;
+
+typedef enum EunoOrder
+{
+	EUNO_ORDER_BYTES,
+	EUNO_ORDER_COMPARE
+} EunoOrder;
+
+typedef struct EunoEntry
+{
+	const uint8_t *key;
+	uint32_t	keylen;
+	uint32_t	payloadlen;
+	const uint8_t *payload;
+	EunoTid		tid;
+} EunoEntry;
+
+/*
+ * A position: a gap between entries.  Entries below it are to its left, all
+ * others to its right.
+ *
+ * side < 0: the gap before all entries whose key starts with (BYTES) or
+ * equals on the columns given (COMPARE) this key; side > 0: the gap after all
+ * of them; side = 0: the gap just before entry (key, tid), present or not.
+ *
+ * In COMPARE order the access method may pass a bound of its own making:
+ * then key is NULL, and "bound" is handed to the comparator untouched.
+ */
+typedef struct EunoPosition
+{
+	const uint8_t *key;
+	uint32_t	keylen;
+	int8_t		side;
+	EunoTid		tid;
+	const void *bound;
+} EunoPosition;
+
+/*
+ * Compares a position's key (or bound) with a stored key: < 0, 0, > 0.  Only
+ * the columns that the position has are compared; ties are broken by the
+ * caller with side and tid.  "key" is 8-byte aligned private memory.
+ */
+typedef int (*EunoCompare) (void *arg, const EunoPosition *pos,
+							const uint8_t *key, uint32_t keylen);
+
+/* A position that core owns the bytes of; see EunoCursor. */
+typedef struct EunoPositionBuffer
+{
+	EunoPosition pos;			/* pos.key points to data, or to nothing */
+	uint8_t		data[EUNO_MAX_ENTRY + 8] __attribute__((aligned(8)));
+} EunoPositionBuffer;
+
+/*
+ * A range scan's place.  The caller sets lo and hi (both must stay valid) and
+ * calls euno_cursor_start; afterwards core alone writes the rest.  The window
+ * is the span of the last batch: the next batch forward starts at its right
+ * end, the next one backward ends at its left end.  Nothing in a cursor refers
+ * to a node: it survives splits, merges, evictions and rebuilds.
+ */
+typedef struct EunoCursor
+{
+	EunoPosition lo;			/* the range is [lo, hi) */
+	EunoPosition hi;
+	bool		started;
+	bool		at_lo;			/* the window reaches down to lo */
+	bool		at_hi;			/* the window reaches up to hi */
+	EunoPositionBuffer left;	/* window's left end, if started and !at_lo */
+	EunoPositionBuffer right;	/* window's right end, if started and !at_hi */
+} EunoCursor;
+
+typedef struct EunoItemKey
+{
+	uint32_t	offset;			/* of the key in EunoBatch.buf, 8-byte aligned */
+	uint16_t	keylen;			/* without the TID */
+	uint16_t	payloadlen;		/* payload starts at offset + MAXALIGN(keylen) */
+} EunoItemKey;
+
+/*
+ * A batch of entries, copied out of one leaf, in the direction of the read
+ * (descending when reading backward).  The caller owns all arrays.
+ */
+typedef struct EunoBatch
+{
+	uint32_t	max_items;		/* capacity of tids (and keys); at least 1 */
+	uint32_t	nitems;			/* out */
+	EunoTid    *tids;			/* out */
+	bool		want_keys;		/* fill keys and buf too */
+	EunoItemKey *keys;			/* out, if want_keys; entries of one posting
+								 * list may share their bytes */
+	uint8_t    *buf;			/* 8-byte aligned; at least EUNO_BATCH_BUF */
+	uint32_t	buf_size;
+} EunoBatch;
+
+#define EUNO_BATCH_BUF	(32 * 1024)
+
+/* A shared word that must still hold "expected" when an entry is removed. */
+typedef struct EunoGuard
+{
+	const uint64_t *word;
+	uint64_t	expected;
+} EunoGuard;
+
+/*
+ * What core needs from outside.  alloc returns memory aligned to 64 bytes or
+ * NULL, and is never called while this process has a node locked; "tree_arg"
+ * is EunoTree.alloc_arg.  wait returns when *word may have changed from
+ * "seen" (spurious returns are fine, it must return within 100 ms); wake
+ * releases all waiters of the word.
+ */
+typedef struct EunoEnvironment
+{
+	void	   *(*alloc) (void *tree_arg, int domain, size_t size);
+	void		(*free) (void *tree_arg, int domain, void *node, size_t size);
+	void		(*wait) (uint32_t *word, uint32_t seen);
+	void		(*wake) (uint32_t *word);
+} EunoEnvironment;
+
+/* Counted by the operations of one context; the owner adds and clears them. */
+typedef struct EunoCounters
+{
+	uint64_t	descents;
+	uint64_t	restarts;		/* a version had changed: from the root again */
+	uint64_t	leaf_retries;	/* a version had changed: same leaf again */
+	uint64_t	right_moves;	/* hops along the leaf chain */
+	uint64_t	lock_waits;		/* a lock was held by somebody else */
+} EunoCounters;
+
+struct EunoEpochs;				/* euno_epoch.h */
+struct EunoTree;				/* below */
+
+/*
+ * One per process (per thread in the test programs), in private memory.
+ * "slot" is this process's place in the shared EunoEpochs.  Operations nest
+ * (a comparator may run a query that uses another tree): the epoch is entered
+ * at depth 0 and left when the depth returns to 0.
+ */
+typedef struct EunoProcess
+{
+	struct EunoEpochs *epochs;
+	uint32_t	slot;
+	uint32_t	depth;
+} EunoProcess;
+
+/*
+ * One per process and open tree, in private memory.  A context runs one
+ * operation at a time.
+ */
+typedef struct EunoContext
+{
+	EunoProcess *process;
+	int			domain;
+	const EunoEnvironment *env;
+	EunoCompare compare;		/* COMPARE order only */
+	void	   *compare_arg;
+	EunoCounters counters;
+
+	/* What an operation holds that euno_context_reset must give back. */
+	struct EunoTree *walking;	/* registered as a walker of this tree */
+	struct EunoTree *spare_tree;	/* the tree the spares were allocated for */
+	void	   *spare[4];
+	size_t		spare_size[4];
+} EunoContext;
+
+/* Chosen when a tree is created and constant for its life. */
+typedef struct EunoTreeConfig
+{
+	EunoOrder	order;
+	bool		posting;		/* equal keys are byte-identical: they may share
+								 * one copy with a list of TIDs */
+	uint16_t	fillfactor;		/* percent, for bulk loads and right-edge
+								 * splits; 10 to 100 */
+	uint16_t	ndomains;		/* 1 to EUNO_MAX_DOMAINS */
+} EunoTreeConfig;
+
+typedef struct EunoTreeStats
+{
+	uint64_t	entries;		/* exact when nobody writes */
+	uint64_t	leaves;
+	uint64_t	inners;			/* of the caller's domain */
+	uint32_t	height;			/* levels, 1 = a single leaf */
+	uint64_t	splits;
+	uint64_t	merges;
+} EunoTreeStats;
+
+/*
+ * bulk load: entries in strictly ascending order into a tree that nobody else
+ * can reach.  The struct is the caller's; it is large, do not put it on the
+ * stack.  After any status but EUNO_OK the tree must be thrown away.
+ */
+typedef struct EunoBulk
+{
+	struct EunoTree *tree;
+	void	   *state[8];		/* the structure's own */
+	uint8_t		scratch[3 * 32 * 1024] __attribute__((aligned(64)));
+} EunoBulk;
+
+/* walk: called without locks and epoch; true means "remove this entry" */
+typedef bool (*EunoWalkDecide) (void *arg, EunoTid tid);
+
+/* walk: called between leaves without locks and epoch; may longjmp */
+typedef void (*EunoWalkPause) (void *arg);
+
+typedef struct EunoWalk
+{
+	EunoWalkDecide decide;
+	EunoWalkPause pause;
+	void	   *arg;
+	uint64_t	removed;		/* out */
+	uint64_t	kept;			/* out */
+} EunoWalk;
+
+/* verify: called once per finding, "what" is a plain English sentence */
+typedef void (*EunoVerifyReport) (void *arg, const char *what);
+
+/* verify: called once per entry in order, if given; no locks, no epoch */
+typedef void (*EunoVerifyEntry) (void *arg, const EunoEntry *entry);
+
+typedef struct EunoVerify
+{
+	EunoVerifyReport report;
+	EunoVerifyEntry entry;		/* may be NULL */
+	void	   *arg;
+} EunoVerify;
+
+/*
+ * The table of functions of one structure.
+ *
+ * create: an empty tree in *tree (zeroed, shared, 64-byte aligned memory,
+ * alloc_arg already set).  There is no destroy: whoever owns the allocator
+ * takes all of a tree's memory back at once.
+ *
+ * insert: EUNO_OK, EUNO_EXISTS (idempotent; the payload is left alone),
+ * EUNO_FULL (only if no_split), EUNO_NO_MEMORY, EUNO_CORRUPT.
+ *
+ * remove: EUNO_OK, EUNO_NOT_FOUND, EUNO_STALE, EUNO_CORRUPT.  The guard (may
+ * be NULL) is read while the leaf is locked.  Never merges nodes.
+ *
+ * contains: EUNO_OK or EUNO_NOT_FOUND.
+ *
+ * read: the next batch in the given direction.  nitems = 0 means that the
+ * range has ended on that side; a batch with items may set at_hi / at_lo too.
+ * EUNO_OK or EUNO_CORRUPT.
+ *
+ * walk: every entry that is in the tree from the call's start to its end is
+ * shown to decide at least once; entries are removed when it says true.
+ * While a walk is under way, entries only move to the right (traps: T6).
+ *
+ * compact: merges underfull neighbours, at most max_merges of them, and does
+ * nothing while a walk is under way.  *merged says how many.
+ *
+ * verify: order, fences, chain, directory, duplicate entries, counts.
+ * Concurrent writers are tolerated.
+ */
+typedef struct EunoTreeOps
+{
+	const char *name;
+	size_t		bulk_size;		/* sizeof(EunoBulk) or less, for the caller */
+
+	EunoStatus	(*create) (EunoContext *cx, struct EunoTree *tree,
+						   const EunoTreeConfig *config);
+	EunoStatus	(*insert) (EunoContext *cx, struct EunoTree *tree,
+						   const EunoEntry *entry, bool no_split);
+	EunoStatus	(*remove) (EunoContext *cx, struct EunoTree *tree,
+						   const EunoEntry *entry, const EunoGuard *guard);
+	EunoStatus	(*contains) (EunoContext *cx, struct EunoTree *tree,
+							 const EunoEntry *entry);
+	EunoStatus	(*read) (EunoContext *cx, struct EunoTree *tree,
+						 EunoCursor *cursor, bool forward, EunoBatch *batch);
+	EunoStatus	(*bulk_begin) (EunoContext *cx, struct EunoTree *tree,
+							   EunoBulk *bulk);
+	EunoStatus	(*bulk_add) (EunoContext *cx, EunoBulk *bulk,
+							 const EunoEntry *entry);
+	EunoStatus	(*bulk_end) (EunoContext *cx, EunoBulk *bulk);
+	EunoStatus	(*walk) (EunoContext *cx, struct EunoTree *tree,
+						 EunoWalk *walk);
+	EunoStatus	(*compact) (EunoContext *cx, struct EunoTree *tree,
+							uint32_t max_merges, uint32_t *merged);
+	uint64_t	(*verify) (EunoContext *cx, struct EunoTree *tree,
+						   const EunoVerify *verify);	/* returns findings */
+	void		(*stats) (EunoContext *cx, struct EunoTree *tree,
+						  EunoTreeStats *stats);
+} EunoTreeOps;
+
+/*
+ * The shared root of a tree, embedded in its registry entry.  Everything in
+ * "body" is the structure's own (bptree: the first leaf, a directory per
+ * domain, striped entry counters, the walker count).
+ */
+typedef struct EunoTree
+{
+	EunoTreeConfig config;
+	void	   *alloc_arg;
+	uint8_t		body[4096] __attribute__((aligned(64)));
+} __attribute__((aligned(64))) EunoTree;
+
+extern const EunoTreeOps euno_bptree_ops;
+
+/*
+ * Gives back what an operation left by longjmp may hold in its context: spare
+ * nodes, its registration as a walker.  Harmless when nothing is held.
+ */
+extern void euno_context_reset(EunoContext *cx);
+
+/* Sets the nesting depth back; at 0 the epoch is left. */
+extern void euno_process_reset(EunoProcess *process, uint32_t depth);
+
+/* Puts a cursor before (forward) or after (backward) all of its range. */
+static inline void
+euno_cursor_start(EunoCursor *cursor)
+{
+	cursor->started = false;
+	cursor->at_lo = cursor->at_hi = false;
+}
+
+#endif							/* EUNO_CORE_H */

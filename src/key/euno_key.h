@@ -1,0 +1,115 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_key.h
+ *	  Datums to tree keys and back; scan keys to positions.
+ *
+ * key/ knows types, opclasses and collations, and knows no trees.  It turns
+ * the columns of an index into one key in one of the orders of euno_core.h:
+ *
+ * EUNO_ORDER_BYTES when every key column has an order-preserving encoding.
+ *	  Per column: a marker byte (1 = NULL, NULLS FIRST; 2 = value; 3 = NULL,
+ *	  NULLS LAST), never inverted and never 0xFF, then for a value its encoding,
+ *	  all bytes complemented for DESC.  Encodings are prefix-free: fixed length,
+ *	  or terminated.
+ *
+ * EUNO_ORDER_COMPARE otherwise: the key is the column values as the heap
+ *	  stores them (detoasted, aligned, with a null bitmap), compared by the
+ *	  opclasses' support function 1.
+ *
+ * The payload holds what the key cannot give back: INCLUDE columns, and the
+ * original datum of a key column whenever its encoding loses something (-0,
+ * a NaN with an odd bit pattern, trailing blanks of bpchar).  So every column
+ * can be returned, bit-identical to what was stored.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_KEY_H
+#define EUNO_KEY_H
+
+#include "postgres.h"
+
+#include "access/skey.h"
+#include "utils/rel.h"
+
+#include "core/euno_core.h"
+
+typedef struct EunoKeySchema EunoKeySchema;
+
+/*
+ * Builds the schema of an open index in the given context (lives as long as
+ * the context; does not keep the Relation).  Catalog access; may ereport:
+ * UNDEFINED_FUNCTION / OBJECT_NOT_IN_PREREQUISITE_STATE style errors only.
+ */
+extern EunoKeySchema *euno_key_schema(Relation index, MemoryContext context);
+
+extern EunoOrder euno_key_order(const EunoKeySchema *schema);
+
+/* May equal keys share one copy (are they byte-identical, and payload-free)? */
+extern bool euno_key_posting(const EunoKeySchema *schema);
+
+/* The tuple descriptor of all index columns, INCLUDE columns too. */
+extern TupleDesc euno_key_tupdesc(const EunoKeySchema *schema);
+
+/*
+ * Forms an entry's key and payload in "buf" (EUNO_KEY_FORM_BYTES, 8-byte
+ * aligned).  Detoasts; may palloc and leave garbage in CurrentMemoryContext.
+ * Longer than EUNO_MAX_ENTRY: ERROR PROGRAM_LIMIT_EXCEEDED, with the size, the
+ * limit and the index's name; the only place that decides (T23).
+ */
+#define EUNO_KEY_FORM_BYTES (2 * (EUNO_MAX_ENTRY + 64))
+extern void euno_key_form(const EunoKeySchema *schema, const Datum *values,
+						  const bool *isnull, uint8_t *buf, EunoEntry *entry);
+
+/*
+ * The reverse, for all index columns.  By-reference values point into key,
+ * payload, or "scratch" (EUNO_KEY_DEFORM_BYTES), and never need a pfree.
+ * payload may be NULL with payloadlen 0.
+ */
+#define EUNO_KEY_DEFORM_BYTES (8 * 1024)
+extern void euno_key_deform(const EunoKeySchema *schema,
+							const uint8_t *key, uint32_t keylen,
+							const uint8_t *payload, uint32_t payloadlen,
+							uint8_t *scratch, Datum *values, bool *isnull);
+
+/* An EunoCompare; arg is the schema.  COMPARE order only.  May ereport. */
+extern int	euno_key_compare(void *arg, const EunoPosition *pos,
+							 const uint8_t *key, uint32_t keylen);
+
+/* True if any key column is NULL in these values. */
+extern bool euno_key_has_null(const EunoKeySchema *schema, const bool *isnull);
+
+/*
+ * What a set of scan keys means.  [lo, hi) is a range of the tree; an entry in
+ * it matches if euno_scan_matches says so, and always when "exact" is set.
+ * "empty" is set when nothing can match (contradictory keys, a NULL argument
+ * to a strict operator, an equality with a value the column cannot hold).
+ */
+typedef struct EunoScanRange
+{
+	bool		empty;
+	bool		exact;
+	EunoPosition lo;
+	EunoPosition hi;
+} EunoScanRange;
+
+typedef struct EunoScanPlan EunoScanPlan;
+
+/* Memory for up to "nkeys" scan keys, to be reused by every rescan. */
+extern EunoScanPlan *euno_scan_plan_create(const EunoKeySchema *schema,
+										   int nkeys, MemoryContext context);
+
+/*
+ * Handles: strategies 1-5 with the column's type or any cross-type member of
+ * the opfamily (saturating out-of-range arguments), several and contradictory
+ * keys on a column, keys on a non-leading column, SK_SEARCHNULL and
+ * SK_SEARCHNOTNULL (whose sk_func may be unset), SK_ISNULL.  Allocates nothing
+ * on the common path: rescans in a nested loop come through here.
+ */
+extern void euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
+							   EunoScanRange *range);
+
+/* Calls operators: may ereport.  Needs no payload. */
+extern bool euno_scan_matches(EunoScanPlan *plan, const uint8_t *key,
+							  uint32_t keylen);
+
+#endif							/* EUNO_KEY_H */

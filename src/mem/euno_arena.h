@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_arena.h
+ *	  The reserved memory of all trees: extents, and pools that cut them into
+ *	  nodes.
+ *
+ * One mapping (MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE) is made in the
+ * postmaster and inherited by every process at the same address.  It is cut
+ * into extents of 64 kB.  A pool belongs to one tree in one domain: it takes
+ * extents and cuts nodes of several size classes from them; freed nodes go to
+ * the pool's free lists, and when the tree is dropped the pool's extents go
+ * back at once, their pages returned to the operating system (MADV_REMOVE).
+ *
+ * No PostgreSQL header: the standalone programs use the same arena.  Locks
+ * are the core's own (euno_lock.h), held for a few hundred nanoseconds, or
+ * for the page faults of one extent, never while a node is locked.
+ *
+ * An extent's pages are populated when it is handed out
+ * (MADV_POPULATE_WRITE), so that running out of memory is a NULL here and not
+ * a SIGBUS later; kernels before 5.14 fall back to plain first touch.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_ARENA_H
+#define EUNO_ARENA_H
+
+#include "core/euno_core.h"
+
+#define EUNO_EXTENT_SIZE	((size_t) 64 * 1024)
+
+/* Node size classes: 1, 2, 4, 8, 16, 32 kB. */
+#define EUNO_POOL_CLASSES	6
+
+typedef struct EunoArena EunoArena;
+
+/* In shared memory, zero-initialised, embedded in the tree's owner. */
+typedef struct EunoPool
+{
+	EunoArena  *arena;
+	int32_t		domain;
+	uint32_t	lock[2];
+	uint64_t	extents;		/* how many it has */
+	uint64_t	live_bytes;		/* in nodes handed out */
+	uint32_t	first_extent;	/* list of its extents, through the arena */
+	uint32_t	cut;			/* bytes used of the newest extent */
+	void	   *free_nodes[EUNO_POOL_CLASSES];
+} __attribute__((aligned(64))) EunoPool;
+
+/*
+ * Reserves address space for "bytes" in "ndomains" equal parts.  NULL and
+ * errno on failure.  Call before forking.
+ */
+extern EunoArena *euno_arena_reserve(size_t bytes, int ndomains,
+									 const EunoEnvironment *env);
+
+/*
+ * Forgets every pool and returns every page to the operating system.  Only
+ * when no other process can be using the arena (server start, crash restart).
+ */
+extern void euno_arena_reset(EunoArena *arena);
+
+/* Bytes: reserved, handed out to pools now, at most ever. */
+extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
+							 uint64_t *used, uint64_t *peak);
+
+extern void euno_pool_init(EunoPool *pool, EunoArena *arena, int domain);
+
+/* 64-byte aligned, not zeroed; NULL when the arena is full. */
+extern void *euno_pool_alloc(EunoPool *pool, size_t size);
+extern void euno_pool_free(EunoPool *pool, void *node, size_t size);
+
+/* Takes all extents back.  The caller knows that no process can see them. */
+extern void euno_pool_release(EunoPool *pool);
+
+#endif							/* EUNO_ARENA_H */
