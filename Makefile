@@ -1,0 +1,111 @@
+# euno_index: build, install, test.
+#
+#   make                    build euno_index.so
+#   make install            install it (as root, or with DESTDIR)
+#   make installcheck       SQL and isolation tests on a running server
+#   make prove_installcheck tests that start servers of their own
+#   make check              everything, from scratch; needs nothing running
+#   make unit               the trees alone, without a server (also unit-asan,
+#                           unit-tsan, unit-fuzz, bench-core)
+#   make demo, make bench   euno beside btree on this machine
+#
+# PG_CONFIG, CC and COPT mean what they mean to PGXS.  WERROR= builds with a
+# compiler that knows warnings this code has not met.
+
+EXTVERSION = 0.1.0
+EXTENSION = euno_index
+MODULE_big = euno_index
+DATA = $(wildcard sql/$(EXTENSION)--*.sql)
+PGFILEDESC = "euno_index - index access method in shared memory"
+
+SRCS = $(wildcard src/*.c src/*/*.c src/*/*/*.c)
+HDRS = $(wildcard src/*.h src/*/*.h src/*/*/*.h)
+OBJS = $(SRCS:.c=.o)
+
+REGRESS = $(sort $(filter-out $(EXTENSION)--%,$(basename $(notdir $(wildcard sql/*.sql)))))
+REGRESS_OPTS = --load-extension=$(EXTENSION)
+ISOLATION = $(sort $(basename $(notdir $(wildcard test/specs/*.spec))))
+ISOLATION_OPTS = --inputdir=test --outputdir=output_iso --load-extension=$(EXTENSION)
+PROVE_TESTS = $(sort $(wildcard test/t/*.pl))
+
+PG_CONFIG ?= pg_config
+WERROR ?= -Werror
+
+# Goals that must work before PostgreSQL's development files are there, or
+# that PGXS has a rule of its own for (its "check" only says that it does
+# nothing).  When one of them is asked for, the rest goes to a second make.
+ALONE = check demo bench unit unit-asan unit-tsan unit-fuzz bench-core
+OTHERS = $(filter-out $(ALONE),$(MAKECMDGOALS))
+
+.PHONY: $(ALONE) syntax
+
+ifneq ($(filter $(ALONE),$(MAKECMDGOALS)),)
+
+export PG_CONFIG
+
+check:
+	@EXTVERSION=$(EXTVERSION) test/check/run $(SUITES)
+
+demo:
+	@test/demo/run
+
+bench:
+	@test/bench/server_bench
+
+unit unit-asan unit-tsan unit-fuzz bench-core:
+	$(MAKE) -f test/unit/unit.mk $@
+
+ifneq ($(OTHERS),)
+.PHONY: $(OTHERS)
+$(OTHERS):
+	$(MAKE) $@
+$(filter $(ALONE),$(MAKECMDGOALS)): | $(OTHERS)
+endif
+
+else
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+ifeq ($(wildcard $(PGXS)),)
+$(error $(PG_CONFIG) does not lead to PGXS: install postgresql-server-dev-15 (or your version's), or set PG_CONFIG)
+endif
+
+# The server's headers are system headers to us: their warnings are not ours.
+PG_CPPFLAGS = -Isrc -isystem $(shell $(PG_CONFIG) --includedir-server)
+
+# Callbacks have the signature that PostgreSQL gives them, used or not.  No
+# function of ours is ever replaced by another module's, so calls between our
+# files may be direct; the export list below does the rest.
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter $(WERROR) -fno-semantic-interposition
+
+# clang is handed the flags of the compiler that built PostgreSQL.
+ifneq ($(findstring clang,$(CC)),)
+PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument
+endif
+
+# Bitcode would let the server's JIT inline our functions into expressions.
+# None of them is called from one.
+override with_llvm := no
+
+# What the server looks up by name, and nothing else: modules are loaded with
+# RTLD_GLOBAL, and PostgreSQL 15 does not hide symbols by itself.
+SHLIB_EXPORTS = build/exports.txt
+
+EXTRA_CLEAN = build output_iso tmp_check tmp_demo
+
+include $(PGXS)
+
+$(OBJS): $(HDRS) Makefile
+
+build/exports.txt: $(SRCS) Makefile
+	@mkdir -p $(@D)
+	@( echo Pg_magic_func; echo _PG_init; \
+	   sed -n 's/^PG_FUNCTION_INFO_V1(\(.*\));.*/\1 pg_finfo_\1/p' $(SRCS) | tr ' ' '\n' ) >$@
+
+# Warnings only, nothing kept: make syntax CC=clang
+syntax:
+	@for f in $(SRCS); do $(CC) $(CFLAGS) $(CPPFLAGS) -fsyntax-only $$f || exit 1; done
+
+prove_installcheck:
+	$(prove_installcheck)
+
+endif
