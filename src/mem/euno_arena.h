@@ -37,18 +37,20 @@ typedef struct EunoArena EunoArena;
 typedef struct EunoPool
 {
 	EunoArena  *arena;
+	uint64_t	lock;
+	uint64_t	extents;		/* how many it has; may be read unlocked */
+	uint64_t	live_bytes;		/* in nodes handed out; may be read unlocked */
 	int32_t		domain;
-	uint32_t	lock[2];
-	uint64_t	extents;		/* how many it has */
-	uint64_t	live_bytes;		/* in nodes handed out */
-	uint32_t	first_extent;	/* list of its extents, through the arena */
+	uint32_t	first_extent;	/* list of its extents, through the arena: number
+								 * of the newest plus 1; 0 = none */
 	uint32_t	cut;			/* bytes used of the newest extent */
 	void	   *free_nodes[EUNO_POOL_CLASSES];
 } __attribute__((aligned(64))) EunoPool;
 
 /*
- * Reserves address space for "bytes" in "ndomains" equal parts.  NULL and
- * errno on failure.  Call before forking.
+ * Reserves address space for "bytes" (rounded down to whole extents, at least
+ * one a domain) in "ndomains" equal parts, 1 to EUNO_MAX_DOMAINS.  NULL and
+ * errno on failure.  Call before forking.  Of env, only wait and wake are used.
  */
 extern EunoArena *euno_arena_reserve(size_t bytes, int ndomains,
 									 const EunoEnvironment *env);
@@ -65,11 +67,19 @@ extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
 
 extern void euno_pool_init(EunoPool *pool, EunoArena *arena, int domain);
 
-/* 64-byte aligned, not zeroed; NULL when the arena is full. */
+/*
+ * 64-byte aligned, not zeroed; NULL when the arena is full, when the operating
+ * system has no memory, or when size is above the largest class.  A pool whose
+ * domain is full takes extents of the next domain that has some.  Takes and
+ * leaves the pool's lock; the caller holds no lock.
+ */
 extern void *euno_pool_alloc(EunoPool *pool, size_t size);
 extern void euno_pool_free(EunoPool *pool, void *node, size_t size);
 
-/* Takes all extents back.  The caller knows that no process can see them. */
+/*
+ * Takes all extents back; the pool is empty then and may be used again.  The
+ * caller knows that no process can see the nodes or use the pool meanwhile.
+ */
 extern void euno_pool_release(EunoPool *pool);
 
 #endif							/* EUNO_ARENA_H */

@@ -1,0 +1,546 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_arena.c
+ *	  The reserved memory of all trees: extents, and pools that cut them into
+ *	  nodes.
+ *
+ * What is constant (addresses, sizes) is kept in private memory that the
+ * postmaster's children inherit, so that a process gone wild cannot spoil what
+ * euno_arena_reset() starts from.  What changes is a small shared mapping of
+ * its own: a bit per extent that is free, and a number per extent that links
+ * the extents of a pool.
+ *
+ * Extents are handed out lowest address first.  A pool that is filled in one
+ * go so gets neighbors, which go back to the operating system in one call, and
+ * the arena stays dense, which is what transparent huge pages need.
+ *
+ * Lock order: a pool's lock, then a part's lock.  A part's lock is never held
+ * during a system call.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "mem/euno_arena.h"
+
+/* Linux 5.14; older C libraries do not know it. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define MIN_CLASS_SHIFT		10
+#define CLASS_SIZE(c)		((size_t) 1 << (MIN_CLASS_SHIFT + (c)))
+#define HUGE_PAGE_SIZE		((size_t) 2 * 1024 * 1024)
+
+/*
+ * One domain's share of the extents, protected by "lock".  Extents are numbered
+ * through the whole arena; the bits count from the part's first extent, so that
+ * two parts never share a word.
+ */
+typedef struct EunoArenaPart
+{
+	uint64_t	lock;
+	uint64_t   *free_bits;		/* bit set = extent is free */
+	uint32_t	nfree;
+	uint32_t	low;			/* no bit below this one is set */
+} __attribute__((aligned(128))) EunoArenaPart;
+
+typedef struct EunoArenaShared
+{
+	uint64_t	used __attribute__((aligned(128)));	/* extents handed out */
+	uint64_t	peak;			/* most of them ever */
+	EunoArenaPart parts[EUNO_MAX_DOMAINS];
+} EunoArenaShared;
+
+struct EunoArena
+{
+	uint8_t    *base;			/* of extent 0 */
+	uint32_t	part_extents;	/* how many a part has */
+	uint32_t	part_words;		/* words of free bits of a part */
+	int			ndomains;
+	const EunoEnvironment *env;
+	EunoArenaShared *shared;
+	uint64_t   *free_bits;		/* shared; part_words for each part */
+	uint32_t   *next;			/* shared; an extent's link in the list of its
+								 * pool, protected by the pool's lock */
+};
+
+/*
+ * The lock: 0 free, 1 held, 2 held and somebody sleeps (Drepper, "Futexes are
+ * tricky", mutex 2).  The low half of a 64-bit word.
+ */
+#define LOCK_SPINS	100
+
+static inline uint32_t *
+lock_word(uint64_t *lock)
+{
+	return (uint32_t *) lock;
+}
+
+static void
+lock_acquire(const EunoEnvironment *env, uint64_t *lock)
+{
+	uint32_t   *word = lock_word(lock);
+	uint32_t	seen = 0;
+
+	for (int i = 0; i < LOCK_SPINS; i++)
+	{
+		seen = 0;
+
+		/* acquire: what the last holder wrote must be visible */
+		if (__atomic_compare_exchange_n(word, &seen, 1, false,
+										__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return;
+#if defined(__x86_64__) || defined(__i386__)
+		__builtin_ia32_pause();
+#endif
+	}
+
+	/* Held on: announce a sleeper, so that the holder wakes us. */
+	while (__atomic_exchange_n(word, 2, __ATOMIC_ACQUIRE) != 0)
+		env->wait(word, 2);
+}
+
+static void
+lock_release(const EunoEnvironment *env, uint64_t *lock)
+{
+	uint32_t   *word = lock_word(lock);
+
+	if (__atomic_exchange_n(word, 0, __ATOMIC_RELEASE) == 2)
+		env->wake(word);
+}
+
+static inline uint8_t *
+extent_address(EunoArena *arena, uint32_t extent)
+{
+	return arena->base + (size_t) extent * EUNO_EXTENT_SIZE;
+}
+
+/*
+ * Makes an extent's pages exist.  False when the operating system has no
+ * memory for them: better now than as a SIGBUS in the middle of a split.
+ */
+static bool
+extent_populate(EunoArena *arena, uint32_t extent)
+{
+	uint8_t    *start = extent_address(arena, extent);
+	size_t		page;
+
+	for (;;)
+	{
+		if (madvise(start, EUNO_EXTENT_SIZE, MADV_POPULATE_WRITE) == 0)
+			return true;
+		if (errno == EINVAL)
+			break;				/* a kernel before 5.14 */
+		if (errno != EINTR && errno != EAGAIN)
+			return false;
+	}
+
+	page = (size_t) sysconf(_SC_PAGESIZE);
+	for (size_t i = 0; i < EUNO_EXTENT_SIZE; i += page)
+		*(volatile uint8_t *) (start + i) = 0;
+	return true;
+}
+
+/* Gives pages of extents back.  Failing costs memory, not correctness. */
+static void
+extents_punch(EunoArena *arena, uint32_t first, uint32_t count)
+{
+	/* MADV_DONTNEED would do nothing: the memory is shared. */
+	(void) madvise(extent_address(arena, first),
+				   (size_t) count * EUNO_EXTENT_SIZE, MADV_REMOVE);
+}
+
+/* Marks extents, of one part or of several, as free. */
+static void
+extents_give(EunoArena *arena, uint32_t first, uint32_t count)
+{
+	/* relaxed: a statistic */
+	__atomic_sub_fetch(&arena->shared->used, count, __ATOMIC_RELAXED);
+
+	while (count > 0)
+	{
+		EunoArenaPart *part = &arena->shared->parts[first / arena->part_extents];
+		uint32_t	bit = first % arena->part_extents;
+		uint32_t	here = arena->part_extents - bit;
+
+		if (here > count)
+			here = count;
+		lock_acquire(arena->env, &part->lock);
+		for (uint32_t i = bit; i < bit + here; i++)
+			part->free_bits[i / 64] |= UINT64_C(1) << (i % 64);
+		part->nfree += here;
+		if (bit < part->low)
+			part->low = bit;
+		lock_release(arena->env, &part->lock);
+		first += here;
+		count -= here;
+	}
+}
+
+/* The lowest free extent of a part, now taken.  False when there is none. */
+static bool
+part_take(EunoArena *arena, int domain, uint32_t *extent)
+{
+	EunoArenaPart *part = &arena->shared->parts[domain];
+	bool		found = false;
+
+	lock_acquire(arena->env, &part->lock);
+	if (part->nfree > 0)
+	{
+		uint32_t	word = part->low / 64;
+		uint32_t	bit;
+
+		while (part->free_bits[word] == 0)
+			word++;
+		bit = word * 64 + (uint32_t) __builtin_ctzll(part->free_bits[word]);
+		part->free_bits[word] &= part->free_bits[word] - 1;
+		part->nfree--;
+		part->low = bit + 1;
+		*extent = (uint32_t) domain * arena->part_extents + bit;
+		found = true;
+	}
+	lock_release(arena->env, &part->lock);
+	return found;
+}
+
+/*
+ * Hands out one populated extent, of this domain if it has one, else of the
+ * next that has: far memory is better than none.
+ */
+static bool
+extent_take(EunoArena *arena, int domain, uint32_t *extent)
+{
+	EunoArenaShared *shared = arena->shared;
+
+	for (int i = 0; i < arena->ndomains; i++)
+	{
+		uint64_t	used;
+		uint64_t	peak;
+
+		if (!part_take(arena, (domain + i) % arena->ndomains, extent))
+			continue;
+
+		/* relaxed: statistics */
+		used = __atomic_add_fetch(&shared->used, 1, __ATOMIC_RELAXED);
+		if (!extent_populate(arena, *extent))
+		{
+			extents_punch(arena, *extent, 1);
+			extents_give(arena, *extent, 1);
+			return false;		/* the machine is full, not just the part */
+		}
+		peak = __atomic_load_n(&shared->peak, __ATOMIC_RELAXED);
+		while (peak < used &&
+			   !__atomic_compare_exchange_n(&shared->peak, &peak, used, false,
+											__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			;
+		return true;
+	}
+	return false;
+}
+
+/* Sets what is shared to "everything is free". */
+static void
+arena_init_shared(EunoArena *arena)
+{
+	memset(arena->shared, 0, sizeof(EunoArenaShared));
+	for (int d = 0; d < arena->ndomains; d++)
+	{
+		EunoArenaPart *part = &arena->shared->parts[d];
+
+		part->free_bits = arena->free_bits + (size_t) d * arena->part_words;
+		part->nfree = arena->part_extents;
+		memset(part->free_bits, 0xFF, arena->part_words * sizeof(uint64_t));
+		if (arena->part_extents % 64 != 0)
+			part->free_bits[arena->part_words - 1] =
+				(UINT64_C(1) << (arena->part_extents % 64)) - 1;
+	}
+}
+
+/* Both mappings.  False, with errno set and nothing mapped, on failure. */
+static bool
+arena_map(EunoArena *arena)
+{
+	size_t		nextents = (size_t) arena->part_extents * arena->ndomains;
+	size_t		bits_size = (size_t) arena->part_words * arena->ndomains *
+		sizeof(uint64_t);
+	size_t		size = nextents * EUNO_EXTENT_SIZE;
+	uint8_t    *base;
+	uint8_t    *shared;
+
+	shared = mmap(NULL, sizeof(EunoArenaShared) + bits_size +
+				  nextents * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (shared == MAP_FAILED)
+		return false;
+	arena->shared = (EunoArenaShared *) shared;
+	arena->free_bits = (uint64_t *) (shared + sizeof(EunoArenaShared));
+	arena->next = (uint32_t *) (shared + sizeof(EunoArenaShared) + bits_size);
+
+	/*
+	 * Untouched pages cost nothing.  Some more address space than asked for,
+	 * so that the extents can start on a huge page.
+	 */
+	base = mmap(NULL, size + HUGE_PAGE_SIZE, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (base == MAP_FAILED)
+	{
+		int			save_errno = errno;
+
+		munmap(shared, sizeof(EunoArenaShared) + bits_size +
+			   nextents * sizeof(uint32_t));
+		errno = save_errno;
+		return false;
+	}
+	arena->base = (uint8_t *) (((uintptr_t) base + HUGE_PAGE_SIZE - 1) &
+							   ~(uintptr_t) (HUGE_PAGE_SIZE - 1));
+
+	/*
+	 * A core dump must not try to write gigabytes.  Huge pages spare every
+	 * process the page tables; the kernel may decline both.
+	 */
+	(void) madvise(base, size + HUGE_PAGE_SIZE, MADV_DONTDUMP);
+	(void) madvise(arena->base, size, MADV_HUGEPAGE);
+	return true;
+}
+
+EunoArena *
+euno_arena_reserve(size_t bytes, int ndomains, const EunoEnvironment *env)
+{
+	size_t		nextents = bytes / EUNO_EXTENT_SIZE;
+	EunoArena  *arena;
+
+	if (ndomains < 1 || ndomains > EUNO_MAX_DOMAINS ||
+		nextents < (size_t) ndomains || nextents >= UINT32_MAX)
+	{
+		errno = EINVAL;
+		return NULL;
+	}
+
+	arena = malloc(sizeof(EunoArena));
+	if (arena == NULL)
+		return NULL;
+	arena->ndomains = ndomains;
+	arena->env = env;
+	arena->part_extents = (uint32_t) (nextents / (size_t) ndomains);
+	arena->part_words = (arena->part_extents + 63) / 64;
+	if (!arena_map(arena))
+	{
+		int			save_errno = errno;
+
+		free(arena);
+		errno = save_errno;
+		return NULL;
+	}
+	arena_init_shared(arena);
+	return arena;
+}
+
+void
+euno_arena_reset(EunoArena *arena)
+{
+	extents_punch(arena, 0, arena->part_extents * (uint32_t) arena->ndomains);
+	arena_init_shared(arena);
+}
+
+void
+euno_arena_usage(EunoArena *arena, uint64_t *reserved, uint64_t *used,
+				 uint64_t *peak)
+{
+	*reserved = (uint64_t) arena->part_extents * (uint64_t) arena->ndomains *
+		EUNO_EXTENT_SIZE;
+
+	/* relaxed: statistics */
+	*used = EUNO_EXTENT_SIZE *
+		__atomic_load_n(&arena->shared->used, __ATOMIC_RELAXED);
+	*peak = EUNO_EXTENT_SIZE *
+		__atomic_load_n(&arena->shared->peak, __ATOMIC_RELAXED);
+}
+
+void
+euno_pool_init(EunoPool *pool, EunoArena *arena, int domain)
+{
+	memset(pool, 0, sizeof(*pool));
+	pool->arena = arena;
+	pool->domain = domain;
+}
+
+/* The smallest class that holds "size", EUNO_POOL_CLASSES if none does. */
+static int
+size_class(size_t size)
+{
+	int			class = 0;
+
+	while (class < EUNO_POOL_CLASSES && CLASS_SIZE(class) < size)
+		class++;
+	return class;
+}
+
+/*
+ * A free node's link lies in its last bytes: its head is left as it was, so
+ * that the lock word of a dead node goes on saying that it is dead.
+ */
+static inline void **
+free_link(void *node, int class)
+{
+	return (void **) ((uint8_t *) node + CLASS_SIZE(class) - sizeof(void *));
+}
+
+static void
+free_push(EunoPool *pool, void *node, int class)
+{
+	*free_link(node, class) = pool->free_nodes[class];
+	pool->free_nodes[class] = node;
+}
+
+static void *
+free_pop(EunoPool *pool, int class)
+{
+	void	   *node = pool->free_nodes[class];
+
+	if (node != NULL)
+		pool->free_nodes[class] = *free_link(node, class);
+	return node;
+}
+
+/* Puts a stretch of whole kilobytes on the free lists, largest pieces first. */
+static void
+free_push_stretch(EunoPool *pool, uint8_t *start, size_t size)
+{
+	for (int class = EUNO_POOL_CLASSES - 1; class >= 0; class--)
+	{
+		while (size >= CLASS_SIZE(class))
+		{
+			free_push(pool, start, class);
+			start += CLASS_SIZE(class);
+			size -= CLASS_SIZE(class);
+		}
+	}
+}
+
+/* A node from the free lists: of this class, or cut off a larger one. */
+static void *
+pool_take_free(EunoPool *pool, int class, bool larger)
+{
+	for (int c = class; c < (larger ? EUNO_POOL_CLASSES : class + 1); c++)
+	{
+		uint8_t    *node = free_pop(pool, c);
+
+		if (node == NULL)
+			continue;
+		free_push_stretch(pool, node + CLASS_SIZE(class),
+						  CLASS_SIZE(c) - CLASS_SIZE(class));
+		return node;
+	}
+	return NULL;
+}
+
+/* A node from the newest extent's unused end, if that is long enough. */
+static void *
+pool_cut(EunoPool *pool, int class)
+{
+	uint8_t    *node;
+
+	if (pool->first_extent == 0 ||
+		EUNO_EXTENT_SIZE - pool->cut < CLASS_SIZE(class))
+		return NULL;
+	node = extent_address(pool->arena, pool->first_extent - 1) + pool->cut;
+	pool->cut += (uint32_t) CLASS_SIZE(class);
+	return node;
+}
+
+/* One more extent.  What is left of the newest one goes to the free lists. */
+static bool
+pool_extend(EunoPool *pool)
+{
+	EunoArena  *arena = pool->arena;
+	uint32_t	extent;
+
+	if (!extent_take(arena, pool->domain, &extent))
+		return false;
+	if (pool->first_extent != 0)
+		free_push_stretch(pool,
+						  extent_address(arena, pool->first_extent - 1) + pool->cut,
+						  EUNO_EXTENT_SIZE - pool->cut);
+	arena->next[extent] = pool->first_extent;
+	pool->first_extent = extent + 1;
+	pool->cut = 0;
+
+	/* relaxed: read by statistics without the lock */
+	__atomic_store_n(&pool->extents, pool->extents + 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+void *
+euno_pool_alloc(EunoPool *pool, size_t size)
+{
+	int			class = size_class(size);
+	void	   *node;
+
+	if (class == EUNO_POOL_CLASSES)
+		return NULL;
+
+	lock_acquire(pool->arena->env, &pool->lock);
+	node = pool_take_free(pool, class, false);
+	if (node == NULL)
+		node = pool_cut(pool, class);
+	if (node == NULL)
+		node = pool_take_free(pool, class, true);
+	if (node == NULL && pool_extend(pool))
+		node = pool_cut(pool, class);
+	if (node != NULL)
+		__atomic_store_n(&pool->live_bytes,
+						 pool->live_bytes + CLASS_SIZE(class),
+						 __ATOMIC_RELAXED);
+	lock_release(pool->arena->env, &pool->lock);
+	return node;
+}
+
+void
+euno_pool_free(EunoPool *pool, void *node, size_t size)
+{
+	int			class = size_class(size);
+
+	lock_acquire(pool->arena->env, &pool->lock);
+	free_push(pool, node, class);
+	__atomic_store_n(&pool->live_bytes, pool->live_bytes - CLASS_SIZE(class),
+					 __ATOMIC_RELAXED);
+	lock_release(pool->arena->env, &pool->lock);
+}
+
+void
+euno_pool_release(EunoPool *pool)
+{
+	EunoArena  *arena = pool->arena;
+	uint32_t	link = pool->first_extent;
+
+	while (link != 0)
+	{
+		uint32_t	first = link - 1;
+		uint32_t	end = link;
+
+		/*
+		 * Extents that were taken in a row are neighbors, the newest first in
+		 * the list: one system call for all of them.
+		 */
+		link = arena->next[first];
+		while (link != 0 && link == first)
+		{
+			first = link - 1;
+			link = arena->next[first];
+		}
+
+		/* An extent is not anybody else's before its pages are gone. */
+		extents_punch(arena, first, end - first);
+		extents_give(arena, first, end - first);
+	}
+	euno_pool_init(pool, arena, pool->domain);
+}
