@@ -44,13 +44,13 @@ ifneq ($(filter $(ALONE),$(MAKECMDGOALS)),)
 export PG_CONFIG
 
 check:
-	@EXTVERSION=$(EXTVERSION) test/check/run $(SUITES)
+	@EXTVERSION=$(EXTVERSION) exec test/check/run $(SUITES)
 
 demo:
-	@test/demo/run
+	@exec test/demo/run
 
 bench:
-	@test/bench/server_bench
+	@exec test/bench/server_bench
 
 unit unit-asan unit-tsan unit-fuzz bench-core:
 	$(MAKE) -f test/unit/unit.mk $@
