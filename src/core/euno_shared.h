@@ -1,0 +1,280 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_shared.h
+ *	  Every access of core/ to shared memory goes through here.
+ *
+ * Fields that other processes may be changing are only touched with these
+ * accessors.  Single words are relaxed atomics unless the name says
+ * otherwise: what orders them is the node's lock word (euno_lock.h), so a
+ * stronger order would be paid for and not used.
+ *
+ * Bulk copies are plain memcpy between compiler barriers.  They may read
+ * bytes that are being written; the caller validates the node's version
+ * before it believes a single one of them, and has clamped every length
+ * before.  Under ThreadSanitizer they are byte-wise relaxed atomics, which is
+ * what the C memory model asks for and what makes such builds race-free.
+ *
+ * With EUNO_TEST_HOOK defined, euno_test_hook(kind, address) is called before
+ * every access, so that a test can stop a process, or let another one run,
+ * at any step.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_SHARED_H
+#define EUNO_SHARED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define EUNO_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define EUNO_TSAN 1
+#endif
+#endif
+
+typedef enum EunoHookKind
+{
+	EUNO_HOOK_LOAD,
+	EUNO_HOOK_STORE,
+	EUNO_HOOK_RMW
+} EunoHookKind;
+
+#ifdef EUNO_TEST_HOOK
+extern void euno_test_hook(EunoHookKind kind, const void *address);
+#define EUNO_HOOK(kind, address) euno_test_hook(kind, address)
+#else
+#define EUNO_HOOK(kind, address) ((void) 0)
+#endif
+
+#define EUNO_DEFINE_ACCESS(type, bits) \
+static inline type \
+euno_load##bits(const type *p) \
+{ \
+	EUNO_HOOK(EUNO_HOOK_LOAD, p); \
+	return __atomic_load_n(p, __ATOMIC_RELAXED); \
+} \
+static inline void \
+euno_store##bits(type *p, type value) \
+{ \
+	EUNO_HOOK(EUNO_HOOK_STORE, p); \
+	__atomic_store_n(p, value, __ATOMIC_RELAXED); \
+}
+
+EUNO_DEFINE_ACCESS(uint8_t, 8)
+EUNO_DEFINE_ACCESS(uint16_t, 16)
+EUNO_DEFINE_ACCESS(uint32_t, 32)
+EUNO_DEFINE_ACCESS(uint64_t, 64)
+
+/* Acquire: what the releasing store published is visible afterwards. */
+static inline uint64_t
+euno_load64_acquire(const uint64_t *p)
+{
+	EUNO_HOOK(EUNO_HOOK_LOAD, p);
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+/* Release: everything written before is visible to who acquires this. */
+static inline void
+euno_store64_release(uint64_t *p, uint64_t value)
+{
+	EUNO_HOOK(EUNO_HOOK_STORE, p);
+	__atomic_store_n(p, value, __ATOMIC_RELEASE);
+}
+
+/*
+ * Acquire on success: it takes a lock.  Relaxed on failure: the caller looks
+ * again before it does anything with what it saw.
+ */
+static inline bool
+euno_cas64(uint64_t *p, uint64_t *expected, uint64_t desired)
+{
+	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	return __atomic_compare_exchange_n(p, expected, desired, false,
+									   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Release: it gives a lock back. */
+static inline uint64_t
+euno_exchange64_release(uint64_t *p, uint64_t value)
+{
+	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	return __atomic_exchange_n(p, value, __ATOMIC_RELEASE);
+}
+
+/* Sequentially consistent: a store that later loads must not overtake. */
+static inline uint64_t
+euno_exchange64_full(uint64_t *p, uint64_t value)
+{
+	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);
+}
+
+static inline uint32_t
+euno_exchange32_full(uint32_t *p, uint32_t value)
+{
+	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);
+}
+
+/* Relaxed: counters, which order nothing. */
+static inline uint64_t
+euno_add64(uint64_t *p, uint64_t value)
+{
+	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t
+euno_add64_full(uint64_t *p, uint64_t value)
+{
+	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	return __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST);
+}
+
+/* Sequentially consistent, like the stores it is paired with. */
+static inline uint64_t
+euno_load64_full(const uint64_t *p)
+{
+	EUNO_HOOK(EUNO_HOOK_LOAD, p);
+	return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+}
+
+static inline uint32_t
+euno_load32_full(const uint32_t *p)
+{
+	EUNO_HOOK(EUNO_HOOK_LOAD, p);
+	return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+}
+
+/* Pointers: relaxed loads; published with a release store. */
+#define euno_load_ptr(p) \
+	(EUNO_HOOK(EUNO_HOOK_LOAD, (p)), __atomic_load_n((p), __ATOMIC_RELAXED))
+#define euno_load_ptr_acquire(p) \
+	(EUNO_HOOK(EUNO_HOOK_LOAD, (p)), __atomic_load_n((p), __ATOMIC_ACQUIRE))
+#define euno_store_ptr(p, value) \
+	(EUNO_HOOK(EUNO_HOOK_STORE, (p)), \
+	 __atomic_store_n((p), (value), __ATOMIC_RELEASE))
+
+/*
+ * Fences.  ThreadSanitizer does not understand them; there every access to
+ * shared data is an atomic of its own and x86 needs no instruction for the
+ * first two, so only the compiler is told.
+ */
+#ifdef EUNO_TSAN
+#define euno_fence_acquire() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define euno_fence_release() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#else
+#define euno_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)
+#define euno_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)
+#endif
+
+static inline void
+euno_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb");
+#else
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+#ifdef EUNO_TSAN
+
+static inline void
+euno_copy_out(void *to, const void *from, size_t n)
+{
+	EUNO_HOOK(EUNO_HOOK_LOAD, from);
+	for (size_t i = 0; i < n; i++)
+		((uint8_t *) to)[i] = __atomic_load_n((const uint8_t *) from + i,
+											  __ATOMIC_RELAXED);
+}
+
+static inline void
+euno_copy_in(void *to, const void *from, size_t n)
+{
+	EUNO_HOOK(EUNO_HOOK_STORE, to);
+	for (size_t i = 0; i < n; i++)
+		__atomic_store_n((uint8_t *) to + i, ((const uint8_t *) from)[i],
+						 __ATOMIC_RELAXED);
+}
+
+static inline void
+euno_move(void *to, const void *from, size_t n)
+{
+	uint8_t    *t = to;
+	const uint8_t *f = from;
+
+	EUNO_HOOK(EUNO_HOOK_STORE, to);
+	if (t < f)
+	{
+		for (size_t i = 0; i < n; i++)
+			__atomic_store_n(t + i, __atomic_load_n(f + i, __ATOMIC_RELAXED),
+							 __ATOMIC_RELAXED);
+	}
+	else
+	{
+		for (size_t i = n; i-- > 0;)
+			__atomic_store_n(t + i, __atomic_load_n(f + i, __ATOMIC_RELAXED),
+							 __ATOMIC_RELAXED);
+	}
+}
+
+#else							/* !EUNO_TSAN */
+
+/* Shared to private; the source may be changing (see above). */
+static inline void
+euno_copy_out(void *to, const void *from, size_t n)
+{
+	EUNO_HOOK(EUNO_HOOK_LOAD, from);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memcpy(to, from, n);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Private to shared; the node is locked or not yet published. */
+static inline void
+euno_copy_in(void *to, const void *from, size_t n)
+{
+	EUNO_HOOK(EUNO_HOOK_STORE, to);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memcpy(to, from, n);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Within a locked node; the ranges may overlap. */
+static inline void
+euno_move(void *to, const void *from, size_t n)
+{
+	EUNO_HOOK(EUNO_HOOK_STORE, to);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memmove(to, from, n);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+#endif							/* EUNO_TSAN */
+
+/*
+ * The first n (at most 8) bytes at p as a big-endian number.  Eight bytes at
+ * p must be readable.
+ */
+static inline uint64_t
+euno_load_be(const uint8_t *p, unsigned n)
+{
+	uint64_t	word;
+
+	if (n == 0)
+		return 0;
+	euno_copy_out(&word, p, 8);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	return word >> (64 - 8 * n);
+}
+
+#endif							/* EUNO_SHARED_H */
