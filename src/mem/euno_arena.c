@@ -47,7 +47,7 @@
  */
 typedef struct EunoArenaPart
 {
-	uint64_t	lock;
+	EunoLock	lock;
 	uint64_t   *free_bits;		/* bit set = extent is free */
 	uint32_t	nfree;
 	uint32_t	low;			/* no bit below this one is set */
@@ -72,51 +72,6 @@ struct EunoArena
 	uint32_t   *next;			/* shared; an extent's link in the list of its
 								 * pool, protected by the pool's lock */
 };
-
-/*
- * The lock: 0 free, 1 held, 2 held and somebody sleeps (Drepper, "Futexes are
- * tricky", mutex 2).  The low half of a 64-bit word.
- */
-#define LOCK_SPINS	100
-
-static inline uint32_t *
-lock_word(uint64_t *lock)
-{
-	return (uint32_t *) lock;
-}
-
-static void
-lock_acquire(const EunoEnvironment *env, uint64_t *lock)
-{
-	uint32_t   *word = lock_word(lock);
-	uint32_t	seen = 0;
-
-	for (int i = 0; i < LOCK_SPINS; i++)
-	{
-		seen = 0;
-
-		/* acquire: what the last holder wrote must be visible */
-		if (__atomic_compare_exchange_n(word, &seen, 1, false,
-										__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			return;
-#if defined(__x86_64__) || defined(__i386__)
-		__builtin_ia32_pause();
-#endif
-	}
-
-	/* Held on: announce a sleeper, so that the holder wakes us. */
-	while (__atomic_exchange_n(word, 2, __ATOMIC_ACQUIRE) != 0)
-		env->wait(word, 2);
-}
-
-static void
-lock_release(const EunoEnvironment *env, uint64_t *lock)
-{
-	uint32_t   *word = lock_word(lock);
-
-	if (__atomic_exchange_n(word, 0, __ATOMIC_RELEASE) == 2)
-		env->wake(word);
-}
 
 static inline uint8_t *
 extent_address(EunoArena *arena, uint32_t extent)
@@ -174,13 +129,13 @@ extents_give(EunoArena *arena, uint32_t first, uint32_t count)
 
 		if (here > count)
 			here = count;
-		lock_acquire(arena->env, &part->lock);
+		euno_mutex_lock(&part->lock, arena->env);
 		for (uint32_t i = bit; i < bit + here; i++)
 			part->free_bits[i / 64] |= UINT64_C(1) << (i % 64);
 		part->nfree += here;
 		if (bit < part->low)
 			part->low = bit;
-		lock_release(arena->env, &part->lock);
+		euno_mutex_unlock(&part->lock, arena->env);
 		first += here;
 		count -= here;
 	}
@@ -193,7 +148,7 @@ part_take(EunoArena *arena, int domain, uint32_t *extent)
 	EunoArenaPart *part = &arena->shared->parts[domain];
 	bool		found = false;
 
-	lock_acquire(arena->env, &part->lock);
+	euno_mutex_lock(&part->lock, arena->env);
 	if (part->nfree > 0)
 	{
 		uint32_t	word = part->low / 64;
@@ -208,7 +163,7 @@ part_take(EunoArena *arena, int domain, uint32_t *extent)
 		*extent = (uint32_t) domain * arena->part_extents + bit;
 		found = true;
 	}
-	lock_release(arena->env, &part->lock);
+	euno_mutex_unlock(&part->lock, arena->env);
 	return found;
 }
 
@@ -488,7 +443,7 @@ euno_pool_alloc(EunoPool *pool, size_t size)
 	if (class == EUNO_POOL_CLASSES)
 		return NULL;
 
-	lock_acquire(pool->arena->env, &pool->lock);
+	euno_mutex_lock(&pool->lock, pool->arena->env);
 	node = pool_take_free(pool, class, false);
 	if (node == NULL)
 		node = pool_cut(pool, class);
@@ -500,7 +455,7 @@ euno_pool_alloc(EunoPool *pool, size_t size)
 		__atomic_store_n(&pool->live_bytes,
 						 pool->live_bytes + CLASS_SIZE(class),
 						 __ATOMIC_RELAXED);
-	lock_release(pool->arena->env, &pool->lock);
+	euno_mutex_unlock(&pool->lock, pool->arena->env);
 	return node;
 }
 
@@ -509,11 +464,11 @@ euno_pool_free(EunoPool *pool, void *node, size_t size)
 {
 	int			class = size_class(size);
 
-	lock_acquire(pool->arena->env, &pool->lock);
+	euno_mutex_lock(&pool->lock, pool->arena->env);
 	free_push(pool, node, class);
 	__atomic_store_n(&pool->live_bytes, pool->live_bytes - CLASS_SIZE(class),
 					 __ATOMIC_RELAXED);
-	lock_release(pool->arena->env, &pool->lock);
+	euno_mutex_unlock(&pool->lock, pool->arena->env);
 }
 
 void

@@ -25,6 +25,7 @@
 #define EUNO_ARENA_H
 
 #include "core/euno_core.h"
+#include "core/euno_lock.h"
 
 #define EUNO_EXTENT_SIZE	((size_t) 64 * 1024)
 
@@ -37,7 +38,7 @@ typedef struct EunoArena EunoArena;
 typedef struct EunoPool
 {
 	EunoArena  *arena;
-	uint64_t	lock;
+	EunoLock	lock;
 	uint64_t	extents;		/* how many it has; may be read unlocked */
 	uint64_t	live_bytes;		/* in nodes handed out; may be read unlocked */
 	int32_t		domain;
