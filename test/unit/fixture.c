@@ -1,0 +1,129 @@
+/*-------------------------------------------------------------------------
+ *
+ * fixture.c
+ *	  A tree with its surroundings, and those who use it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "tap.h"
+
+#define ARENA_BYTES ((size_t) 4 * 1024 * 1024 * 1024)
+
+const EunoTreeOps *const subjects[] = {
+	&reference_ops,
+#ifdef HAVE_BPTREE
+	&euno_bptree_ops,
+#endif
+};
+const int	nsubjects = sizeof(subjects) / sizeof(subjects[0]);
+
+bool
+subject_selected(const EunoTreeOps *ops)
+{
+	const char *value = getenv("EUNO_TREE");
+
+	return value == NULL || strcmp(value, ops->name) == 0;
+}
+
+EunoArena *
+fixture_arena(void)
+{
+	static EunoArena *arena;
+
+	if (arena == NULL)
+		arena = euno_arena_reserve(ARENA_BYTES, EUNO_MAX_DOMAINS, &test_env);
+	if (arena == NULL)
+	{
+		perror("euno_arena_reserve");
+		exit(1);
+	}
+	return arena;
+}
+
+void
+fixture_open(Fixture *fixture, const EunoTreeOps *ops, const Universe *universe,
+			 uint16_t fillfactor, uint16_t ndomains)
+{
+	EunoTreeConfig config = {
+		.order = universe->shape->order,
+		.posting = universe->shape->posting,
+		.fillfactor = fillfactor,
+		.ndomains = ndomains
+	};
+	Actor		actor;
+	EunoStatus	status;
+
+	memset(fixture, 0, sizeof(*fixture));
+	fixture->ops = ops;
+	fixture->universe = universe;
+	fixture->ndomains = ndomains;
+	fixture->guard = shared_memory(sizeof(uint64_t));
+	fixture->source = shared_memory(sizeof(NodeSource));
+	fixture->tree = shared_memory(sizeof(EunoTree));
+	fixture->epochs = shared_memory(euno_epochs_size(MAX_ACTORS));
+	euno_epochs_init(fixture->epochs, MAX_ACTORS);
+	if (!SANITIZED)
+	{
+		fixture->pools = shared_memory(EUNO_MAX_DOMAINS * sizeof(EunoPool));
+		for (int d = 0; d < EUNO_MAX_DOMAINS; d++)
+			euno_pool_init(&fixture->pools[d], fixture_arena(), d);
+	}
+	node_source_init(fixture->source, fixture->pools);
+	fixture->tree->alloc_arg = fixture->source;
+	actor_init(&actor, fixture, 0, 0);
+	status = ops->create(&actor.cx, fixture->tree, &config);
+	CHECK(status == EUNO_OK, "create: status %d", status);
+	actor_free(&actor);
+}
+
+void
+fixture_close(Fixture *fixture)
+{
+	if (fixture->ops == &reference_ops)
+		reference_destroy(fixture->tree);
+	if (fixture->pools != NULL)
+	{
+		for (int d = 0; d < EUNO_MAX_DOMAINS; d++)
+			euno_pool_release(&fixture->pools[d]);
+		shared_memory_free(fixture->pools, EUNO_MAX_DOMAINS * sizeof(EunoPool));
+	}
+	node_source_release(fixture->source);
+	shared_memory_free(fixture->source, sizeof(NodeSource));
+	shared_memory_free(fixture->tree, sizeof(EunoTree));
+	shared_memory_free(fixture->epochs, euno_epochs_size(MAX_ACTORS));
+	shared_memory_free(fixture->guard, sizeof(uint64_t));
+}
+
+void
+actor_init(Actor *actor, Fixture *fixture, uint32_t slot, uint64_t seed)
+{
+	memset(actor, 0, sizeof(*actor));
+	actor->fixture = fixture;
+	actor->process.epochs = fixture->epochs;
+	actor->process.slot = slot;
+	actor->cx.process = &actor->process;
+	actor->cx.env = &test_env;
+	actor->cx.compare = fixture->universe->shape->compare;
+	actor->random.state = seed * UINT64_C(0x9E3779B97F4A7C15) + slot;
+	actor->tids = malloc(ACTOR_ITEMS * sizeof(EunoTid));
+	actor->keys = malloc(ACTOR_ITEMS * sizeof(EunoItemKey));
+	actor->buf = aligned_alloc(64, EUNO_BATCH_BUF);
+	actor->batch.tids = actor->tids;
+	actor->batch.keys = actor->keys;
+	actor->batch.buf = actor->buf;
+	actor->batch.buf_size = EUNO_BATCH_BUF;
+	actor->batch.max_items = ACTOR_ITEMS;
+	actor->batch.want_keys = true;
+}
+
+void
+actor_free(Actor *actor)
+{
+	free(actor->tids);
+	free(actor->keys);
+	free(actor->buf);
+}

@@ -1,0 +1,100 @@
+/*-------------------------------------------------------------------------
+ *
+ * fixture.h
+ *	  A tree with its surroundings, those who use it, and the checks of what
+ *	  they see.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef FIXTURE_H
+#define FIXTURE_H
+
+#include "universe.h"
+
+/* A sorted array under one mutex: slow, and simple enough to be right. */
+extern const EunoTreeOps reference_ops;
+
+/* Frees what a reference tree holds. */
+extern void reference_destroy(EunoTree *tree);
+
+/* The trees that every suite runs over. */
+extern const EunoTreeOps *const subjects[];
+extern const int nsubjects;
+
+/* Only those that EUNO_TREE names, if it is set. */
+extern bool subject_selected(const EunoTreeOps *ops);
+
+#define MAX_ACTORS 64
+
+typedef struct Fixture
+{
+	const EunoTreeOps *ops;
+	const Universe *universe;
+	uint16_t	ndomains;
+	EunoTree   *tree;			/* shared memory */
+	NodeSource *source;			/* shared memory */
+	EunoPool   *pools;			/* shared memory, or NULL */
+	EunoEpochs *epochs;			/* shared memory */
+	uint64_t   *guard;			/* shared memory: the word of guarded removes */
+} Fixture;
+
+/* One thread or process, with one context. */
+typedef struct Actor
+{
+	Fixture    *fixture;
+	EunoProcess process;
+	EunoContext cx;
+	Random		random;
+	EunoCursor *cursor;			/* of the read being checked */
+	EunoBatch	batch;
+	EunoTid    *tids;
+	EunoItemKey *keys;
+	uint8_t    *buf;
+} Actor;
+
+#define ACTOR_ITEMS 4096
+
+/*
+ * An empty tree for entries of this universe.  The nodes come from malloc under
+ * a sanitizer, else from an arena that is made at the first use.
+ */
+extern void fixture_open(Fixture *fixture, const EunoTreeOps *ops,
+						 const Universe *universe, uint16_t fillfactor,
+						 uint16_t ndomains);
+
+/* The arena that all fixtures of this program share. */
+extern EunoArena *fixture_arena(void);
+
+extern void fixture_close(Fixture *fixture);
+
+extern void actor_init(Actor *actor, Fixture *fixture, uint32_t slot,
+					   uint64_t seed);
+extern void actor_free(Actor *actor);
+
+/* One operation, its status checked against the model, the model kept up. */
+extern void do_insert(Actor *actor, Model *model, uint32_t i);
+extern void do_remove(Actor *actor, Model *model, uint32_t i);
+extern void do_contains(Actor *actor, const Model *model, uint32_t i);
+
+/* A random one of them. */
+extern void do_random(Actor *actor, Model *model, uint32_t insert_percent);
+
+/*
+ * Reads a random range back and forth in random batch sizes; every batch is
+ * checked.  With "mutate", entries are inserted and removed between batches.
+ */
+extern void check_range(Actor *actor, Model *model, bool mutate);
+
+/* Everything, forward and backward, and what verify and stats say. */
+extern void check_all(Actor *actor, const Model *model);
+
+/* Only verify; for when others may be writing. */
+extern void check_verify(Actor *actor);
+
+/* Loads what the model says is present into an empty tree. */
+extern void do_bulk_load(Actor *actor, const Model *model);
+
+/* Merges until there is nothing left to merge. */
+extern void do_compact(Actor *actor);
+
+#endif							/* FIXTURE_H */

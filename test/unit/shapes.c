@@ -1,0 +1,376 @@
+/*-------------------------------------------------------------------------
+ *
+ * shapes.c
+ *	  Kinds of keys: what an index may be asked to hold.
+ *
+ * In BYTES order a column is a marker byte (2 = value, 3 = NULL) and a value
+ * that is of fixed length or terminated, as euno_key.h has it.  In COMPARE
+ * order a key is [length][bytes] for each of its columns.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "universe.h"
+
+__thread void *compare_escape;
+__thread uint32_t compare_escape_every;
+__thread Random compare_escape_random;
+__thread uint64_t compare_calls;
+
+static void
+compare_entered(void)
+{
+	compare_calls++;
+	if (compare_escape != NULL && compare_escape_every > 0 &&
+		random_below(&compare_escape_random, compare_escape_every) == 0)
+		longjmp(*(jmp_buf *) compare_escape, 1);
+}
+
+static uint32_t
+put_integer(uint8_t *key, uint64_t value, int bytes)
+{
+	key[0] = 2;
+	for (int i = 0; i < bytes; i++)
+		key[1 + i] = (uint8_t) (value >> (8 * (bytes - 1 - i)));
+	return 1 + (uint32_t) bytes;
+}
+
+static uint32_t
+put_text(uint8_t *key, const char *text)
+{
+	size_t		length = strlen(text);
+
+	key[0] = 2;
+	memcpy(key + 1, text, length + 1);
+	return (uint32_t) length + 2;
+}
+
+static uint32_t
+make_dense(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		   uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) random;
+	(void) n;
+	(void) payloadlen;
+	return *prefix = put_integer(key, UINT64_C(0x8000000000000000) + i, 8);
+}
+
+static uint32_t
+make_sparse(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+			uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) i;
+	(void) n;
+	(void) payloadlen;
+	return *prefix = put_integer(key, random_next(random), 8);
+}
+
+static uint32_t
+make_dup10(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		   uint32_t *prefix, uint32_t *payloadlen)
+{
+	return make_dense(random, i / 10 * 1000, n, key, prefix, payloadlen);
+}
+
+static uint32_t
+make_dup1000(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+			 uint32_t *prefix, uint32_t *payloadlen)
+{
+	return make_dense(random, i / 1000, n, key, prefix, payloadlen);
+}
+
+static uint32_t
+make_equal(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		   uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) i;
+	return make_dense(random, 7, n, key, prefix, payloadlen);
+}
+
+/* Some values once, some very often. */
+static uint32_t
+make_skewed(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+			uint32_t *prefix, uint32_t *payloadlen)
+{
+	uint32_t	bits = random_below(random, 20);
+
+	(void) i;
+	return make_dense(random, random_below(random, 1u << bits), n, key, prefix,
+					  payloadlen);
+}
+
+static uint32_t
+make_uuid(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		  uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) i;
+	(void) n;
+	(void) payloadlen;
+	key[0] = 2;
+	for (int j = 1; j <= 16; j++)
+		key[j] = (uint8_t) random_next(random);
+	return *prefix = 17;
+}
+
+static uint32_t
+make_url(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		 uint32_t *prefix, uint32_t *payloadlen)
+{
+	static const char *const hosts[] = {
+		"https://www.example.org/a/rather/long/path/to/begin/with/page?id=",
+		"https://www.example.org/a/rather/long/path/to/begin/with/page?key=",
+		"https://www.example.org/a/rather/short/path/",
+		"https://www.example.com/",
+		""
+	};
+	char		text[200];
+
+	(void) i;
+	(void) n;
+	(void) payloadlen;
+	snprintf(text, sizeof(text), "%s%u%s", hosts[random_below(random, 5)],
+			 random_below(random, 1u << (4 + random_below(random, 20))),
+			 random_below(random, 2) ? "&order=ascending" : "");
+	return *prefix = put_text(key, text);
+}
+
+/* (smallint with NULLs, text descending) */
+static uint32_t
+make_columns(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+			 uint32_t *prefix, uint32_t *payloadlen)
+{
+	char		text[40];
+	uint32_t	length;
+
+	(void) i;
+	(void) n;
+	(void) payloadlen;
+	if (random_below(random, 8) == 0)
+	{
+		key[0] = 3;
+		*prefix = 1;
+	}
+	else
+		*prefix = put_integer(key, random_below(random, 40), 2);
+	snprintf(text, sizeof(text), "%.*s%u", (int) random_below(random, 12),
+			 "aaaaaaaaaaaa", random_below(random, 100));
+	length = put_text(key + *prefix, text);
+	for (uint32_t j = 1; j < length; j++)
+		key[*prefix + j] = (uint8_t) ~key[*prefix + j];
+	return *prefix + length;
+}
+
+/* Everything from one byte to the limit. */
+static uint32_t
+make_long(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		  uint32_t *prefix, uint32_t *payloadlen)
+{
+	uint32_t	kind = random_below(random, 10);
+	uint32_t	length = kind < 6 ? random_below(random, 40) :
+		kind < 9 ? random_below(random, EUNO_MAX_ENTRY - 2) : EUNO_MAX_ENTRY - 2;
+	uint8_t		fill = (uint8_t) ('a' + random_below(random, 3));
+
+	(void) i;
+	(void) n;
+	(void) payloadlen;
+	key[0] = 2;
+	memset(key + 1, fill, length);
+	for (uint32_t j = length > 4 ? length - 4 : 0; j < length; j++)
+		key[1 + j] = (uint8_t) (1 + random_below(random, 254));
+	key[1 + length] = 0;
+	return *prefix = length + 2;
+}
+
+static uint32_t
+make_payload(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+			 uint32_t *prefix, uint32_t *payloadlen)
+{
+	uint32_t	kind = random_below(random, 20);
+
+	*payloadlen = kind == 0 ? random_below(random, EUNO_MAX_ENTRY - 9) :
+		kind == 1 ? EUNO_MAX_ENTRY - 9 : kind < 5 ? 0 : random_below(random, 40);
+	return make_dense(random, i / 3, n, key, prefix, payloadlen);
+}
+
+/* Mostly alike, so that leaves are of one format, with exceptions. */
+static uint32_t
+make_mixed(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		   uint32_t *prefix, uint32_t *payloadlen)
+{
+	if (random_below(random, 100) == 0)
+	{
+		*payloadlen = random_below(random, 20);
+		return *prefix = put_text(key, "a text of another length");
+	}
+	return make_sparse(random, i, n, key, prefix, payloadlen);
+}
+
+static uint32_t
+make_short(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		   uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) i;
+	(void) n;
+	(void) payloadlen;
+	return *prefix = put_integer(key, random_below(random, 300), 2);
+}
+
+/* Fills in one column of a COMPARE key. */
+static uint32_t
+put_column(uint8_t *key, const char *text)
+{
+	key[0] = (uint8_t) strlen(text);
+	memcpy(key + 1, text, key[0]);
+	return 1 + (uint32_t) key[0];
+}
+
+static uint32_t
+make_case(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		  uint32_t *prefix, uint32_t *payloadlen)
+{
+	char		text[32];
+
+	snprintf(text, sizeof(text), "Key-%u-Of-Some", random_below(random, n / 4 + 1));
+	for (char *c = text; *c != '\0'; c++)
+	{
+		if (random_below(random, 2) == 0 && *c >= 'a' && *c <= 'z')
+			*c = (char) (*c - 'a' + 'A');
+	}
+	(void) i;
+	*payloadlen = random_below(random, 4) == 0 ? random_below(random, 100) : 0;
+	*prefix = put_column(key, text);
+	return *prefix + put_column(key + *prefix, "");
+}
+
+static uint32_t
+make_pair(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		  uint32_t *prefix, uint32_t *payloadlen)
+{
+	char		text[32];
+
+	(void) i;
+	(void) n;
+	(void) payloadlen;
+	snprintf(text, sizeof(text), "%u", random_below(random, 50));
+	*prefix = put_column(key, text);
+	snprintf(text, sizeof(text), "%.*s%u", (int) random_below(random, 10),
+			 "bbbbbbbbbb", random_below(random, 50));
+	return *prefix + put_column(key + *prefix, text);
+}
+
+static uint32_t
+make_compare_long(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+				  uint32_t *prefix, uint32_t *payloadlen)
+{
+	uint32_t	length = make_pair(random, i, n, key, prefix, payloadlen);
+	uint32_t	more = random_below(random, 3) == 0 ?
+		random_below(random, EUNO_MAX_ENTRY - length) : 0;
+
+	/* bytes behind the columns, which the comparator does not look at */
+	memset(key + length, 'x', more);
+	return length + more;
+}
+
+/*
+ * The columns of two COMPARE keys; "fold" ignores case.  "columns" of the
+ * first one count.
+ */
+static int
+compare_columns(const uint8_t *a, const uint8_t *b, uint32_t columns, bool fold)
+{
+	for (uint32_t i = 0; i < columns; i++)
+	{
+		size_t		shorter = a[0] < b[0] ? a[0] : b[0];
+		int			c = fold ?
+			strncasecmp((const char *) a + 1, (const char *) b + 1, shorter) :
+			memcmp(a + 1, b + 1, shorter);
+
+		if (c == 0)
+			c = a[0] - b[0];
+		if (c != 0)
+			return c;
+		a += 1 + a[0];
+		b += 1 + b[0];
+	}
+	return 0;
+}
+
+static int
+compare_position(const EunoPosition *pos, const uint8_t *key, bool fold)
+{
+	const Bound *bound = pos->bound;
+
+	if (((uintptr_t) key & 7) != 0)
+		abort();				/* euno_core.h promises 8-byte alignment */
+	if (pos->key == NULL)
+		return compare_columns(bound->key, key, bound->columns, fold);
+	return compare_columns(pos->key, key, 2, fold);
+}
+
+static int
+compare_plain(void *arg, const EunoPosition *pos, const uint8_t *key,
+			  uint32_t keylen)
+{
+	(void) arg;
+	(void) keylen;
+	compare_entered();
+	return compare_position(pos, key, false);
+}
+
+static int
+compare_reverse(void *arg, const EunoPosition *pos, const uint8_t *key,
+				uint32_t keylen)
+{
+	return -compare_plain(arg, pos, key, keylen);
+}
+
+static int
+compare_fold(void *arg, const EunoPosition *pos, const uint8_t *key,
+			 uint32_t keylen)
+{
+	(void) arg;
+	(void) keylen;
+	compare_entered();
+	return compare_position(pos, key, true);
+}
+
+const Shape shapes[] = {
+	{"dense int8", EUNO_ORDER_BYTES, true, false, NULL, make_dense, 1},
+	{"sparse int8", EUNO_ORDER_BYTES, true, false, NULL, make_sparse, 1},
+	{"sparse int8, no posting", EUNO_ORDER_BYTES, false, false, NULL, make_sparse, 1},
+	{"10 per key", EUNO_ORDER_BYTES, true, false, NULL, make_dup10, 1},
+	{"1000 per key", EUNO_ORDER_BYTES, true, false, NULL, make_dup1000, 1},
+	{"1000 per key, no posting", EUNO_ORDER_BYTES, false, false, NULL, make_dup1000, 1},
+	{"all equal", EUNO_ORDER_BYTES, true, false, NULL, make_equal, 1},
+	{"skewed", EUNO_ORDER_BYTES, true, false, NULL, make_skewed, 1},
+	{"uuid", EUNO_ORDER_BYTES, true, false, NULL, make_uuid, 1},
+	{"text, long prefixes", EUNO_ORDER_BYTES, true, false, NULL, make_url, 2},
+	{"two columns, NULLs, DESC", EUNO_ORDER_BYTES, true, false, NULL, make_columns, 1},
+	{"up to the limit", EUNO_ORDER_BYTES, true, false, NULL, make_long, 20},
+	{"payloads", EUNO_ORDER_BYTES, false, false, NULL, make_payload, 10},
+	{"payloads, posting", EUNO_ORDER_BYTES, true, false, NULL, make_payload, 10},
+	{"mixed lengths", EUNO_ORDER_BYTES, false, false, NULL, make_mixed, 1},
+	{"shared TIDs", EUNO_ORDER_BYTES, true, true, NULL, make_short, 1},
+	{"comparator", EUNO_ORDER_COMPARE, true, false, compare_plain, make_pair, 4},
+	{"comparator, descending", EUNO_ORDER_COMPARE, true, false, compare_reverse, make_pair, 4},
+	{"comparator, ignoring case", EUNO_ORDER_COMPARE, false, false, compare_fold, make_case, 4},
+	{"comparator, up to the limit", EUNO_ORDER_COMPARE, false, false, compare_plain, make_compare_long, 20},
+};
+const int	nshapes = sizeof(shapes) / sizeof(shapes[0]);
+
+const Shape *
+shape_by_name(const char *name)
+{
+	for (int i = 0; i < nshapes; i++)
+	{
+		if (strcmp(shapes[i].name, name) == 0)
+			return &shapes[i];
+	}
+	fprintf(stderr, "no shape \"%s\"\n", name);
+	exit(1);
+}
