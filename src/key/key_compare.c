@@ -1,0 +1,155 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_compare.c
+ *	  Comparing keys by their opclasses, in COMPARE order.
+ *
+ * Runs with no lock held and on private memory, so comparators are free to
+ * read catalogs (enum, record), to palloc and to raise errors.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "key/key_private.h"
+
+/* The longest value with a short varlena header, with a long one. */
+#define UNSHORT_BYTES	(VARATT_SHORT_MAX + VARHDRSZ)
+
+/*
+ * Most comparators copy a short varlena into palloc'd memory before they look
+ * at it; a copy on the stack is cheaper.
+ */
+static inline Datum
+unshort(const EunoKeyColumn *col, Datum value, char *buf)
+{
+	const char *v = DatumGetPointer(value);
+	Size		n;
+
+	if (!col->unshort || !VARATT_IS_SHORT(v))
+		return value;
+	n = VARSIZE_SHORT(v) - VARHDRSZ_SHORT;
+	SET_VARSIZE(buf, VARHDRSZ + n);
+	memcpy(VARDATA(buf), VARDATA_SHORT(v), n);
+	return PointerGetDatum(buf);
+}
+
+int
+euno_column_compare(const EunoKeyColumn *col, Datum a, Datum b)
+{
+	union
+	{
+		char		data[UNSHORT_BYTES];
+		int64		align;
+	}			x,
+				y;
+
+	if (col->kind != EUNO_KIND_OPAQUE)
+		return euno_encode_compare(col, a, b);
+	return DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &col->cmp),
+										   col->collation,
+										   unshort(col, a, x.data),
+										   unshort(col, b, y.data)));
+}
+
+/* Compares two columns, NULLs and DESC taken into account. */
+static int
+compare_column(const EunoKeyColumn *col, bool a_valid, Datum a, bool b_valid,
+			   Datum b)
+{
+	int			result;
+
+	if (a_valid && b_valid)
+	{
+		result = euno_column_compare(col, a, b);
+
+		/* not negated: a comparator may return INT_MIN */
+		if (col->desc)
+			result = (result < 0) - (result > 0);
+		return result;
+	}
+	if (a_valid == b_valid)
+		return 0;
+	return a_valid == (col->null_mark == EUNO_MARK_NULL_LAST) ? -1 : 1;
+}
+
+static int
+compare_rows(const EunoKeySchema *schema, const uint8_t *a, uint32_t alen,
+			 const uint8_t *b, uint32_t blen)
+{
+	EunoRowReader ra;
+	EunoRowReader rb;
+
+	if (alen == blen && memcmp(a, b, alen) == 0)
+		return 0;
+	euno_row_begin(&ra, schema->nkeys, a, alen);
+	euno_row_begin(&rb, schema->nkeys, b, blen);
+	for (int i = 0; i < schema->nkeys; i++)
+	{
+		const EunoKeyColumn *col = &schema->cols[i];
+		Datum		x;
+		Datum		y;
+		bool		x_valid = euno_row_next(&ra, col, i, &x);
+		bool		y_valid = euno_row_next(&rb, col, i, &y);
+		int			result = compare_column(col, x_valid, x, y_valid, y);
+
+		if (result != 0)
+			return result;
+	}
+	return 0;
+}
+
+/* Compares a bound of the scan plan's with a stored key. */
+static int
+compare_bound(const EunoKeySchema *schema, const EunoKeyBound *bound,
+			  const uint8_t *key, uint32_t keylen)
+{
+	EunoRowReader reader;
+
+	euno_row_begin(&reader, schema->nkeys, key, keylen);
+	for (int i = 0; i < bound->ncols; i++)
+	{
+		const EunoKeyColumn *col = &schema->cols[i];
+		const EunoBoundColumn *want = &bound->cols[i];
+		Datum		value;
+		bool		valid = euno_row_next(&reader, col, i, &value);
+		int			result;
+
+		if (valid && want->class == EUNO_BOUND_VALUE && want->cross != NULL)
+		{
+			union
+			{
+				char		data[UNSHORT_BYTES];
+				int64		align;
+			}			x;
+
+			result = DatumGetInt32(FunctionCall2Coll(want->cross,
+													 col->collation,
+													 unshort(col, value, x.data),
+													 want->value));
+			/* that was column against bound; DESC turns it once more */
+			if (col->desc)
+				result = (result > 0) - (result < 0);
+			else
+				result = (result < 0) - (result > 0);
+		}
+		else if (valid && want->class == EUNO_BOUND_NOT_NULL)
+			result = 0;
+		else
+			result = compare_column(col, want->class != EUNO_BOUND_NULL,
+									want->value, valid, value);
+		if (result != 0)
+			return result;
+	}
+	return 0;
+}
+
+int
+euno_key_compare(void *arg, const EunoPosition *pos, const uint8_t *key,
+				 uint32_t keylen)
+{
+	const EunoKeySchema *schema = arg;
+
+	if (pos->bound != NULL)
+		return compare_bound(schema, pos->bound, key, keylen);
+	return compare_rows(schema, pos->key, pos->keylen, key, keylen);
+}

@@ -1,0 +1,536 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_encode.c
+ *	  Order-preserving byte strings for the values of one column.
+ *
+ * memcmp of two encodings gives what the type's btree comparator gives, and
+ * none is a prefix of another: numbers are big endian with the sign turned,
+ * strings end with a byte (bytea: two) below all that can follow.  For DESC
+ * all bytes are complemented, which reverses the order and keeps both
+ * properties.
+ *
+ * What an encoding cannot tell apart is what the comparator calls equal: the
+ * two zeros and all NaNs of a float, the trailing blanks of bpchar.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "mb/pg_wchar.h"
+#include "port/pg_bswap.h"
+#include "utils/builtins.h"
+
+#include "key/key_private.h"
+
+/* Float bit patterns that decode from their own encoding. */
+#define FLOAT4_SIGN		UINT32_C(0x80000000)
+#define FLOAT4_INF		UINT32_C(0x7F800000)
+#define FLOAT4_NAN		UINT32_C(0x7FC00000)
+#define FLOAT8_SIGN		UINT64_C(0x8000000000000000)
+#define FLOAT8_INF		UINT64_C(0x7FF0000000000000)
+#define FLOAT8_NAN		UINT64_C(0x7FF8000000000000)
+
+/* -0 becomes 0, every NaN the NaN that is the greatest number. */
+static uint32_t
+float4_canonical(uint32_t bits)
+{
+	if ((bits & ~FLOAT4_SIGN) > FLOAT4_INF)
+		return FLOAT4_NAN;
+	return bits == FLOAT4_SIGN ? 0 : bits;
+}
+
+static uint64_t
+float8_canonical(uint64_t bits)
+{
+	if ((bits & ~FLOAT8_SIGN) > FLOAT8_INF)
+		return FLOAT8_NAN;
+	return bits == FLOAT8_SIGN ? 0 : bits;
+}
+
+/* Positive numbers get the high bit, negative ones are turned around. */
+static uint32_t
+float4_ordered(uint32_t bits)
+{
+	bits = float4_canonical(bits);
+	return (bits & FLOAT4_SIGN) ? ~bits : bits | FLOAT4_SIGN;
+}
+
+static uint64_t
+float8_ordered(uint64_t bits)
+{
+	bits = float8_canonical(bits);
+	return (bits & FLOAT8_SIGN) ? ~bits : bits | FLOAT8_SIGN;
+}
+
+/* A fixed-width kind's value as a number ordered like the value. */
+static inline uint64_t
+ordered_number(EunoKeyKind kind, Datum value)
+{
+	switch (kind)
+	{
+		case EUNO_KIND_BOOL:
+			return DatumGetBool(value) ? 1 : 0;
+		case EUNO_KIND_CHAR:
+			return (uint8_t) DatumGetChar(value);
+		case EUNO_KIND_INT16:
+			return (uint16_t) ((uint16_t) DatumGetInt16(value) ^ 0x8000);
+		case EUNO_KIND_INT32:
+			return (uint32_t) DatumGetInt32(value) ^ UINT32_C(0x80000000);
+		case EUNO_KIND_INT64:
+			return (uint64_t) DatumGetInt64(value) ^ UINT64_C(0x8000000000000000);
+		case EUNO_KIND_UINT32:
+			return DatumGetUInt32(value);
+		case EUNO_KIND_UINT64:
+			return DatumGetUInt64(value);
+		case EUNO_KIND_FLOAT4:
+			return float4_ordered((uint32_t) DatumGetInt32(value));
+		default:
+			Assert(kind == EUNO_KIND_FLOAT8);
+			return float8_ordered((uint64_t) DatumGetInt64(value));
+	}
+}
+
+/* The reverse of ordered_number. */
+static inline Datum
+number_value(EunoKeyKind kind, uint64_t n)
+{
+	switch (kind)
+	{
+		case EUNO_KIND_BOOL:
+			return BoolGetDatum(n != 0);
+		case EUNO_KIND_CHAR:
+			return CharGetDatum((char) n);
+		case EUNO_KIND_INT16:
+			return Int16GetDatum((int16) ((uint16_t) n ^ 0x8000));
+		case EUNO_KIND_INT32:
+			return Int32GetDatum((int32) ((uint32_t) n ^ UINT32_C(0x80000000)));
+		case EUNO_KIND_INT64:
+			return Int64GetDatum((int64) (n ^ UINT64_C(0x8000000000000000)));
+		case EUNO_KIND_UINT32:
+			return UInt32GetDatum((uint32) n);
+		case EUNO_KIND_UINT64:
+			return UInt64GetDatum(n);
+		case EUNO_KIND_FLOAT4:
+			n = (n & FLOAT4_SIGN) ? n & ~FLOAT4_SIGN : (uint32_t) ~n;
+			return Int32GetDatum((int32) n);
+		default:
+			Assert(kind == EUNO_KIND_FLOAT8);
+			n = (n & FLOAT8_SIGN) ? n & ~FLOAT8_SIGN : ~n;
+			return Int64GetDatum((int64) n);
+	}
+}
+
+/* Big endian, any alignment. */
+static inline void
+put_number(uint8_t *p, uint64_t n, int width)
+{
+	switch (width)
+	{
+		case 1:
+			*p = (uint8_t) n;
+			break;
+		case 2:
+			{
+				uint16_t	be = pg_hton16((uint16_t) n);
+
+				memcpy(p, &be, 2);
+				break;
+			}
+		case 4:
+			{
+				uint32_t	be = pg_hton32((uint32_t) n);
+
+				memcpy(p, &be, 4);
+				break;
+			}
+		default:
+			{
+				uint64_t	be = pg_hton64(n);
+
+				memcpy(p, &be, 8);
+				break;
+			}
+	}
+}
+
+static inline uint64_t
+get_number(const uint8_t *p, int width)
+{
+	switch (width)
+	{
+		case 1:
+			return *p;
+		case 2:
+			{
+				uint16_t	be;
+
+				memcpy(&be, p, 2);
+				return pg_ntoh16(be);
+			}
+		case 4:
+			{
+				uint32_t	be;
+
+				memcpy(&be, p, 4);
+				return pg_ntoh32(be);
+			}
+		default:
+			{
+				uint64_t	be;
+
+				memcpy(&be, p, 8);
+				return pg_ntoh64(be);
+			}
+	}
+}
+
+/* Copies bytes, complemented for DESC. */
+static inline void
+copy_bytes(bool desc, uint8_t *to, const uint8_t *from, uint32_t n)
+{
+	if (!desc)
+		memcpy(to, from, n);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			to[i] = (uint8_t) ~from[i];
+}
+
+/* A string without zero bytes, and its terminator. */
+static uint32_t
+put_string(bool desc, const uint8_t *data, uint32_t n, uint8_t *p,
+		   uint32_t avail)
+{
+	if (n < avail)
+	{
+		if (unlikely(memchr(data, 0, n) != NULL))
+			ereport(ERROR,
+					(errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
+					 errmsg("cannot index a string that contains a zero byte")));
+		copy_bytes(desc, p, data, n);
+		p[n] = desc ? 0xFF : 0x00;
+	}
+	return n + 1;
+}
+
+/* A string of any bytes: zeros are escaped. */
+static uint32_t
+put_bytea(bool desc, const uint8_t *data, uint32_t n, uint8_t *p,
+		  uint32_t avail)
+{
+	uint8_t		flip = desc ? 0xFF : 0x00;
+	uint64_t	need = (uint64_t) n + 2;
+
+	for (const uint8_t *z = data;
+		 (z = memchr(z, 0, n - (z - data))) != NULL; z++)
+		need++;
+	if (need > avail)
+		return (uint32_t) Min(need, PG_UINT32_MAX);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		*p++ = data[i] ^ flip;
+		if (data[i] == 0)
+			*p++ = 0xFF ^ flip;
+	}
+	*p++ = flip;
+	*p = flip;
+	return (uint32_t) need;
+}
+
+uint32_t
+euno_encode_put(const EunoKeyColumn *col, Datum value, uint8_t *p,
+				uint32_t avail)
+{
+	struct varlena *v;
+	uint8_t    *data;
+	uint32_t	n;
+	uint32_t	need;
+
+	switch (col->kind)
+	{
+		case EUNO_KIND_FIXED:
+			if ((uint32_t) col->attlen <= avail)
+				copy_bytes(col->desc, p, (uint8_t *) DatumGetPointer(value),
+						   col->attlen);
+			return col->attlen;
+		case EUNO_KIND_NAME:
+			return put_string(col->desc, (uint8_t *) DatumGetPointer(value),
+							  (uint32_t) strnlen(NameStr(*DatumGetName(value)),
+												 NAMEDATALEN),
+							  p, avail);
+		case EUNO_KIND_TEXT:
+		case EUNO_KIND_BPCHAR:
+		case EUNO_KIND_BYTEA:
+			break;
+		default:
+			if ((uint32_t) col->attlen <= avail)
+			{
+				uint64_t	number = ordered_number(col->kind, value);
+
+				put_number(p, col->desc ? ~number : number, col->attlen);
+			}
+			return col->attlen;
+	}
+
+	v = PG_DETOAST_DATUM_PACKED(value);
+	data = (uint8_t *) VARDATA_ANY(v);
+	n = VARSIZE_ANY_EXHDR(v);
+	if (col->kind == EUNO_KIND_BPCHAR)
+		n = bpchartruelen((char *) data, n);
+	if (col->kind == EUNO_KIND_BYTEA)
+		need = put_bytea(col->desc, data, n, p, avail);
+	else
+		need = put_string(col->desc, data, n, p, avail);
+	if ((Pointer) v != DatumGetPointer(value))
+		pfree(v);
+	return need;
+}
+
+static void pg_attribute_noreturn()
+overrun(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg_internal("encoded key column has no end")));
+}
+
+/* How many blanks a char(n) value of these characters is padded with. */
+static uint32_t
+natural_blanks(const EunoKeyColumn *col, const char *data, uint32_t n)
+{
+	int32		width = col->typmod - (int32) VARHDRSZ;
+	int32		chars;
+
+	if (width <= 0)
+		return 0;
+	chars = pg_database_encoding_max_length() == 1 ? (int32) n :
+		pg_mbstrlen_with_len(data, n);
+	return width > chars ? width - chars : 0;
+}
+
+/* Decodes the bytes of a bytea up to its terminator; returns what follows. */
+static const uint8_t *
+get_bytea(bool desc, const uint8_t *p, const uint8_t *end, uint8_t *data,
+		  uint32_t *n)
+{
+	uint8_t		flip = desc ? 0xFF : 0x00;
+	uint8_t    *out = data;
+
+	for (;;)
+	{
+		uint8_t		c;
+
+		if (p >= end)
+			overrun();
+		c = *p++ ^ flip;
+		if (c == 0)
+		{
+			if (p >= end)
+				overrun();
+			if ((*p++ ^ flip) == 0)
+				break;
+		}
+		*out++ = c;
+	}
+	*n = out - data;
+	return p;
+}
+
+const uint8_t *
+euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
+				const uint8_t *end, uint8_t **scratch, Datum *value)
+{
+	uint8_t    *data = *scratch + VARHDRSZ;
+	const uint8_t *next;
+	uint32_t	n;
+
+	switch (col->kind)
+	{
+		case EUNO_KIND_FIXED:
+			if (end - p < col->attlen)
+				overrun();
+			copy_bytes(col->desc, *scratch, p, col->attlen);
+			*value = PointerGetDatum(*scratch);
+			*scratch += MAXALIGN(col->attlen);
+			return p + col->attlen;
+		case EUNO_KIND_NAME:
+		case EUNO_KIND_TEXT:
+		case EUNO_KIND_BPCHAR:
+			next = memchr(p, col->desc ? 0xFF : 0x00, end - p);
+			if (next == NULL)
+				overrun();
+			n = next++ - p;
+			break;
+		case EUNO_KIND_BYTEA:
+			next = get_bytea(col->desc, p, end, data, &n);
+			break;
+		default:
+			if (end - p < col->attlen)
+				overrun();
+			{
+				uint64_t	number = get_number(p, col->attlen);
+
+				/* Only the low attlen bytes count, as put_number wrote them */
+				if (col->desc)
+					number = ~number & (~UINT64_C(0) >> (64 - 8 * col->attlen));
+				*value = number_value(col->kind, number);
+			}
+			return p + col->attlen;
+	}
+
+	*value = PointerGetDatum(*scratch);
+	if (col->kind == EUNO_KIND_NAME)
+	{
+		copy_bytes(col->desc, *scratch, p, n);
+		memset(*scratch + n, 0, NAMEDATALEN - n);
+		*scratch += NAMEDATALEN;
+		return next;
+	}
+	if (col->kind != EUNO_KIND_BYTEA)
+		copy_bytes(col->desc, data, p, n);
+	if (col->kind == EUNO_KIND_BPCHAR)
+	{
+		uint32_t	blanks = natural_blanks(col, (char *) data, n);
+
+		memset(data + n, ' ', blanks);
+		n += blanks;
+	}
+	SET_VARSIZE(*scratch, VARHDRSZ + n);
+	*scratch += MAXALIGN(VARHDRSZ + n);
+	return next;
+}
+
+/*
+ * "hidden" grows by the blanks that are in no key or payload but come back
+ * when the value is decoded.
+ */
+uint32_t
+euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
+				 uint64_t *hidden)
+{
+	struct varlena *v;
+	uint32_t	n;
+	uint32_t	bare;
+	uint32_t	blanks;
+	uint32_t	natural;
+
+	if (col->kind == EUNO_KIND_FLOAT4)
+	{
+		uint32_t	bits = (uint32_t) DatumGetInt32(value);
+
+		memcpy(p, &bits, sizeof(bits));
+		return bits == float4_canonical(bits) ? 0 : sizeof(bits);
+	}
+	if (col->kind == EUNO_KIND_FLOAT8)
+	{
+		uint64_t	bits = (uint64_t) DatumGetInt64(value);
+
+		memcpy(p, &bits, sizeof(bits));
+		return bits == float8_canonical(bits) ? 0 : sizeof(bits);
+	}
+
+	Assert(col->kind == EUNO_KIND_BPCHAR);
+	v = PG_DETOAST_DATUM_PACKED(value);
+	n = VARSIZE_ANY_EXHDR(v);
+	bare = bpchartruelen(VARDATA_ANY(v), n);
+	blanks = n - bare;
+	natural = natural_blanks(col, VARDATA_ANY(v), bare);
+	if ((Pointer) v != DatumGetPointer(value))
+		pfree(v);
+	*hidden += Max(natural, blanks);
+	memcpy(p, &blanks, sizeof(blanks));
+	return blanks == natural ? 0 : sizeof(blanks);
+}
+
+/* To be called right after euno_encode_get of the same value. */
+const uint8_t *
+euno_encode_restore(const EunoKeyColumn *col, const uint8_t *p,
+					const uint8_t *end, uint8_t **scratch, Datum *value)
+{
+	uint32_t	width = col->kind == EUNO_KIND_FLOAT8 ? 8 : 4;
+	uint32_t	number;
+
+	if ((uint32_t) (end - p) < width)
+		overrun();
+	if (col->kind == EUNO_KIND_FLOAT8)
+	{
+		int64		bits;
+
+		memcpy(&bits, p, sizeof(bits));
+		*value = Int64GetDatum(bits);
+		return p + width;
+	}
+	memcpy(&number, p, sizeof(number));
+	if (col->kind == EUNO_KIND_FLOAT4)
+		*value = Int32GetDatum((int32) number);
+	else
+	{
+		/* The value is the last one in scratch: give it its own blanks. */
+		uint8_t    *v = (uint8_t *) DatumGetPointer(*value);
+		uint32_t	bare = bpchartruelen(VARDATA(v), VARSIZE(v) - VARHDRSZ);
+
+		if (unlikely(number > EUNO_MAX_ENTRY))
+			overrun();
+		memset(VARDATA(v) + bare, ' ', number);
+		SET_VARSIZE(v, VARHDRSZ + bare + number);
+		*scratch = v + MAXALIGN(VARHDRSZ + bare + number);
+	}
+	return p + width;
+}
+
+/* memcmp, and the shorter first. */
+static int
+compare_bytes(const char *a, uint32_t na, const char *b, uint32_t nb)
+{
+	int			result = memcmp(a, b, Min(na, nb));
+
+	if (result != 0)
+		return result;
+	return (na > nb) - (na < nb);
+}
+
+int
+euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b)
+{
+	struct varlena *va;
+	struct varlena *vb;
+	uint32_t	na;
+	uint32_t	nb;
+	int			result;
+
+	switch (col->kind)
+	{
+		case EUNO_KIND_FIXED:
+			return memcmp(DatumGetPointer(a), DatumGetPointer(b), col->attlen);
+		case EUNO_KIND_NAME:
+			return strncmp(NameStr(*DatumGetName(a)), NameStr(*DatumGetName(b)),
+						   NAMEDATALEN);
+		case EUNO_KIND_TEXT:
+		case EUNO_KIND_BPCHAR:
+		case EUNO_KIND_BYTEA:
+			break;
+		default:
+			{
+				uint64_t	x = ordered_number(col->kind, a);
+				uint64_t	y = ordered_number(col->kind, b);
+
+				return (x > y) - (x < y);
+			}
+	}
+
+	va = PG_DETOAST_DATUM_PACKED(a);
+	vb = PG_DETOAST_DATUM_PACKED(b);
+	na = VARSIZE_ANY_EXHDR(va);
+	nb = VARSIZE_ANY_EXHDR(vb);
+	if (col->kind == EUNO_KIND_BPCHAR)
+	{
+		na = bpchartruelen(VARDATA_ANY(va), na);
+		nb = bpchartruelen(VARDATA_ANY(vb), nb);
+	}
+	result = compare_bytes(VARDATA_ANY(va), na, VARDATA_ANY(vb), nb);
+	if ((Pointer) va != DatumGetPointer(a))
+		pfree(va);
+	if ((Pointer) vb != DatumGetPointer(b))
+		pfree(vb);
+	return result;
+}

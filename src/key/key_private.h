@@ -1,0 +1,205 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_private.h
+ *	  What the files of key/ share: the schema, encodings, packed rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_KEY_PRIVATE_H
+#define EUNO_KEY_PRIVATE_H
+
+#include "key/euno_key.h"
+
+#include "access/genam.h"
+#include "access/stratnum.h"
+#include "access/tupmacs.h"
+#include "fmgr.h"
+
+#include "euno_compat.h"
+
+#if !defined(USE_FLOAT8_BYVAL)
+#error "euno_index needs a 64-bit server"
+#endif
+
+/* The btree support functions we use by number; our families mirror btree's. */
+#define EUNO_ORDER_PROC			1
+#define EUNO_EQUALIMAGE_PROC	4
+
+/* The first byte of a column; see euno_key.h. */
+#define EUNO_MARK_NULL_FIRST	1
+#define EUNO_MARK_VALUE			2
+#define EUNO_MARK_NULL_LAST		3
+
+/*
+ * How a column's values become bytes.  EUNO_KIND_OPAQUE has no encoding: the
+ * opclass's comparator decides, and the whole index is in COMPARE order.
+ */
+typedef enum EunoKeyKind
+{
+	EUNO_KIND_OPAQUE,
+	EUNO_KIND_BOOL,
+	EUNO_KIND_CHAR,				/* "char": one unsigned byte */
+	EUNO_KIND_INT16,
+	EUNO_KIND_INT32,
+	EUNO_KIND_INT64,
+	EUNO_KIND_UINT32,
+	EUNO_KIND_UINT64,
+	EUNO_KIND_FLOAT4,
+	EUNO_KIND_FLOAT8,
+	EUNO_KIND_FIXED,			/* attlen bytes, by reference, memcmp order */
+	EUNO_KIND_NAME,
+	EUNO_KIND_TEXT,				/* no zero bytes; ends with one */
+	EUNO_KIND_BPCHAR,			/* text without trailing blanks */
+	EUNO_KIND_BYTEA				/* 00 becomes 00 FF; ends with 00 00 */
+} EunoKeyKind;
+
+typedef struct EunoKeyColumn
+{
+	EunoKeyKind kind;
+	bool		desc;
+	bool		may_short;		/* short varlena headers are legal */
+	bool		unshort;		/* the comparator would copy short varlenas */
+	uint8_t		null_mark;		/* EUNO_MARK_NULL_FIRST or _LAST */
+	int16		attlen;
+	bool		attbyval;
+	char		attalign;
+	int16		lossy;			/* its number among lossy columns, or -1 */
+	int32		typmod;
+	Oid			collation;
+	Oid			opfamily;
+	Oid			opcintype;
+	FmgrInfo	cmp;			/* support function 1 of the opclass */
+} EunoKeyColumn;
+
+struct EunoKeySchema
+{
+	EunoOrder	order;
+	bool		posting;
+	int			nkeys;			/* key columns */
+	int			natts;			/* key and INCLUDE columns */
+	int			nlossy;			/* key columns whose encoding can lose */
+	TupleDesc	tupdesc;
+	char		name[NAMEDATALEN];
+	EunoKeyColumn cols[FLEXIBLE_ARRAY_MEMBER];	/* one per att */
+};
+
+/* Bytes of the bitmap that says which lossy columns follow in a payload. */
+#define EUNO_LOSSY_BYTES(schema)	(((schema)->nlossy + 7) / 8)
+
+/*
+ * key_encode.c.  "put" writes the encoding of a value that is not NULL, with
+ * neither marker nor room for one, and returns its length; it writes nothing
+ * when that exceeds "avail".  "get" reads one back from [p, end), puts bytes
+ * of by-reference values at *scratch, which it advances, and returns what
+ * follows.
+ */
+extern uint32_t euno_encode_put(const EunoKeyColumn *col, Datum value,
+								uint8_t *p, uint32_t avail);
+extern const uint8_t *euno_encode_get(const EunoKeyColumn *col,
+									  const uint8_t *p, const uint8_t *end,
+									  uint8_t **scratch, Datum *value);
+
+/*
+ * What the encoding of a value loses, as bytes at "p" (at most 8); the length,
+ * or 0 when nothing is lost.  "restore" applies them to the decoded value.
+ */
+extern uint32_t euno_encode_lost(const EunoKeyColumn *col, Datum value,
+								 uint8_t *p, uint64_t *hidden);
+extern const uint8_t *euno_encode_restore(const EunoKeyColumn *col,
+										  const uint8_t *p,
+										  const uint8_t *end,
+										  uint8_t **scratch, Datum *value);
+
+/*
+ * Compares two values of a kind that has an encoding, in the column's
+ * ascending order.  Text kinds are compared in C order.
+ */
+extern int	euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b);
+
+/*
+ * A packed row: a bitmap (a set bit is a value that is not NULL), then the
+ * values as a heap tuple lays them out, relative to the start of the row,
+ * which is 8-byte aligned.  Padding is zero, varlenas are detoasted and have
+ * the shortest header their type allows: equal images are equal bytes.
+ */
+extern uint64_t euno_row_put(const EunoKeyColumn *cols, int ncols,
+							 const Datum *values, const bool *isnull,
+							 uint8_t *buf, uint32_t avail);
+
+typedef struct EunoRowReader
+{
+	const uint8_t *base;
+	uint32_t	len;
+	uint32_t	off;
+} EunoRowReader;
+
+static inline void
+euno_row_begin(EunoRowReader *reader, int ncols, const uint8_t *row,
+			   uint32_t len)
+{
+	reader->base = row;
+	reader->len = len;
+	reader->off = (ncols + 7) / 8;
+}
+
+extern void euno_row_overrun(uint32_t off, uint32_t len) pg_attribute_noreturn();
+
+/* Reads column i; columns are read in order, from 0. */
+static inline bool
+euno_row_next(EunoRowReader *reader, const EunoKeyColumn *col, int i,
+			  Datum *value)
+{
+	const char *p;
+	uint32_t	off = reader->off;
+
+	if (!(reader->base[i >> 3] & (1 << (i & 7))))
+	{
+		*value = (Datum) 0;
+		return false;
+	}
+	off = att_align_pointer(off, col->attalign, col->attlen,
+							(const char *) reader->base + off);
+	p = (const char *) reader->base + off;
+	*value = fetch_att(p, col->attbyval, col->attlen);
+	off = att_addlength_pointer(off, col->attlen, p);
+	if (unlikely(off > reader->len))
+		euno_row_overrun(off, reader->len);
+	reader->off = off;
+	return true;
+}
+
+/* Deforms the first ncols key columns only; the payload is not looked at. */
+extern void euno_key_deform_prefix(const EunoKeySchema *schema,
+								   const uint8_t *key, uint32_t keylen,
+								   int ncols, uint8_t *scratch,
+								   Datum *values, bool *isnull);
+
+/*
+ * A bound of the scan plan's making, in COMPARE order.  Its columns are the
+ * first ncols of the index.
+ */
+typedef enum EunoBoundClass
+{
+	EUNO_BOUND_VALUE,
+	EUNO_BOUND_NULL,			/* equals NULL */
+	EUNO_BOUND_NOT_NULL			/* equals everything that is not NULL */
+} EunoBoundClass;
+
+typedef struct EunoBoundColumn
+{
+	EunoBoundClass class;
+	Datum		value;
+	FmgrInfo   *cross;			/* compares (column, value), or NULL: value has
+								 * the column's type */
+} EunoBoundColumn;
+
+typedef struct EunoKeyBound
+{
+	int			ncols;
+	EunoBoundColumn cols[INDEX_MAX_KEYS];
+} EunoKeyBound;
+
+/* Compares two values of a column by its opclass, ascending, no NULLs. */
+extern int	euno_column_compare(const EunoKeyColumn *col, Datum a, Datum b);
+
+#endif							/* EUNO_KEY_PRIVATE_H */

@@ -1,0 +1,215 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_schema.c
+ *	  What an index's columns are, found out once per relation cache entry.
+ *
+ * The encoding is chosen by the opclass's comparator, not by the type: an
+ * opclass with a comparator of its own orders its values as it likes, and is
+ * asked every time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_index.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "key/key_private.h"
+
+typedef enum EunoCollationRule
+{
+	ANY_COLLATION,				/* the comparator does not look at it */
+	C_COLLATION,				/* memcmp order in C-like collations only */
+	PATTERN						/* memcmp order, but "=" obeys the collation */
+} EunoCollationRule;
+
+typedef struct EunoKnownComparator
+{
+	Oid			proc;
+	EunoKeyKind kind;
+	int16		attlen;
+	EunoCollationRule rule;
+} EunoKnownComparator;
+
+static const EunoKnownComparator known_comparators[] = {
+	{F_BTBOOLCMP, EUNO_KIND_BOOL, 1, ANY_COLLATION},
+	{F_BTCHARCMP, EUNO_KIND_CHAR, 1, ANY_COLLATION},
+	{F_BTINT2CMP, EUNO_KIND_INT16, 2, ANY_COLLATION},
+	{F_BTINT4CMP, EUNO_KIND_INT32, 4, ANY_COLLATION},
+	{F_DATE_CMP, EUNO_KIND_INT32, 4, ANY_COLLATION},
+	{F_BTINT8CMP, EUNO_KIND_INT64, 8, ANY_COLLATION},
+	{F_TIME_CMP, EUNO_KIND_INT64, 8, ANY_COLLATION},
+	{F_TIMESTAMP_CMP, EUNO_KIND_INT64, 8, ANY_COLLATION},
+	{F_TIMESTAMPTZ_CMP, EUNO_KIND_INT64, 8, ANY_COLLATION},
+	{F_CASH_CMP, EUNO_KIND_INT64, 8, ANY_COLLATION},
+	{F_BTOIDCMP, EUNO_KIND_UINT32, 4, ANY_COLLATION},
+	{F_XID8CMP, EUNO_KIND_UINT64, 8, ANY_COLLATION},
+	{F_PG_LSN_CMP, EUNO_KIND_UINT64, 8, ANY_COLLATION},
+	{F_BTFLOAT4CMP, EUNO_KIND_FLOAT4, 4, ANY_COLLATION},
+	{F_BTFLOAT8CMP, EUNO_KIND_FLOAT8, 8, ANY_COLLATION},
+	{F_UUID_CMP, EUNO_KIND_FIXED, 16, ANY_COLLATION},
+	{F_MACADDR_CMP, EUNO_KIND_FIXED, 6, ANY_COLLATION},
+	{F_MACADDR8_CMP, EUNO_KIND_FIXED, 8, ANY_COLLATION},
+	{F_BTNAMECMP, EUNO_KIND_NAME, NAMEDATALEN, C_COLLATION},
+	{F_BTTEXTCMP, EUNO_KIND_TEXT, -1, C_COLLATION},
+	{F_BPCHARCMP, EUNO_KIND_BPCHAR, -1, C_COLLATION},
+	{F_BTTEXT_PATTERN_CMP, EUNO_KIND_TEXT, -1, PATTERN},
+	{F_BTBPCHAR_PATTERN_CMP, EUNO_KIND_BPCHAR, -1, PATTERN},
+	{F_BYTEACMP, EUNO_KIND_BYTEA, -1, ANY_COLLATION}
+};
+
+/*
+ * The kind of a column with this comparator.  The length is compared too: a
+ * family may name a built-in comparator for a type that is laid out otherwise.
+ */
+static EunoKeyKind
+column_kind(Relation index, Form_pg_attribute att, Oid proc, Oid collation)
+{
+	for (size_t i = 0; i < lengthof(known_comparators); i++)
+	{
+		const EunoKnownComparator *known = &known_comparators[i];
+		bool		byval = known->attlen > 0 &&
+		known->kind != EUNO_KIND_FIXED && known->kind != EUNO_KIND_NAME;
+
+		if (known->proc != proc)
+			continue;
+		if (known->attlen != att->attlen || byval != att->attbyval)
+			return EUNO_KIND_OPAQUE;
+
+		/*
+		 * The pattern opclasses pair byte-wise comparison with the type's own
+		 * "=", which agrees with it only in deterministic collations.  Core
+		 * checks that for btree's opclasses, by their OIDs.
+		 */
+		if (known->rule == PATTERN && OidIsValid(collation) &&
+			!get_collation_isdeterministic(collation))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("nondeterministic collations are not supported for column \"%s\" of index \"%s\"",
+							NameStr(att->attname),
+							RelationGetRelationName(index)),
+					 errdetail("Its operator class compares characters, and its equality operator compares by the collation.")));
+		if (known->rule == C_COLLATION && !euno_collation_is_c(collation))
+			return EUNO_KIND_OPAQUE;
+		return known->kind;
+	}
+	return EUNO_KIND_OPAQUE;
+}
+
+/* Does the opclass promise that equal values are equal images? */
+static bool
+column_equalimage(const EunoKeyColumn *col)
+{
+	Oid			proc = get_opfamily_proc(col->opfamily, col->opcintype,
+										 col->opcintype, EUNO_EQUALIMAGE_PROC);
+
+	return OidIsValid(proc) &&
+		DatumGetBool(OidFunctionCall1Coll(proc, col->collation,
+										  ObjectIdGetDatum(col->opcintype)));
+}
+
+/* Fills in what only key columns have. */
+static void
+describe_key_column(Relation index, int i, EunoKeyColumn *col,
+					MemoryContext context)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+	int16		option = index->rd_indoption[i];
+	FmgrInfo   *cmp = index_getprocinfo(index, i + 1, EUNO_ORDER_PROC);
+
+	col->desc = (option & INDOPTION_DESC) != 0;
+	col->null_mark = (option & INDOPTION_NULLS_FIRST) != 0 ?
+		EUNO_MARK_NULL_FIRST : EUNO_MARK_NULL_LAST;
+	col->collation = index->rd_indcollation[i];
+	col->opfamily = index->rd_opfamily[i];
+	col->opcintype = index->rd_opcintype[i];
+	fmgr_info_copy(&col->cmp, cmp, context);
+	col->kind = column_kind(index, att, cmp->fn_oid, col->collation);
+
+	/* These comparators take short varlenas as they are; others copy them. */
+	col->unshort = col->attlen == -1 &&
+		cmp->fn_oid != F_BTTEXTCMP && cmp->fn_oid != F_BPCHARCMP &&
+		cmp->fn_oid != F_BTTEXT_PATTERN_CMP &&
+		cmp->fn_oid != F_BTBPCHAR_PATTERN_CMP && cmp->fn_oid != F_BYTEACMP;
+}
+
+EunoKeySchema *
+euno_key_schema(Relation index, MemoryContext context)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	TupleDesc	desc = RelationGetDescr(index);
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	bool		equalimage = true;
+	EunoKeySchema *schema;
+
+	schema = palloc0(offsetof(EunoKeySchema, cols) +
+					 desc->natts * sizeof(EunoKeyColumn));
+	schema->order = EUNO_ORDER_BYTES;
+	schema->nkeys = nkeys;
+	schema->natts = desc->natts;
+	schema->tupdesc = CreateTupleDescCopy(desc);
+	strlcpy(schema->name, RelationGetRelationName(index), NAMEDATALEN);
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		EunoKeyColumn *col = &schema->cols[i];
+
+		col->attlen = att->attlen;
+		col->attbyval = att->attbyval;
+		col->attalign = att->attalign;
+		col->typmod = att->atttypmod;
+		col->may_short = att->attlen == -1 &&
+			get_typstorage(att->atttypid) != TYPSTORAGE_PLAIN;
+		col->lossy = -1;
+		if (i >= nkeys)
+			continue;
+
+		describe_key_column(index, i, col, context);
+		equalimage = equalimage && column_equalimage(col);
+		if (col->kind == EUNO_KIND_OPAQUE)
+			schema->order = EUNO_ORDER_COMPARE;
+		else if (col->kind == EUNO_KIND_FLOAT4 ||
+				 col->kind == EUNO_KIND_FLOAT8 ||
+				 col->kind == EUNO_KIND_BPCHAR)
+			col->lossy = schema->nlossy++;
+	}
+
+	/*
+	 * Entries whose encoding lost something carry a payload and so share
+	 * nothing; of the others, equal keys in BYTES order are equal bytes.
+	 */
+	schema->posting = schema->order == EUNO_ORDER_BYTES || equalimage;
+
+	MemoryContextSwitchTo(old);
+	return schema;
+}
+
+EunoOrder
+euno_key_order(const EunoKeySchema *schema)
+{
+	return schema->order;
+}
+
+bool
+euno_key_posting(const EunoKeySchema *schema)
+{
+	return schema->posting;
+}
+
+TupleDesc
+euno_key_tupdesc(const EunoKeySchema *schema)
+{
+	return schema->tupdesc;
+}
+
+bool
+euno_key_has_null(const EunoKeySchema *schema, const bool *isnull)
+{
+	for (int i = 0; i < schema->nkeys; i++)
+		if (isnull[i])
+			return true;
+	return false;
+}

@@ -1,0 +1,45 @@
+/*-------------------------------------------------------------------------
+ *
+ * scan_match.c
+ *	  Checking what the range of a scan does not say.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "key/scan_private.h"
+
+/*
+ * The key alone decides: operators cannot tell a value from its decoded
+ * encoding, which loses only what the opclass calls equal.
+ */
+bool
+euno_scan_matches(EunoScanPlan *plan, const uint8_t *key, uint32_t keylen)
+{
+	if (plan->nresidual == 0)
+		return true;
+	euno_key_deform_prefix(plan->schema, key, keylen, plan->residual_cols,
+						   plan->scratch, plan->values, plan->isnull);
+
+	for (int i = 0; i < plan->nresidual; i++)
+	{
+		ScanKey		want = plan->residual[i];
+		int			column = want->sk_attno - 1;
+
+		/* sk_func need not be set in tests for NULL (T44) */
+		if (want->sk_flags & SK_SEARCHNULL)
+		{
+			if (!plan->isnull[column])
+				return false;
+		}
+		else if (plan->isnull[column])
+			return false;
+		else if (!(want->sk_flags & SK_SEARCHNOTNULL) &&
+				 !DatumGetBool(FunctionCall2Coll(&want->sk_func,
+												 want->sk_collation,
+												 plan->values[column],
+												 want->sk_argument)))
+			return false;
+	}
+	return true;
+}

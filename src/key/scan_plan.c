@@ -1,0 +1,351 @@
+/*-------------------------------------------------------------------------
+ *
+ * scan_plan.c
+ *	  Scan keys to a range of the tree.
+ *
+ * The bytes of both bounds live in the plan, and bounds in COMPARE order point
+ * to the scan keys' arguments: a range is good until the next call, as long as
+ * the scan keys are.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "key/scan_private.h"
+
+#define NOT_PLAIN_KEY (SK_ISNULL | SK_ROW_HEADER | SK_ROW_MEMBER | \
+					   SK_SEARCHARRAY | SK_SEARCHNULL | SK_SEARCHNOTNULL | \
+					   SK_ORDER_BY)
+
+EunoScanPlan *
+euno_scan_plan_create(const EunoKeySchema *schema, int nkeys,
+					  MemoryContext context)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	EunoScanPlan *plan = palloc0(sizeof(EunoScanPlan));
+	int			n = Max(nkeys, 1);
+
+	plan->schema = schema;
+	plan->context = context;
+	plan->max_keys = nkeys;
+	plan->slots = palloc0(n * sizeof(EunoScanSlot));
+	plan->absorbed = palloc0(n * sizeof(bool));
+	plan->residual = palloc0(n * sizeof(ScanKey));
+	MemoryContextSwitchTo(old);
+	return plan;
+}
+
+/*
+ * Appends a column of a bound to buf[0 .. len); returns the new length.  A
+ * value so long that no entry can hold it is cut, and "cut" set: no entry
+ * starts with the bytes that are left, and all compare with them as they would
+ * with the whole.
+ */
+static uint32_t
+append_value(const EunoKeyColumn *col, const EunoSpanEnd *end, uint8_t *buf,
+			 uint32_t len, bool *cut)
+{
+	EunoKeyColumn foreign;
+	uint32_t	avail;
+	uint32_t	need;
+	uint8_t    *whole;
+
+	if (unlikely(end->foreign != NULL))
+	{
+		memset(&foreign, 0, sizeof(foreign));
+		foreign.kind = col->kind == EUNO_KIND_NAME ? EUNO_KIND_TEXT :
+			EUNO_KIND_NAME;
+		foreign.desc = col->desc;
+		col = &foreign;
+	}
+
+	*cut = false;
+	if (unlikely(len >= EUNO_MAX_ENTRY))
+	{
+		*cut = true;
+		return len;
+	}
+	buf[len++] = EUNO_MARK_VALUE;
+	avail = EUNO_MAX_ENTRY - len;
+	need = euno_encode_put(col, end->value, buf + len, avail);
+	if (likely(need <= avail))
+		return len + need;
+
+	*cut = true;
+	whole = palloc_extended(need, MCXT_ALLOC_HUGE);
+	(void) euno_encode_put(col, end->value, whole, need);
+	memcpy(buf + len, whole, avail);
+	pfree(whole);
+	return EUNO_MAX_ENTRY;
+}
+
+static inline void
+set_position(EunoPosition *pos, const uint8_t *key, uint32_t keylen, int8 side)
+{
+	pos->key = key;
+	pos->keylen = keylen;
+	pos->side = side;
+	pos->tid = 0;
+	pos->bound = NULL;
+}
+
+/*
+ * One end of the range in BYTES order: "end" of this column after a prefix of
+ * equal columns.  Without an end, the edge of the values, or of everything.
+ */
+static void
+bytes_end(EunoPosition *pos, const EunoKeyColumn *col, const EunoSpan *span,
+		  const EunoSpanEnd *end, bool is_low, uint8_t *buf, uint32_t prefix)
+{
+	uint32_t	len = prefix;
+	int8		side = is_low ? -1 : 1;
+	bool		cut;
+
+	if (end->set)
+	{
+		len = append_value(col, end, buf, len, &cut);
+		side = cut || end->inclusive == is_low ? -1 : 1;
+	}
+	else if (span->not_null && len < EUNO_MAX_ENTRY)
+	{
+		/* A lone marker is no whole column: only its lower side is a place */
+		buf[len++] = is_low ? EUNO_MARK_VALUE : EUNO_MARK_VALUE + 1;
+		side = -1;
+	}
+	set_position(pos, buf, len, side);
+}
+
+/* Builds the range in BYTES order from column "column" on. */
+static void
+plan_bytes(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
+		   int column, uint32_t len, EunoScanRange *range)
+{
+	const EunoKeySchema *schema = plan->schema;
+	uint8_t    *buf = plan->low_bytes;
+	EunoSpan	span;
+
+	for (; column < schema->nkeys; column++)
+	{
+		const EunoKeyColumn *col = &schema->cols[column];
+
+		euno_scan_span(plan, keys, first, nkeys, column, &span);
+		if (span.empty)
+		{
+			range->empty = true;
+			return;
+		}
+		if (span.null && len < EUNO_MAX_ENTRY)
+			buf[len++] = col->null_mark;
+		else if (span.equal)
+		{
+			bool		cut;
+
+			len = append_value(col, &span.low, buf, len, &cut);
+			if (cut)
+			{
+				range->empty = true;
+				return;
+			}
+		}
+		else if (span.not_null)
+		{
+			const EunoSpanEnd *low = col->desc ? &span.high : &span.low;
+			const EunoSpanEnd *high = col->desc ? &span.low : &span.high;
+
+			memcpy(plan->high_bytes, buf, len);
+			bytes_end(&range->lo, col, &span, low, true, buf, len);
+			bytes_end(&range->hi, col, &span, high, false, plan->high_bytes,
+					  len);
+			return;
+		}
+		else
+			break;
+	}
+	set_position(&range->lo, buf, len, -1);
+	set_position(&range->hi, buf, len, 1);
+}
+
+/* One column of a bound in COMPARE order; returns the position's side. */
+static int8
+compare_end(EunoBoundColumn *bound, const EunoSpanEnd *end, bool is_low)
+{
+	if (!end->set)
+	{
+		bound->class = EUNO_BOUND_NOT_NULL;
+		return is_low ? -1 : 1;
+	}
+	bound->class = EUNO_BOUND_VALUE;
+	bound->value = end->value;
+	bound->cross = end->foreign != NULL ? &end->foreign->cross : NULL;
+	return end->inclusive == is_low ? -1 : 1;
+}
+
+static void
+set_bound(EunoPosition *pos, EunoKeyBound *bound, int ncols, int8 side)
+{
+	set_position(pos, NULL, 0, side);
+	bound->ncols = ncols;
+	pos->bound = bound;
+}
+
+/* Builds the range in COMPARE order. */
+static void
+plan_compare(EunoScanPlan *plan, ScanKey keys, int nkeys,
+			 EunoScanRange *range)
+{
+	const EunoKeySchema *schema = plan->schema;
+	EunoKeyBound *low_bound = &plan->low_bound;
+	EunoKeyBound *high_bound = &plan->high_bound;
+	EunoSpan	span;
+	int			column;
+
+	for (column = 0; column < schema->nkeys; column++)
+	{
+		const EunoKeyColumn *col = &schema->cols[column];
+
+		euno_scan_span(plan, keys, 0, nkeys, column, &span);
+		if (span.empty)
+		{
+			range->empty = true;
+			return;
+		}
+		if (span.null)
+			low_bound->cols[column].class = EUNO_BOUND_NULL;
+		else if (span.equal)
+			(void) compare_end(&low_bound->cols[column], &span.low, true);
+		else if (span.not_null)
+		{
+			const EunoSpanEnd *low = col->desc ? &span.high : &span.low;
+			const EunoSpanEnd *high = col->desc ? &span.low : &span.high;
+			int8		side;
+
+			memcpy(high_bound->cols, low_bound->cols,
+				   column * sizeof(EunoBoundColumn));
+			side = compare_end(&low_bound->cols[column], low, true);
+			set_bound(&range->lo, low_bound, column + 1, side);
+			side = compare_end(&high_bound->cols[column], high, false);
+			set_bound(&range->hi, high_bound, column + 1, side);
+			return;
+		}
+		else
+			break;
+	}
+	set_bound(&range->lo, low_bound, column, -1);
+	set_bound(&range->hi, low_bound, column, 1);
+}
+
+/*
+ * The common case, in BYTES order: plain equalities of the leading columns'
+ * own types.  Encodes as many keys as it can, and returns how many; *len is
+ * the length of their bytes, or *empty is set.
+ */
+static int
+plan_equalities(EunoScanPlan *plan, ScanKey keys, int nkeys, uint32_t *len,
+				bool *empty)
+{
+	EunoSpanEnd end = {.set = true,.inclusive = true};
+	bool		cut;
+	int			i;
+
+	for (i = 0; i < nkeys; i++)
+	{
+		ScanKey		key = &keys[i];
+
+		if (key->sk_attno != i + 1 ||
+			key->sk_strategy != BTEqualStrategyNumber ||
+			(key->sk_flags & NOT_PLAIN_KEY) != 0 ||
+			(i + 1 < nkeys && keys[i + 1].sk_attno <= i + 1) ||
+			euno_scan_slot(plan, i, key)->conversion != EUNO_CONVERT_SAME)
+			break;
+		end.value = key->sk_argument;
+		*len = append_value(&plan->schema->cols[i], &end, plan->low_bytes,
+							*len, &cut);
+		if (unlikely(cut))
+			*empty = true;
+		plan->absorbed[i] = true;
+	}
+	return i;
+}
+
+/* Refuses what the access method never asks the planner for (T50, T51). */
+static void
+check_key(const EunoScanPlan *plan, const ScanKeyData *key)
+{
+	if (key->sk_flags & (SK_ROW_HEADER | SK_ROW_MEMBER | SK_SEARCHARRAY |
+						 SK_ORDER_BY))
+		elog(ERROR, "scan keys of index \"%s\" must be plain comparisons, got flags 0x%x",
+			 plan->schema->name, key->sk_flags);
+	if (key->sk_attno < 1 || key->sk_attno > plan->schema->nkeys)
+		elog(ERROR, "scan key on column %d of index \"%s\", which has %d key columns",
+			 key->sk_attno, plan->schema->name, plan->schema->nkeys);
+	if (!(key->sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL)) &&
+		(key->sk_strategy < BTLessStrategyNumber ||
+		 key->sk_strategy > BTGreaterStrategyNumber))
+		elog(ERROR, "scan key of index \"%s\" has invalid strategy number %d",
+			 plan->schema->name, key->sk_strategy);
+}
+
+/* Lists the keys that the range does not imply. */
+static void
+collect_residual(EunoScanPlan *plan, ScanKey keys, int nkeys)
+{
+	for (int i = 0; i < nkeys; i++)
+	{
+		if (plan->absorbed[i])
+			continue;
+		plan->residual[plan->nresidual++] = &keys[i];
+		plan->residual_cols = Max(plan->residual_cols, keys[i].sk_attno);
+	}
+}
+
+void
+euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
+				   EunoScanRange *range)
+{
+	bool		bytes = plan->schema->order == EUNO_ORDER_BYTES;
+	uint32_t	len = 0;
+	int			done = 0;
+
+	if (unlikely(nkeys > plan->max_keys))
+		elog(ERROR, "scan of index \"%s\" has %d keys, expected at most %d",
+			 plan->schema->name, nkeys, plan->max_keys);
+
+	range->empty = false;
+	plan->nresidual = 0;
+	plan->residual_cols = 0;
+	for (int i = 0; i < nkeys; i++)
+	{
+		plan->absorbed[i] = false;
+		check_key(plan, &keys[i]);
+		if (plan->slots[i].copy != NULL)
+		{
+			pfree(plan->slots[i].copy);
+			plan->slots[i].copy = NULL;
+		}
+
+		/* No comparison is true of a NULL argument (T80) */
+		if ((keys[i].sk_flags & SK_ISNULL) &&
+			!(keys[i].sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL)))
+			range->empty = true;
+	}
+
+	if (bytes && !range->empty)
+	{
+		done = plan_equalities(plan, keys, nkeys, &len, &range->empty);
+		if (!range->empty)
+			plan_bytes(plan, keys, done, nkeys, done, len, range);
+	}
+	else if (!range->empty)
+		plan_compare(plan, keys, nkeys, range);
+
+	if (range->empty)
+	{
+		set_position(&range->lo, plan->low_bytes, 0, -1);
+		set_position(&range->hi, plan->low_bytes, 0, -1);
+	}
+	else if (done < nkeys)
+		collect_residual(plan, keys, nkeys);
+	range->exact = plan->nresidual == 0;
+}
