@@ -1,0 +1,76 @@
+/* euno_index: an index access method that lives in shared memory */
+
+-- complain if the script is run by psql and not by CREATE EXTENSION
+\echo Use "CREATE EXTENSION euno_index" to load this file. \quit
+
+CREATE FUNCTION eunohandler(internal)
+RETURNS index_am_handler
+AS 'MODULE_PATHNAME'
+LANGUAGE C;
+
+CREATE ACCESS METHOD euno TYPE INDEX HANDLER eunohandler;
+
+COMMENT ON ACCESS METHOD euno IS 'ordered index access method in shared memory';
+
+-- Operator families and classes: those of btree, whole, as this server has
+-- them.  A family that lacked a cross-type operator or a support function would
+-- change plans of queries that never touch an euno index.  Families and classes
+-- that did not come with the server (their OIDs are 16384 or above) belong to
+-- somebody else.
+--
+-- Every name is either qualified or an operator whose argument types match
+-- exactly, so that nothing in the extension's schema can be taken instead.
+DO $$
+DECLARE
+	family record;
+	class record;
+	members text;
+BEGIN
+	FOR family IN
+		SELECT f.oid, f.opfname
+		FROM pg_catalog.pg_opfamily f
+			JOIN pg_catalog.pg_am a ON a.oid = f.opfmethod
+		WHERE a.amname = 'btree'::name AND f.oid < 16384::oid
+		ORDER BY f.opfname
+	LOOP
+		EXECUTE pg_catalog.format('CREATE OPERATOR FAMILY %I USING euno',
+								  family.opfname);
+
+		-- A class must have an item.  Naming its own type as the storage type
+		-- is one that says nothing.
+		FOR class IN
+			SELECT c.opcname, c.opcdefault,
+				c.opcintype::pg_catalog.regtype AS intype
+			FROM pg_catalog.pg_opclass c
+			WHERE c.opcfamily = family.oid AND c.oid < 16384::oid
+			ORDER BY c.opcname
+		LOOP
+			EXECUTE pg_catalog.format(
+				'CREATE OPERATOR CLASS %I %s FOR TYPE %s USING euno'
+				' FAMILY %I AS STORAGE %s',
+				class.opcname,
+				CASE WHEN class.opcdefault THEN 'DEFAULT' END,
+				class.intype, family.opfname, class.intype);
+		END LOOP;
+
+		-- Members that belong to the type of a class get tied to that class
+		SELECT pg_catalog.string_agg(m.item, ', '::text ORDER BY m.item)
+		INTO members
+		FROM (
+			SELECT pg_catalog.format('OPERATOR %s %s', o.amopstrategy,
+					o.amopopr::pg_catalog.regoperator) AS item
+			FROM pg_catalog.pg_amop o
+			WHERE o.amopfamily = family.oid AND o.oid < 16384::oid
+			UNION ALL
+			SELECT pg_catalog.format('FUNCTION %s (%s, %s) %s', p.amprocnum,
+					p.amproclefttype::pg_catalog.regtype,
+					p.amprocrighttype::pg_catalog.regtype,
+					p.amproc::oid::pg_catalog.regprocedure)
+			FROM pg_catalog.pg_amproc p
+			WHERE p.amprocfamily = family.oid AND p.oid < 16384::oid
+		) m;
+		EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY %I USING euno ADD %s',
+								  family.opfname, members);
+	END LOOP;
+END
+$$;
