@@ -52,9 +52,14 @@ index_only_settings="SET enable_seqscan = off; SET enable_bitmapscan = off; SET 
 lookup_settings="SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 	SET enable_bitmapscan = off; SET enable_material = off; SET max_parallel_workers_per_gather = 0; SET jit = off"
 
-# note NAME SCHEMA VALUE: one round's result.
+# note NAME SCHEMA VALUE: one round's result.  Fails on what is not a number, so
+# that a measurement that went wrong does not become one.
 note()
 {
+	case $3 in
+		*[!0-9.-]*|"") echo "$1: not a number: \"$3\"" >&2
+			return 1 ;;
+	esac
 	mkdir -p "$work/measured" && echo "$3" >>"$work/measured/$1.$2"
 }
 
@@ -81,11 +86,12 @@ wal_timed()
 	echo "$ms $(sql "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '$before')")"
 }
 
+# index_bytes SCHEMA INDEX: INDEX may be in any schema, SCHEMA says what it is.
 index_bytes()
 {
 	if [ "$1" = euno ] && [ "$am" = euno ]; then
-		sql "SELECT euno_index_size('$1.$2'::regclass)"
+		sql "SELECT euno_index_size('$2'::regclass)"
 	else
-		sql "SELECT pg_relation_size('$1.$2'::regclass)"
+		sql "SELECT pg_relation_size('$2'::regclass)"
 	fi
 }
