@@ -153,6 +153,30 @@ check_item(Actor *actor, uint32_t item, uint32_t i)
 }
 
 /*
+ * A window that reaches to an end of the range leaves nothing there, now or
+ * later.
+ */
+static void
+check_ends(Actor *actor, const Model *model, Window *window)
+{
+	uint32_t	i;
+
+	if (actor->cursor->at_lo)
+	{
+		CHECK(!model_previous(model, window->left_min, &i) || i < window->lo,
+			  "at_lo, but entry %u is below the window", i);
+		window->left_min = window->lo;
+	}
+	if (actor->cursor->at_hi)
+	{
+		CHECK(model_next(model, window->right_max) >= window->hi,
+			  "at_hi, but entry %u is above the window",
+			  model_next(model, window->right_max));
+		window->right_max = window->hi;
+	}
+}
+
+/*
  * The first entry of a batch forward: the next present one from somewhere in
  * [right_min, right_max] on.  Decided by the TID that came.
  */
@@ -180,8 +204,10 @@ check_forward(Actor *actor, const Model *model, Window *window)
 		i = model_next(model, window->right_max);
 		CHECK(i >= window->hi, "forward: ended before entry %u", i);
 		CHECK(cursor->at_hi, "forward: ended, but not at_hi");
-		window->left_min = window->left_max = window->hi;
-		window->right_min = window->right_max = window->hi;
+		window->left_min = model_previous(model, window->hi, &i) &&
+			i >= window->lo ? i + 1 : window->lo;
+		window->left_max = window->right_min = window->right_max = window->hi;
+		check_ends(actor, model, window);
 		return;
 	}
 
@@ -204,10 +230,7 @@ check_forward(Actor *actor, const Model *model, Window *window)
 	(void) model_previous(model, i, &window->right_min);
 	window->right_min++;
 	window->right_max = i < window->hi ? i : window->hi;
-	CHECK(!cursor->at_hi || i >= window->hi,
-		  "forward: at_hi, but entry %u is to come", i);
-	if (cursor->at_hi)
-		window->right_max = window->hi;
+	check_ends(actor, model, window);
 }
 
 /* The same, mirrored. */
@@ -237,8 +260,10 @@ check_backward(Actor *actor, const Model *model, Window *window)
 		found = model_previous(model, window->left_min, &i);
 		CHECK(!found || i < window->lo, "backward: ended after entry %u", i);
 		CHECK(cursor->at_lo, "backward: ended, but not at_lo");
-		window->left_min = window->left_max = window->lo;
-		window->right_min = window->right_max = window->lo;
+		i = model_next(model, window->lo);
+		window->right_max = i < window->hi ? i : window->hi;
+		window->left_min = window->left_max = window->right_min = window->lo;
+		check_ends(actor, model, window);
 		return;
 	}
 
@@ -261,10 +286,7 @@ check_backward(Actor *actor, const Model *model, Window *window)
 	window->left_max = i;
 	found = model_previous(model, i, &i);
 	window->left_min = found && i >= window->lo ? i + 1 : window->lo;
-	CHECK(!cursor->at_lo || !found || i < window->lo,
-		  "backward: at_lo, but entry %u is to come", i);
-	if (cursor->at_lo)
-		window->left_min = window->lo;
+	check_ends(actor, model, window);
 }
 
 /* How many items to ask for: one, few, or many. */
