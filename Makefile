@@ -86,8 +86,9 @@ endif
 # None of them is called from one.
 override with_llvm := no
 
-# What the server looks up by name, and nothing else: modules are loaded with
-# RTLD_GLOBAL, and PostgreSQL 15 does not hide symbols by itself.
+# What the server looks up by name, SQL functions and what is declared with
+# PGDLLEXPORT, and nothing else: modules are loaded with RTLD_GLOBAL, and
+# PostgreSQL 15 does not hide symbols by itself.
 SHLIB_EXPORTS = build/exports.txt
 
 EXTRA_CLEAN = build output_iso tmp_check tmp_demo
@@ -96,10 +97,11 @@ include $(PGXS)
 
 $(OBJS): $(HDRS) Makefile
 
-build/exports.txt: $(SRCS) Makefile
+build/exports.txt: $(SRCS) $(HDRS) Makefile
 	@mkdir -p $(@D)
 	@( echo Pg_magic_func; echo _PG_init; \
-	   sed -n 's/^PG_FUNCTION_INFO_V1(\(.*\));.*/\1 pg_finfo_\1/p' $(SRCS) | tr ' ' '\n' ) >$@
+	   sed -n 's/^PG_FUNCTION_INFO_V1(\(.*\));.*/\1\npg_finfo_\1/p' $(SRCS); \
+	   sed -n 's/^extern PGDLLEXPORT .*[ *]\([a-z0-9_]*\)(.*/\1/p' $(HDRS) ) >$@
 
 # Warnings only, nothing kept: make syntax CC=clang
 syntax:
