@@ -74,3 +74,61 @@ BEGIN
 	END LOOP;
 END
 $$;
+
+-- Functions and views.
+
+CREATE FUNCTION euno_index_check(index regclass, heapallindexed boolean DEFAULT false)
+RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+CREATE FUNCTION euno_index_size(index regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+CREATE FUNCTION euno_evict(index regclass)
+RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+CREATE FUNCTION euno_rebuild(index regclass)
+RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+REVOKE ALL ON FUNCTION euno_index_check(regclass, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION euno_evict(regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION euno_rebuild(regclass) FROM PUBLIC;
+
+CREATE FUNCTION euno_stat_get_indexes(
+    OUT relfilenode oid, OUT state text, OUT structure text,
+    OUT entries bigint, OUT bytes bigint, OUT height integer,
+    OUT leaves bigint, OUT splits bigint, OUT merges bigint,
+    OUT descents bigint, OUT restarts bigint, OUT right_moves bigint,
+    OUT lock_waits bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+CREATE FUNCTION euno_stat_get_memory(
+    OUT reserved_bytes bigint, OUT used_bytes bigint, OUT peak_bytes bigint,
+    OUT indexes integer, OUT max_indexes integer)
+RETURNS record
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+CREATE VIEW euno_stat_indexes AS
+SELECT i.indrelid AS relid, i.indexrelid,
+       n.nspname AS schemaname, t.relname, c.relname AS indexrelname,
+       coalesce(s.structure, 'bptree') AS structure,
+       CASE WHEN pg_is_in_recovery() THEN 'hidden'
+            ELSE coalesce(s.state, 'absent') END AS state,
+       s.entries, coalesce(s.bytes, 0) AS bytes, s.height, s.leaves,
+       s.splits, s.merges, s.descents, s.restarts, s.right_moves, s.lock_waits
+  FROM pg_catalog.pg_index i
+       JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+       JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'euno'
+       JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+       JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
+       LEFT JOIN euno_stat_get_indexes() s ON s.relfilenode = c.relfilenode
+ WHERE c.relkind = 'i';
+
+CREATE VIEW euno_memory AS
+SELECT * FROM euno_stat_get_memory();
+
+GRANT SELECT ON euno_stat_indexes, euno_memory TO PUBLIC;

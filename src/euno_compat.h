@@ -44,4 +44,141 @@
 #define euno_my_proc_number()	(MyProc->pgprocno)
 #endif
 
+/*
+ * 17 lets extensions name their wait events; before, they are all "Extension".
+ * Used as "static uint32 event = 0; euno_wait_event(&event, name)".
+ */
+#if PG_VERSION_NUM >= 170000
+#define euno_wait_event(cache, name) \
+	(*(cache) != 0 ? *(cache) : (*(cache) = WaitEventExtensionNew(name)))
+#else
+#define euno_wait_event(cache, name) ((void) (cache), PG_WAIT_EXTENSION)
+#endif
+
+/*
+ * 15 and 16 can prune rows that an old snapshot needs ("snapshot too old"); an
+ * index that does not call TestForOldSnapshot must not be used then.
+ */
+#if PG_VERSION_NUM < 170000
+#include "utils/snapmgr.h"
+#define euno_old_snapshot_threshold_active() (old_snapshot_threshold >= 0)
+#else
+#define euno_old_snapshot_threshold_active() (false)
+#endif
+
+/* 16 added the heap to IndexVacuumInfo. */
+#if PG_VERSION_NUM >= 160000
+#define euno_vacuum_heap(info)	((info)->heaprel)
+#else
+#define euno_vacuum_heap(info)	(NULL)
+#endif
+
+/* 18 gave vacuum_delay_point an argument. */
+#if PG_VERSION_NUM >= 180000
+#define euno_vacuum_delay_point() vacuum_delay_point(false)
+#else
+#define euno_vacuum_delay_point() vacuum_delay_point()
+#endif
+
+/* 17 runs maintenance with a safe search_path. */
+#if PG_VERSION_NUM >= 170000
+#define euno_restrict_search_path() RestrictSearchPath()
+#else
+#define euno_restrict_search_path() ((void) 0)
+#endif
+
+/* 16 lets tuplesort_getdatum return without a copy; 15 always copies. */
+#if PG_VERSION_NUM >= 160000
+#define euno_tuplesort_getdatum(state, value, isnull) \
+	tuplesort_getdatum(state, true, true, value, isnull, NULL)
+#else
+#define euno_tuplesort_getdatum(state, value, isnull) \
+	tuplesort_getdatum(state, true, value, isnull, NULL)
+#endif
+
+/* 18 speaks of CompareType where there was a btree strategy number. */
+#include "utils/lsyscache.h"
+static inline bool
+euno_is_ordering_operator(Oid op)
+{
+	Oid			opfamily;
+	Oid			opcintype;
+#if PG_VERSION_NUM >= 180000
+	CompareType strategy;
+#else
+	int16		strategy;
+#endif
+
+	return get_ordering_op_properties(op, &opfamily, &opcintype, &strategy);
+}
+
+/* 18 counts searches in the scan descriptor too. */
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "pgstat.h"
+static inline void
+euno_count_index_scan(IndexScanDesc scan)
+{
+	pgstat_count_index_scan(scan->indexRelation);
+#if PG_VERSION_NUM >= 180000
+	if (scan->instrument)
+		scan->instrument->nsearches++;
+#endif
+}
+
+/*
+ * Does a collation order strings like memcmp?  17 counts the builtin provider
+ * in; 18 replaced the function by a field.
+ */
+#include "utils/pg_locale.h"
+#if PG_VERSION_NUM >= 180000
+#define euno_collation_is_c(coll) (pg_newlocale_from_collation(coll)->collate_is_c)
+#else
+#define euno_collation_is_c(coll) lc_collate_is_c(coll)
+#endif
+
+/* 17 estimates an array's length with the planner's help. */
+#include "utils/selfuncs.h"
+#if PG_VERSION_NUM >= 170000
+#define euno_array_length(root, node) estimate_array_length(root, node)
+#else
+#define euno_array_length(root, node) ((void) (root), (double) estimate_array_length(node))
+#endif
+
+/* 16 speaks of file numbers. */
+#if PG_VERSION_NUM >= 160000
+#include "utils/relfilenumbermap.h"
+#define euno_relid_by_file(space, number) RelidByRelfilenumber(space, number)
+#else
+#include "utils/relfilenodemap.h"
+#define euno_relid_by_file(space, number) RelidByRelfilenode(space, number)
+#endif
+
+/* 18 added btree's support function 6 (skip support). */
+#if PG_VERSION_NUM >= 180000
+#define EUNO_NSUPPORT	6
+#else
+#define EUNO_NSUPPORT	5
+#endif
+#define EUNO_OPTIONS_PROC 5		/* as btree's */
+
+/* 18 asks each ordered access method what its strategies mean: btree's. */
+#if PG_VERSION_NUM >= 180000
+#include "access/cmptype.h"
+#include "access/stratnum.h"
+static inline CompareType
+euno_translate_strategy(StrategyNumber strategy, Oid opfamily)
+{
+	return strategy >= BTLessStrategyNumber && strategy <= BTGreaterStrategyNumber ?
+		(CompareType) strategy : COMPARE_INVALID;
+}
+
+static inline StrategyNumber
+euno_translate_cmptype(CompareType cmptype, Oid opfamily)
+{
+	return cmptype >= COMPARE_LT && cmptype <= COMPARE_GT ?
+		(StrategyNumber) cmptype : InvalidStrategy;
+}
+#endif
+
 #endif							/* EUNO_COMPAT_H */

@@ -1,0 +1,274 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_am.h
+ *	  The access method: what its files share.
+ *
+ * am/ knows PostgreSQL and no node layout: it reaches a tree only through
+ * EunoTreeSlot.ops.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_AM_H
+#define EUNO_AM_H
+
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
+#include "utils/relcache.h"
+
+#include "key/euno_key.h"
+#include "mem/euno_registry.h"
+
+/* ---- euno_options.c: storage parameters ---- */
+
+typedef struct EunoOptions
+{
+	int32		vl_len_;		/* varlena header, do not touch */
+	int			fillfactor;		/* percent, 50 to 100 */
+	int			structure_offset;	/* string: "bptree" */
+} EunoOptions;
+
+#define EUNO_DEFAULT_FILLFACTOR 90
+#define EUNO_MIN_FILLFACTOR 50
+
+extern void euno_options_init(void);
+extern bytea *eunooptions(Datum reloptions, bool validate);
+extern int	euno_fillfactor(Relation index);
+
+/* ---- euno_index.c: what a backend knows of an index ---- */
+
+typedef struct EunoIndex
+{
+	Oid			oid;
+	EunoTreeKey key;
+	EunoKeySchema *schema;
+	EunoOrder	order;
+	EunoTreeSlot *slot;			/* valid while generation is the slot's */
+	uint64		generation;
+	EunoContext cx;
+	MemoryContext context;		/* holds this struct and all it points to */
+	uint8_t    *form_buffer;	/* EUNO_KEY_FORM_BYTES */
+} EunoIndex;
+
+/*
+ * The backend's view of an open index; valid until the end of the transaction
+ * (a relcache invalidation makes a new one, the old one stays that long).
+ */
+extern EunoIndex *euno_index_open(Relation index);
+
+/*
+ * Enters the epoch and says what state the index's tree is in (RETIRING and
+ * FREE are reported as ABSENT).  While pinned, a tree in READY or BUILDING
+ * stays in memory, and idx->slot is the right one.  *cx is the context to run
+ * the operation with.  Pairs with euno_index_unpin; the end of a transaction
+ * or subtransaction by error unpins too.  Not to be held across anything slow
+ * or that may raise, comparators apart.
+ */
+extern EunoState euno_index_pin(EunoIndex *idx, EunoContext **cx);
+extern void euno_index_unpin(EunoIndex *idx);
+
+/*
+ * For operations that call back into code that may raise (walk, verify): keeps
+ * the tree in memory without holding the epoch, until euno_index_unhold or the
+ * end of the (sub)transaction by error.  Returns the tree's state; nothing is
+ * held unless it is READY.
+ */
+extern EunoState euno_index_hold(EunoIndex *idx, EunoContext **cx);
+extern void euno_index_unhold(EunoIndex *idx);
+
+extern void euno_index_init(void);	/* callbacks; once per backend */
+
+/*
+ * Turns a core status into an ERROR: EUNO_NO_MEMORY is 53200 naming
+ * euno.max_memory, EUNO_CORRUPT retires the tree (it will be rebuilt from the
+ * heap) and is XX002.  Nothing held.
+ */
+extern void euno_index_error(EunoIndex *idx, Relation index, EunoStatus status) pg_attribute_noreturn();
+
+/* ---- euno_state.c: who may serve, and building what is absent ---- */
+
+/*
+ * Can euno indexes be used in this server at all?  If not, *why and *hint say
+ * so in words for errmsg and errhint.
+ */
+extern bool euno_can_serve(const char **why, const char **hint);
+extern void euno_require_serving(Relation index);
+
+/* Build the tree if it is not READY.  May wait for another builder. */
+extern void euno_index_ensure_ready(EunoIndex *idx, Relation index);
+
+/* The lock that makes builders wait for each other, and VACUUM for them. */
+extern void euno_build_lock(Oid index_oid, LOCKMODE mode);
+extern void euno_build_unlock(Oid index_oid, LOCKMODE mode);
+
+/*
+ * Run as the table's owner, security-restricted, as CREATE INDEX runs index
+ * expressions (traps.md T20).  An error's abort restores the user by itself.
+ */
+typedef struct EunoOwner
+{
+	Oid			save_userid;
+	int			save_sec_context;
+	int			save_nestlevel;
+} EunoOwner;
+
+extern void euno_become_owner(Relation heap, EunoOwner *owner);
+extern void euno_restore_user(EunoOwner *owner);
+
+/* ---- euno_heapscan.c: our own look at the heap ---- */
+
+/*
+ * One entry per HOT chain that is not dead to every snapshot (traps.md D4).
+ * "visible": some member of the chain is visible to the snapshot given.
+ */
+typedef void (*EunoHeapCallback) (void *arg, ItemPointer root,
+								  Datum *values, bool *isnull, bool visible);
+
+/*
+ * Visits every root of the heap, a page at a time.  Expressions and predicate
+ * are evaluated with the rights of the caller: see euno_state.c.  Never waits
+ * for a transaction.  Returns the number of heap tuples seen.
+ */
+extern double euno_heap_scan(Relation heap, Relation index,
+							 IndexInfo *index_info, Snapshot snapshot,
+							 EunoHeapCallback callback, void *arg);
+
+/* ---- euno_sort.c: entries in key order ---- */
+
+typedef struct EunoSort EunoSort;
+
+extern EunoSort *euno_sort_begin(const EunoKeySchema *schema, Relation index);
+extern void euno_sort_add(EunoSort *sort, const Datum *values,
+						  const bool *isnull, EunoTid tid);
+extern void euno_sort_perform(EunoSort *sort);
+
+/* False if an opclass has no operator tuplesort knows: order is only by TID. */
+extern bool euno_sort_is_ordered(EunoSort *sort);
+extern bool euno_sort_next(EunoSort *sort, EunoEntry *entry);
+extern void euno_sort_end(EunoSort *sort);
+
+/* ---- euno_build.c, euno_insert.c, euno_scan.c, euno_vacuum.c, euno_cost.c ---- */
+
+extern IndexBuildResult *eunobuild(Relation heap, Relation index,
+								   IndexInfo *index_info);
+extern void eunobuildempty(Relation index);
+extern char *eunobuildphasename(int64 phase);
+#define EUNO_PHASE_SCAN		2	/* 1 is "initializing" */
+#define EUNO_PHASE_SORT		3
+#define EUNO_PHASE_LOAD		4
+
+/* Create an empty tree of the index's kind in a slot that is ABSENT. */
+extern EunoStatus euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot,
+								   int fillfactor);
+
+extern bool eunoinsert(Relation index, Datum *values, bool *isnull,
+					   ItemPointer heap_tid, Relation heap,
+					   IndexUniqueCheck check_unique, bool index_unchanged,
+					   IndexInfo *index_info);
+
+/*
+ * Removes versions of rows that are dead to everybody from the leaf that
+ * "entry" belongs to (bottom-up deletion, as in nbtree).
+ */
+extern void euno_delete_dead_versions(EunoIndex *idx, Relation index,
+									  Relation heap, const EunoEntry *entry);
+
+extern IndexScanDesc eunobeginscan(Relation index, int nkeys, int norderbys);
+extern void eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+					   ScanKey orderbys, int norderbys);
+extern bool eunogettuple(IndexScanDesc scan, ScanDirection direction);
+extern int64 eunogetbitmap(IndexScanDesc scan, TIDBitmap *bitmap);
+extern void eunoendscan(IndexScanDesc scan);
+extern void eunomarkpos(IndexScanDesc scan);
+extern void eunorestrpos(IndexScanDesc scan);
+extern bool eunocanreturn(Relation index, int attno);
+
+extern IndexBulkDeleteResult *eunobulkdelete(IndexVacuumInfo *info,
+											 IndexBulkDeleteResult *stats,
+											 IndexBulkDeleteCallback callback,
+											 void *callback_state);
+extern IndexBulkDeleteResult *eunovacuumcleanup(IndexVacuumInfo *info,
+												IndexBulkDeleteResult *stats);
+
+extern void eunocostestimate(PlannerInfo *root, IndexPath *path,
+							 double loop_count, Cost *startup_cost,
+							 Cost *total_cost, Selectivity *selectivity,
+							 double *correlation, double *pages);
+extern void euno_planner_init(void);
+
+/* ---- euno_validate.c ---- */
+
+extern bool euno_validate(Oid opclassoid);
+extern void euno_adjustmembers(Oid opfamilyoid, Oid opclassoid,
+							   List *operators, List *functions);
+
+/* ---- euno_funcs.c ---- */
+
+/* ERROR 42809 unless it is a euno index of ours to see. */
+extern Relation euno_open_index_by_oid(Oid oid, LOCKMODE lockmode);
+
+/* ---- euno_gc.c: trees whose relation is gone ---- */
+
+extern void euno_gc_init(void);
+
+/* Remember that this (sub)transaction made "key" a tree's name. */
+extern void euno_gc_created(const EunoTreeKey *key, Oid index_oid);
+
+/* Collect what DROP, rollback and rewrites left behind in this database. */
+extern int	euno_gc_database(void);
+
+/* ---- euno_debug.c: stop points for the tests ---- */
+
+extern char *euno_debug_stop;
+extern void euno_debug_init(void);
+extern void euno_debug_wait(const char *point);
+
+/* Never inside an epoch or with any lock but heavyweight ones held. */
+#define EUNO_STOP_POINT(name) \
+	do { \
+		if (unlikely(euno_debug_stop != NULL && euno_debug_stop[0] != '\0')) \
+			euno_debug_wait(name); \
+	} while (0)
+
+/* ---- hazards ---- */
+
+/*
+ * Announce that "tid" of this tree is in use (EUNO_TID_MAX: any of its TIDs),
+ * with a full barrier after it; bulk delete waits for it before its TIDs may
+ * be recycled.  One per backend: announcing another replaces it.
+ */
+static inline void
+euno_hazard_set(EunoIndex *idx, EunoTid tid)
+{
+	EunoProcess *process = idx->cx.process;
+
+	__atomic_store_n(&process->epochs->slots[process->slot].hazard,
+					 (uint64) idx->slot->number << 48 | tid, __ATOMIC_SEQ_CST);
+}
+
+static inline void
+euno_hazard_clear(EunoProcess *process)
+{
+	__atomic_store_n(&process->epochs->slots[process->slot].hazard, 0,
+					 __ATOMIC_RELEASE);
+}
+
+/* ---- TIDs ---- */
+
+static inline EunoTid
+euno_tid_pack(ItemPointer tid)
+{
+	return (EunoTid) ItemPointerGetBlockNumber(tid) << 16 |
+		ItemPointerGetOffsetNumber(tid);
+}
+
+static inline void
+euno_tid_unpack(EunoTid tid, ItemPointer result)
+{
+	ItemPointerSet(result, (BlockNumber) (tid >> 16), (OffsetNumber) (tid & 0xFFFF));
+}
+
+#endif							/* EUNO_AM_H */

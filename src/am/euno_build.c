@@ -1,0 +1,213 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_build.c
+ *	  CREATE INDEX, REINDEX, TRUNCATE.
+ *
+ * The relation file gets one page: it marks a live index and names the format.
+ * Nothing else is ever written.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/generic_xlog.h"
+#include "access/tableam.h"
+#include "access/xloginsert.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "utils/backend_progress.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+#define EUNO_META_MAGIC		0x4F4E5545	/* "EUNO" */
+#define EUNO_META_FORMAT	1
+
+typedef struct EunoMetaPage
+{
+	uint32		magic;
+	uint32		format;
+} EunoMetaPage;
+
+static void
+write_metapage(Relation index, ForkNumber fork)
+{
+	Buffer		buffer;
+	Page		page;
+	EunoMetaPage *meta;
+	BlockNumber block;
+
+	block = RelationGetNumberOfBlocksInFork(index, fork) == 0 ? P_NEW : 0;
+	buffer = ReadBufferExtended(index, fork, block, RBM_NORMAL, NULL);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+
+	START_CRIT_SECTION();
+	page = BufferGetPage(buffer);
+	PageInit(page, BLCKSZ, 0);
+	meta = (EunoMetaPage *) PageGetContents(page);
+	meta->magic = EUNO_META_MAGIC;
+	meta->format = EUNO_META_FORMAT;
+	((PageHeader) page)->pd_lower += MAXALIGN(sizeof(EunoMetaPage));
+	MarkBufferDirty(buffer);
+
+	/* The init fork of an unlogged index must reach a standby. */
+	if (RelationNeedsWAL(index) || fork == INIT_FORKNUM)
+		log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+
+	UnlockReleaseBuffer(buffer);
+}
+
+static void
+add_tuple(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+		  bool alive, void *arg)
+{
+	euno_sort_add(arg, values, isnull, euno_tid_pack(tid));
+}
+
+EunoStatus
+euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, int fillfactor)
+{
+	EunoTreeConfig config = {.order = idx->order,
+		.posting = euno_key_posting(idx->schema),
+		.fillfactor = (uint16_t) fillfactor,
+	.ndomains = 1};
+
+	return euno_tree_start_build(slot, &idx->cx, &euno_bptree_ops, &config);
+}
+
+/*
+ * Load sorted entries.  Nobody else can reach the tree yet: we hold a lock on
+ * the index that keeps readers and writers out, or (CONCURRENTLY) the index is
+ * not ready for writers.
+ */
+static void
+load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot, EunoSort *sort)
+{
+	const EunoTreeOps *ops = slot->ops;
+	EunoBulk   *bulk = palloc(ops->bulk_size);
+	EunoContext *cx = &idx->cx;
+	EunoEntry	entry;
+	EunoStatus	status = EUNO_OK;
+	int64		loaded = 0;
+
+	if (euno_sort_is_ordered(sort))
+		status = ops->bulk_begin(cx, &slot->tree, bulk);
+	while (status == EUNO_OK && euno_sort_next(sort, &entry))
+	{
+		if (euno_sort_is_ordered(sort))
+			status = ops->bulk_add(cx, bulk, &entry);
+		else
+		{
+			euno_index_pin(idx, &cx);
+			status = ops->insert(cx, &slot->tree, &entry, false);
+			euno_index_unpin(idx);
+		}
+
+		if ((++loaded & 1023) == 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
+		}
+	}
+	if (status == EUNO_OK && euno_sort_is_ordered(sort))
+		status = ops->bulk_end(cx, bulk);
+	if (status != EUNO_OK)
+		euno_index_error(idx, index, status);
+	pfree(bulk);
+}
+
+/*
+ * Make the slot of this index ABSENT, whatever it was: TRUNCATE of a table
+ * made in the same transaction builds into the same relation file again
+ * (traps.md T25).
+ */
+static EunoTreeSlot *
+fresh_slot(EunoIndex *idx)
+{
+	EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
+
+	while (!euno_tree_retire(slot, false, 10))
+		CHECK_FOR_INTERRUPTS();
+	return slot;
+}
+
+IndexBuildResult *
+eunobuild(Relation heap, Relation index, IndexInfo *index_info)
+{
+	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	EunoIndex  *idx;
+	EunoTreeSlot *slot;
+	EunoSort   *sort;
+	EunoStatus	status;
+
+	write_metapage(index, MAIN_FORKNUM);
+	if (IsBinaryUpgrade)
+		return result;			/* rebuilt when the new server starts */
+
+	euno_require_serving(index);
+	idx = euno_index_open(index);
+	euno_gc_created(&idx->key, idx->oid);
+	slot = fresh_slot(idx);
+	status = euno_tree_create(idx, slot, euno_fillfactor(index));
+	if (status != EUNO_OK)
+		euno_index_error(idx, index, status);
+
+	PG_TRY();
+	{
+		sort = euno_sort_begin(idx->schema, index);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SCAN);
+		result->heap_tuples = table_index_build_scan(heap, index, index_info,
+													 true, true, add_tuple,
+													 sort, NULL);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
+		euno_sort_perform(sort);
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
+		load_sorted(idx, index, slot, sort);
+		euno_sort_end(sort);
+		euno_tree_finish_build(slot);
+	}
+	PG_CATCH();
+	{
+		euno_tree_retire(slot, false, 0);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	{
+		EunoTreeStats stats;
+
+		slot->ops->stats(&idx->cx, &slot->tree, &stats);
+		result->index_tuples = stats.entries;
+	}
+	return result;
+}
+
+/* The init fork of an unlogged index. */
+void
+eunobuildempty(Relation index)
+{
+	write_metapage(index, INIT_FORKNUM);
+}
+
+char *
+eunobuildphasename(int64 phase)
+{
+	switch (phase)
+	{
+		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
+			return "initializing";
+		case EUNO_PHASE_SCAN:
+			return "scanning table";
+		case EUNO_PHASE_SORT:
+			return "sorting entries";
+		case EUNO_PHASE_LOAD:
+			return "loading entries in tree";
+		default:
+			return NULL;
+	}
+}

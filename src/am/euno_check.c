@@ -1,0 +1,232 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_check.c
+ *	  euno_index_check: is the tree sound, and does it agree with the table?
+ *
+ * Named after amcheck's bt_index_check.  The table may be read and written
+ * meanwhile, but not vacuumed: line pointers that entries refer to stay.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/table.h"
+#include "catalog/index.h"
+#include "catalog/pg_am_d.h"
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+typedef struct Check
+{
+	EunoIndex  *idx;
+	Relation	index;
+	Relation	heap;
+	IndexInfo  *index_info;
+	Snapshot	snapshot;
+	EState	   *estate;
+	TupleTableSlot *slot;
+	uint8_t    *form_buffer;
+	bool		with_heap;
+	uint64		findings;
+	char		first[256];		/* the first finding */
+} Check;
+
+static void
+report(void *arg, const char *what)
+{
+	Check	   *check = arg;
+
+	if (check->findings++ == 0)
+		strlcpy(check->first, what, sizeof(check->first));
+}
+
+static void
+report_tid(Check *check, const char *what, EunoTid tid)
+{
+	char		text[256];
+
+	snprintf(text, sizeof(text), "%s: heap tuple (%u,%u)", what,
+			 (uint32) (tid >> 16), (uint32) (tid & 0xFFFF));
+	report(check, text);
+}
+
+/* Every row that our snapshot sees must have its entry. */
+static void
+check_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
+				 bool visible)
+{
+	Check	   *check = arg;
+	EunoIndex  *idx = check->idx;
+	EunoEntry	entry;
+	EunoContext *cx;
+	EunoStatus	status = EUNO_OK;
+
+	if (!visible)
+		return;
+	euno_key_form(idx->schema, values, isnull, check->form_buffer, &entry);
+	entry.tid = euno_tid_pack(root);
+	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
+		status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
+	euno_index_unpin(idx);
+	if (status != EUNO_OK)
+		report_tid(check, "a visible row has no entry", entry.tid);
+}
+
+/* Does the entry's key equal that of the row it points to? */
+static bool
+keys_equal(Check *check, const EunoEntry *entry, HeapTuple tuple)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	EunoEntry	heap_entry;
+	ExprContext *econtext = GetPerTupleExprContext(check->estate);
+	MemoryContext old;
+	bool		equal;
+
+	econtext->ecxt_scantuple = check->slot;
+	MemoryContextReset(econtext->ecxt_per_tuple_memory);
+	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	ExecStoreHeapTuple(tuple, check->slot, false);
+	FormIndexDatum(check->index_info, check->slot, check->estate, values, isnull);
+	euno_key_form(check->idx->schema, values, isnull, check->form_buffer,
+				  &heap_entry);
+	if (check->idx->order == EUNO_ORDER_BYTES)
+		equal = heap_entry.keylen == entry->keylen &&
+			memcmp(heap_entry.key, entry->key, entry->keylen) == 0;
+	else
+	{
+		EunoPosition pos = {.key = heap_entry.key, .keylen = heap_entry.keylen};
+		uint8_t    *aligned = palloc(entry->keylen + 1);
+
+		memcpy(aligned, entry->key, entry->keylen);
+		equal = euno_key_compare(check->idx->schema, &pos, aligned,
+								 entry->keylen) == 0;
+	}
+	ExecClearTuple(check->slot);
+	MemoryContextSwitchTo(old);
+	return equal;
+}
+
+/* Every entry must point to a line pointer in use, and to a row of its key. */
+static void
+check_entry(void *arg, const EunoEntry *entry)
+{
+	Check	   *check = arg;
+	BlockNumber block = (BlockNumber) (entry->tid >> 16);
+	OffsetNumber offset = (OffsetNumber) (entry->tid & 0xFFFF);
+	ItemPointerData tid;
+	HeapTupleData tuple;
+	HeapTuple	copy = NULL;
+	Buffer		buffer;
+	Page		page;
+
+	CHECK_FOR_INTERRUPTS();
+	if (block >= RelationGetNumberOfBlocks(check->heap))
+	{
+		report_tid(check, "an entry points past the end of the table", entry->tid);
+		return;
+	}
+
+	buffer = ReadBuffer(check->heap, block);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	if (PageIsNew(page) || offset < FirstOffsetNumber ||
+		offset > PageGetMaxOffsetNumber(page) ||
+		!ItemIdIsUsed(PageGetItemId(page, offset)))
+		report_tid(check, "an entry points to an unused line pointer", entry->tid);
+	else
+	{
+		ItemPointerSet(&tid, block, offset);
+		if (heap_hot_search_buffer(&tid, check->heap, buffer, check->snapshot,
+								   &tuple, NULL, true))
+			copy = heap_copytuple(&tuple);
+	}
+	UnlockReleaseBuffer(buffer);
+
+	if (copy != NULL)
+	{
+		if (!keys_equal(check, entry, copy))
+			report_tid(check, "an entry's key differs from its row's", entry->tid);
+		heap_freetuple(copy);
+	}
+}
+
+static void
+run_check(Check *check)
+{
+	EunoIndex  *idx = check->idx;
+	EunoVerify	verify = {.report = report,
+		.entry = check->with_heap ? check_entry : NULL,
+	.arg = check};
+	EunoContext *cx;
+
+	while (euno_index_hold(idx, &cx) != EUNO_STATE_READY)
+		euno_index_ensure_ready(idx, check->index);
+	(void) idx->slot->ops->verify(cx, &idx->slot->tree, &verify);
+	euno_index_unhold(idx);
+
+	if (check->with_heap)
+		(void) euno_heap_scan(check->heap, check->index, check->index_info,
+							  check->snapshot, check_heap_tuple, check);
+}
+
+PG_FUNCTION_INFO_V1(euno_index_check);
+Datum
+euno_index_check(PG_FUNCTION_ARGS)
+{
+	Oid			oid = PG_GETARG_OID(0);
+	bool		with_heap = PG_GETARG_BOOL(1);
+	Oid			heap_oid = IndexGetRelation(oid, true);
+	LOCKMODE	lockmode = ShareUpdateExclusiveLock;
+	Check		check = {0};
+	EunoOwner	owner;
+
+	/* The table first, as everybody does. */
+	check.heap = OidIsValid(heap_oid) ? table_open(heap_oid, lockmode) : NULL;
+	check.index = euno_open_index_by_oid(oid, lockmode);
+	euno_require_serving(check.index);
+	if (with_heap && check.heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("only heap tables can be compared with their euno indexes")));
+
+	euno_become_owner(check.heap, &owner);
+	check.idx = euno_index_open(check.index);
+	check.with_heap = with_heap;
+	check.index_info = BuildIndexInfo(check.index);
+	check.snapshot = RegisterSnapshot(GetLatestSnapshot());
+	PushActiveSnapshot(check.snapshot);
+	check.estate = CreateExecutorState();
+	check.slot = MakeSingleTupleTableSlot(RelationGetDescr(check.heap),
+										  &TTSOpsHeapTuple);
+	check.form_buffer = palloc(EUNO_KEY_FORM_BYTES);
+
+	run_check(&check);
+
+	ExecDropSingleTupleTableSlot(check.slot);
+	FreeExecutorState(check.estate);
+	PopActiveSnapshot();
+	UnregisterSnapshot(check.snapshot);
+	euno_restore_user(&owner);
+
+	if (check.findings > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("euno index \"%s\" failed its check",
+						RelationGetRelationName(check.index)),
+				 errdetail("%s (%llu findings in all).", check.first,
+						   (unsigned long long) check.findings),
+				 errhint("Evict it with euno_evict(); it is rebuilt from the table.")));
+
+	index_close(check.index, lockmode);
+	table_close(check.heap, lockmode);
+	PG_RETURN_VOID();
+}

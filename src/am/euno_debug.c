@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_debug.c
+ *	  Stop points: places in a protocol where a test can hold a session.
+ *
+ * SET euno.debug_stop = 'point:key' makes the session wait at that point for
+ * the advisory lock "key" (as pg_advisory_lock_shared(key) would) and go on as
+ * soon as it is granted.  isolationtester and pg_locks see the wait.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/guc.h"
+
+#include "am/euno_am.h"
+
+char	   *euno_debug_stop = NULL;
+
+void
+euno_debug_init(void)
+{
+	DefineCustomStringVariable("euno.debug_stop",
+							   "Waits for an advisory lock at a named point, for tests.",
+							   "A point's name, a colon, and the lock's key.",
+							   &euno_debug_stop,
+							   "",
+							   PGC_SUSET,
+							   GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
+							   NULL, NULL, NULL);
+}
+
+void
+euno_debug_wait(const char *point)
+{
+	const char *colon = strchr(euno_debug_stop, ':');
+	size_t		length = colon ? (size_t) (colon - euno_debug_stop) : 0;
+	LOCKTAG		tag;
+
+	if (colon == NULL || strlen(point) != length ||
+		strncmp(point, euno_debug_stop, length) != 0)
+		return;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, (uint32) atoi(colon + 1), 1);
+	(void) LockAcquire(&tag, ShareLock, false, false);
+	LockRelease(&tag, ShareLock, false);
+}

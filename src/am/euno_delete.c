@@ -1,0 +1,150 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_delete.c
+ *	  Bottom-up deletion: old versions go before a leaf splits.
+ *
+ * The table access method decides which TIDs are dead; it does I/O, so it runs
+ * with nothing locked, on copies.  Two things could change meanwhile:
+ *
+ *	- VACUUM removes the entries and recycles the TIDs: the heap would complain
+ *	  of TIDs that point nowhere.  A hazard on all TIDs of the tree, announced
+ *	  before they are copied, makes VACUUM wait; and when a bulk delete is
+ *	  under way already (odd vacuum epoch) we do nothing.
+ *	- an entry is removed otherwise: then removing it finds nothing.
+ *
+ * The removals carry the vacuum epoch (traps.md D3).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+#define MAX_CANDIDATES 512		/* in each direction from the entry */
+
+typedef struct Candidates
+{
+	TM_IndexDelete deltids[2 * MAX_CANDIDATES];
+	TM_IndexStatus status[2 * MAX_CANDIDATES];
+	EunoEntry	entries[2 * MAX_CANDIDATES];
+	EunoTid		tids[MAX_CANDIDATES];
+	EunoItemKey keys[MAX_CANDIDATES];
+	EunoCursor	cursor;
+	uint8_t		buf[2][EUNO_BATCH_BUF] __attribute__((aligned(8)));
+	int			count;
+	int			promising;
+} Candidates;
+
+/*
+ * Add the entries of the leaf that lie on one side of "entry".  An entry whose
+ * key also occurs next to it is promising: versions of one row have one key.
+ */
+static bool
+collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
+{
+	EunoCursor *cursor = &cand->cursor;
+	EunoPosition here = {.key = entry->key, .keylen = entry->keylen,
+	.tid = entry->tid};
+	EunoPosition infinity = {.side = forward ? 1 : -1};
+	EunoBatch	batch = {.max_items = MAX_CANDIDATES, .tids = cand->tids,
+		.want_keys = true, .keys = cand->keys,
+	.buf = cand->buf[forward], .buf_size = EUNO_BATCH_BUF};
+	EunoContext *cx;
+	EunoStatus	status = EUNO_NOT_FOUND;
+	const uint8_t *previous = entry->key;
+	uint32		previous_len = entry->keylen;
+
+	cursor->lo = forward ? here : infinity;
+	cursor->hi = forward ? infinity : here;
+	euno_cursor_start(cursor);
+	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
+		status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, forward,
+									  &batch);
+	euno_index_unpin(idx);
+	if (status != EUNO_OK)
+		return false;
+
+	for (uint32 i = 0; i < batch.nitems; i++)
+	{
+		int			n = cand->count++;
+		EunoItemKey *key = &batch.keys[i];
+		bool		same;
+
+		cand->entries[n].key = batch.buf + key->offset;
+		cand->entries[n].keylen = key->keylen;
+		cand->entries[n].tid = batch.tids[i];
+		same = key->keylen == previous_len &&
+			memcmp(previous, cand->entries[n].key, previous_len) == 0;
+		previous = cand->entries[n].key;
+		previous_len = key->keylen;
+
+		euno_tid_unpack(batch.tids[i], &cand->deltids[n].tid);
+		cand->deltids[n].id = n;
+		cand->status[n].idxoffnum = n + 1;
+		cand->status[n].knowndeletable = false;
+		cand->status[n].promising = same;
+		cand->status[n].freespace = key->keylen + EUNO_TID_BYTES;
+		if (same && i > 0 && !cand->status[n - 1].promising)
+		{
+			cand->status[n - 1].promising = true;
+			cand->promising++;
+		}
+		if (same)
+			cand->promising++;
+	}
+	return true;
+}
+
+void
+euno_delete_dead_versions(EunoIndex *idx, Relation index, Relation heap,
+						  const EunoEntry *entry)
+{
+	Candidates *cand;
+	TM_IndexDeleteOp op;
+	EunoTreeSlot *slot = idx->slot;
+	uint64		epoch;
+
+	euno_hazard_set(idx, EUNO_TID_MAX);
+	epoch = pg_atomic_read_u64(&slot->vacuum_epoch);
+	if (epoch & 1)
+	{
+		euno_hazard_clear(idx->cx.process);
+		return;
+	}
+
+	cand = palloc(sizeof(Candidates));
+	cand->count = cand->promising = 0;
+	if (collect(idx, entry, false, cand) &&
+		collect(idx, entry, true, cand) &&
+		cand->promising > 0)
+	{
+		op.irel = index;
+		op.iblknum = 0;
+		op.bottomup = true;
+		op.bottomupfreespace = BLCKSZ / 16;
+		op.ndeltids = cand->count;
+		op.deltids = cand->deltids;
+		op.status = cand->status;
+		(void) table_index_delete_tuples(heap, &op);
+
+		for (int i = 0; i < op.ndeltids; i++)
+		{
+			int			n = op.deltids[i].id;
+			EunoGuard	guard = {.word = (const uint64_t *) &slot->vacuum_epoch.value,
+			.expected = epoch};
+			EunoContext *cx;
+
+			if (!op.status[n].knowndeletable)
+				continue;
+			if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
+				idx->slot == slot)
+				(void) slot->ops->remove(cx, &slot->tree, &cand->entries[n], &guard);
+			euno_index_unpin(idx);
+		}
+	}
+	euno_hazard_clear(idx->cx.process);
+	pfree(cand);
+}

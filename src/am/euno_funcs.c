@@ -1,0 +1,190 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_funcs.c
+ *	  SQL functions: sizes, statistics, eviction and rebuild by hand.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/rel.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+Relation
+euno_open_index_by_oid(Oid oid, LOCKMODE lockmode)
+{
+	Relation	index;
+
+	if (get_rel_relkind(oid) != RELKIND_INDEX)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an index",
+						get_rel_name(oid) ? get_rel_name(oid) : "(unknown)")));
+	index = index_open(oid, lockmode);
+	if (index->rd_indam->ambuild != eunobuild)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("index \"%s\" is not a euno index",
+						RelationGetRelationName(index))));
+	if (RELATION_IS_OTHER_TEMP(index))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary indexes of other sessions")));
+	return index;
+}
+
+PG_FUNCTION_INFO_V1(euno_index_size);
+Datum
+euno_index_size(PG_FUNCTION_ARGS)
+{
+	Relation	index = euno_open_index_by_oid(PG_GETARG_OID(0), AccessShareLock);
+	EunoTreeSlot *slot = NULL;
+	uint64		bytes = 0;
+
+	if (euno_preloaded)
+		slot = euno_tree_lookup(&euno_index_open(index)->key);
+	if (slot)
+		bytes = euno_tree_bytes(slot);
+	index_close(index, AccessShareLock);
+	PG_RETURN_INT64((int64) bytes);
+}
+
+/*
+ * Give a tree's memory back.  The index stays, absent, until it is built again.
+ */
+PG_FUNCTION_INFO_V1(euno_evict);
+Datum
+euno_evict(PG_FUNCTION_ARGS)
+{
+	Relation	index = euno_open_index_by_oid(PG_GETARG_OID(0), AccessShareLock);
+	EunoIndex  *idx;
+	EunoTreeSlot *slot;
+
+	euno_require_serving(index);
+	idx = euno_index_open(index);
+
+	/* Not while it is being built, or VACUUM walks it. */
+	euno_build_lock(idx->oid, ExclusiveLock);
+	slot = euno_tree_lookup(&idx->key);
+	if (slot)
+		while (!euno_tree_retire(slot, false, 10))
+			CHECK_FOR_INTERRUPTS();
+	euno_build_unlock(idx->oid, ExclusiveLock);
+
+	CacheInvalidateRelcacheByRelid(index->rd_index->indrelid);
+	index_close(index, AccessShareLock);
+	PG_RETURN_VOID();
+}
+
+/*
+ * Build a tree now if it is absent.
+ */
+PG_FUNCTION_INFO_V1(euno_rebuild);
+Datum
+euno_rebuild(PG_FUNCTION_ARGS)
+{
+	Oid			oid = PG_GETARG_OID(0);
+	Oid			heap_oid = IndexGetRelation(oid, true);
+	Relation	index;
+
+	/* The table first, as everybody does. */
+	if (OidIsValid(heap_oid))
+		LockRelationOid(heap_oid, AccessShareLock);
+	index = euno_open_index_by_oid(oid, AccessShareLock);
+	euno_index_ensure_ready(euno_index_open(index), index);
+	index_close(index, AccessShareLock);
+	PG_RETURN_VOID();
+}
+
+/* One row a tree of this database; temporary ones only if they are ours. */
+PG_FUNCTION_INFO_V1(euno_stat_get_indexes);
+Datum
+euno_stat_get_indexes(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (!euno_preloaded)
+		return (Datum) 0;
+
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+		EunoContext cx = {.process = euno_process(), .env = &euno_environment};
+		EunoTreeStats stats = {0};
+		EunoState	state;
+		Datum		values[13];
+		bool		nulls[13] = {0};
+
+		euno_epoch_enter(cx.process);
+		state = euno_tree_state(slot);
+		if (state == EUNO_STATE_READY)
+			slot->ops->stats(&cx, &slot->tree, &stats);
+		euno_epoch_exit(cx.process);
+
+		if (state == EUNO_STATE_FREE || slot->key.database != MyDatabaseId ||
+			(slot->key.temp_owner >= 0 &&
+			 slot->key.temp_owner != euno_my_proc_number()))
+			continue;
+
+		values[0] = ObjectIdGetDatum(slot->key.number);
+		values[1] = CStringGetTextDatum(euno_state_name(state));
+		values[2] = CStringGetTextDatum(slot->ops ? slot->ops->name : "");
+		nulls[2] = slot->ops == NULL;
+		values[3] = Int64GetDatum(stats.entries);
+		values[4] = Int64GetDatum(euno_tree_bytes(slot));
+		values[5] = Int32GetDatum(stats.height);
+		values[6] = Int64GetDatum(stats.leaves);
+		values[7] = Int64GetDatum(stats.splits);
+		values[8] = Int64GetDatum(stats.merges);
+		values[9] = Int64GetDatum(pg_atomic_read_u64(&slot->descents));
+		values[10] = Int64GetDatum(pg_atomic_read_u64(&slot->restarts));
+		values[11] = Int64GetDatum(pg_atomic_read_u64(&slot->right_moves));
+		values[12] = Int64GetDatum(pg_atomic_read_u64(&slot->lock_waits));
+		nulls[3] = nulls[5] = nulls[6] = nulls[7] = nulls[8] = state != EUNO_STATE_READY;
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+PG_FUNCTION_INFO_V1(euno_stat_get_memory);
+Datum
+euno_stat_get_memory(PG_FUNCTION_ARGS)
+{
+	TupleDesc	tupdesc;
+	Datum		values[5];
+	bool		nulls[5] = {0};
+	uint64		reserved = 0;
+	uint64		used = 0;
+	uint64		peak = 0;
+	int			indexes = 0;
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	if (euno_preloaded)
+	{
+		euno_registry_memory(&reserved, &used, &peak);
+		for (int i = 0; i < euno_tree_count(); i++)
+			if (euno_tree_state(euno_tree_by_number(i)) != EUNO_STATE_FREE)
+				indexes++;
+	}
+	values[0] = Int64GetDatum(reserved);
+	values[1] = Int64GetDatum(used);
+	values[2] = Int64GetDatum(peak);
+	values[3] = Int32GetDatum(indexes);
+	values[4] = Int32GetDatum(euno_max_indexes);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
+}

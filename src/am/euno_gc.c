@@ -1,0 +1,229 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_gc.c
+ *	  Trees whose relation is gone.
+ *
+ * No callback tells an access method of DROP, of a rollback, or of a new
+ * relation file.  A tree may go when its relation file is not in pg_class and
+ * the transaction that made it has ended: nothing else proves it.  Index OIDs
+ * do not: ALTER TYPE keeps the file and changes the OID (traps.md T27), a
+ * rolled back TRUNCATE brings the old file back (T28).
+ *
+ * Backends remember what their own transaction has made or dropped, look at
+ * pg_class just before they commit, and free the trees just after; that is
+ * only for speed.  euno_gc_database finds the rest.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+/* A tree this transaction may have to free. */
+typedef struct Suspect
+{
+	EunoTreeKey key;
+	bool		created;		/* here; if so, abort of "subid" kills it */
+	SubTransactionId subid;
+	bool		gone;			/* found missing just before commit */
+} Suspect;
+
+static List *suspects = NIL;	/* in TopTransactionContext */
+static object_access_hook_type previous_hook = NULL;
+
+static void
+remember(const EunoTreeKey *key, bool created)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+	Suspect    *suspect = palloc0(sizeof(Suspect));
+
+	suspect->key = *key;
+	suspect->created = created;
+	suspect->subid = GetCurrentSubTransactionId();
+	suspects = lappend(suspects, suspect);
+	MemoryContextSwitchTo(old);
+}
+
+void
+euno_gc_created(const EunoTreeKey *key, Oid index_oid)
+{
+	/* Other files of this index: REINDEX and TRUNCATE leave them behind. */
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+
+		if (euno_tree_state(slot) != EUNO_STATE_FREE &&
+			slot->index_oid == index_oid &&
+			slot->key.database == key->database &&
+			slot->key.number != key->number)
+			remember(&slot->key, false);
+	}
+	remember(key, true);
+}
+
+static bool
+relation_file_exists(const EunoTreeKey *key)
+{
+	AcceptInvalidationMessages();	/* the lookup may be cached */
+	return OidIsValid(euno_relid_by_file(key->space, key->number));
+}
+
+/* Free the tree of a relation file that is known to be gone. */
+static void
+drop_tree(const EunoTreeKey *key)
+{
+	EunoTreeSlot *slot = euno_tree_lookup(key);
+
+	if (slot != NULL)
+		(void) euno_tree_retire(slot, true, 0);
+}
+
+static void
+xact_callback(XactEvent event, void *arg)
+{
+	ListCell   *lc;
+
+	if (suspects == NIL)
+		return;
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			foreach(lc, suspects)
+			{
+				Suspect    *suspect = lfirst(lc);
+
+				/* Temporary files are not found by number; they go at exit. */
+				suspect->gone = suspect->key.temp_owner < 0 &&
+					!relation_file_exists(&suspect->key);
+			}
+			break;
+		case XACT_EVENT_COMMIT:
+			foreach(lc, suspects)
+			{
+				Suspect    *suspect = lfirst(lc);
+
+				if (suspect->gone)
+					drop_tree(&suspect->key);
+			}
+			suspects = NIL;
+			break;
+		case XACT_EVENT_ABORT:
+			foreach(lc, suspects)
+			{
+				Suspect    *suspect = lfirst(lc);
+
+				if (suspect->created)
+					drop_tree(&suspect->key);
+			}
+			suspects = NIL;
+			break;
+		case XACT_EVENT_PREPARE:
+			suspects = NIL;		/* its fate is not ours any more */
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+subxact_callback(SubXactEvent event, SubTransactionId my_subid,
+				 SubTransactionId parent_subid, void *arg)
+{
+	ListCell   *lc;
+
+	foreach(lc, suspects)
+	{
+		Suspect    *suspect = lfirst(lc);
+
+		if (suspect->subid != my_subid)
+			continue;
+		if (event == SUBXACT_EVENT_COMMIT_SUB)
+			suspect->subid = parent_subid;
+		else if (event == SUBXACT_EVENT_ABORT_SUB && suspect->created)
+		{
+			drop_tree(&suspect->key);
+			suspect->created = false;
+		}
+	}
+}
+
+/*
+ * DROP of anything that may be an index of ours: a hint to look at commit.
+ */
+static void
+object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
+			  void *arg)
+{
+	if (previous_hook)
+		previous_hook(access, class_id, object_id, sub_id, arg);
+	if (access != OAT_DROP || class_id != RelationRelationId || sub_id != 0)
+		return;
+
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+
+		if (euno_tree_state(slot) != EUNO_STATE_FREE &&
+			slot->index_oid == object_id &&
+			slot->key.database == MyDatabaseId)
+			remember(&slot->key, false);
+	}
+}
+
+void
+euno_gc_init(void)
+{
+	RegisterXactCallback(xact_callback, NULL);
+	RegisterSubXactCallback(subxact_callback, NULL);
+	if (euno_preloaded)
+	{
+		previous_hook = object_access_hook;
+		object_access_hook = object_access;
+	}
+}
+
+/*
+ * Look at every tree of this database.  Needs a transaction.  Returns how many
+ * were freed.
+ */
+int
+euno_gc_database(void)
+{
+	int			freed = 0;
+
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+		EunoTreeKey key = slot->key;
+		EunoState	state = euno_tree_state(slot);
+
+		if (state == EUNO_STATE_RETIRING)
+			(void) euno_tree_finish_retired(slot);
+		if (state == EUNO_STATE_FREE || state == EUNO_STATE_RETIRING ||
+			key.database != MyDatabaseId || key.temp_owner >= 0)
+			continue;
+
+		/* Its maker's catalog rows are invisible to us until it commits. */
+		if (FullTransactionIdIsValid(slot->creator) &&
+			TransactionIdIsInProgress(XidFromFullTransactionId(slot->creator)))
+			continue;
+		if (relation_file_exists(&key))
+			continue;
+		drop_tree(&key);
+		freed++;
+	}
+	return freed;
+}

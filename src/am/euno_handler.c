@@ -1,0 +1,92 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_handler.c
+ *	  What the access method can do.
+ *
+ * The handler never raises and touches nothing shared: PostgreSQL 18 calls it
+ * for queries that have nothing to do with euno (traps.md T42).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "commands/vacuum.h"
+#include "fmgr.h"
+#include "nodes/nodes.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+PG_FUNCTION_INFO_V1(eunohandler);
+Datum
+eunohandler(PG_FUNCTION_ARGS)
+{
+	IndexAmRoutine *amroutine = makeNode(IndexAmRoutine);
+
+	amroutine->amstrategies = 5;	/* btree's */
+	amroutine->amsupport = EUNO_NSUPPORT;	/* btree's */
+	amroutine->amoptsprocnum = EUNO_OPTIONS_PROC;
+	amroutine->amcanorder = true;
+	amroutine->amcanorderbyop = false;
+#if PG_VERSION_NUM >= 180000
+	amroutine->amcanhash = false;
+	amroutine->amconsistentequality = true;
+	amroutine->amconsistentordering = true;
+#endif
+	amroutine->amcanbackward = true;
+	amroutine->amcanunique = false;
+	amroutine->amcanmulticol = true;
+	amroutine->amoptionalkey = true;
+	amroutine->amsearcharray = false;
+	amroutine->amsearchnulls = true;
+	amroutine->amstorage = false;
+	amroutine->amclusterable = false;
+	amroutine->ampredlocks = false;
+	amroutine->amcanparallel = false;
+#if PG_VERSION_NUM >= 170000
+	amroutine->amcanbuildparallel = false;
+#endif
+	amroutine->amcaninclude = true;
+	amroutine->amusemaintenanceworkmem = false;
+#if PG_VERSION_NUM >= 160000
+	amroutine->amsummarizing = false;
+#endif
+	amroutine->amparallelvacuumoptions =
+		VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP;
+	amroutine->amkeytype = InvalidOid;
+
+	amroutine->ambuild = eunobuild;
+	amroutine->ambuildempty = eunobuildempty;
+	amroutine->aminsert = eunoinsert;
+#if PG_VERSION_NUM >= 170000
+	amroutine->aminsertcleanup = NULL;
+#endif
+	amroutine->ambulkdelete = eunobulkdelete;
+	amroutine->amvacuumcleanup = eunovacuumcleanup;
+	amroutine->amcanreturn = eunocanreturn;
+	amroutine->amcostestimate = eunocostestimate;
+#if PG_VERSION_NUM >= 180000
+	amroutine->amgettreeheight = NULL;	/* the planner hook tells it */
+#endif
+	amroutine->amoptions = eunooptions;
+	amroutine->amproperty = NULL;
+	amroutine->ambuildphasename = eunobuildphasename;
+	amroutine->amvalidate = euno_validate;
+	amroutine->amadjustmembers = euno_adjustmembers;
+	amroutine->ambeginscan = eunobeginscan;
+	amroutine->amrescan = eunorescan;
+	amroutine->amgettuple = eunogettuple;
+	amroutine->amgetbitmap = eunogetbitmap;
+	amroutine->amendscan = eunoendscan;
+	amroutine->ammarkpos = eunomarkpos;
+	amroutine->amrestrpos = eunorestrpos;
+	amroutine->amestimateparallelscan = NULL;
+	amroutine->aminitparallelscan = NULL;
+	amroutine->amparallelrescan = NULL;
+#if PG_VERSION_NUM >= 180000
+	amroutine->amtranslatestrategy = euno_translate_strategy;
+	amroutine->amtranslatecmptype = euno_translate_cmptype;
+#endif
+
+	PG_RETURN_POINTER(amroutine);
+}

@@ -1,0 +1,418 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_index.c
+ *	  What a backend knows of an index, and how it gets at the tree.
+ *
+ * A pinned operation in BYTES order runs no code but core's and cannot raise.
+ * In COMPARE order a comparator may raise, run queries, start and abort
+ * subtransactions; and callbacks of a walk may raise.  Such operations are
+ * kept on a small stack, from which the abort of the (sub)transaction they
+ * belong to unwinds them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+typedef struct IndexEntry
+{
+	Oid			oid;			/* hash key */
+	bool		valid;
+	EunoIndex  *idx;			/* may be NULL */
+} IndexEntry;
+
+/* What rd_amcache points to. */
+typedef struct IndexReference
+{
+	IndexEntry *entry;			/* never removed from the hash table */
+} IndexReference;
+
+typedef struct Operation
+{
+	EunoIndex  *idx;
+	EunoContext *cx;
+	uint32		depth;			/* process depth before it */
+	int			nest_level;		/* transaction nesting it runs at */
+	EunoTreeSlot *held;			/* by euno_index_hold */
+	EunoContext spare;			/* if idx->cx was in use already */
+} Operation;
+
+#define MAX_OPERATIONS 16
+
+static HTAB *index_hash = NULL;
+static List *retired_indexes = NIL; /* EunoIndex, freed at transaction end */
+static Operation operations[MAX_OPERATIONS];
+static int	noperations = 0;
+
+/*
+ * Relcache callback: what we know of this index (or of all) may be wrong.
+ */
+static void
+invalidate(Datum arg, Oid relid)
+{
+	IndexEntry *entry;
+
+	if (OidIsValid(relid))
+	{
+		entry = hash_search(index_hash, &relid, HASH_FIND, NULL);
+		if (entry)
+			entry->valid = false;
+	}
+	else
+	{
+		HASH_SEQ_STATUS status;
+
+		hash_seq_init(&status, index_hash);
+		while ((entry = hash_seq_search(&status)) != NULL)
+			entry->valid = false;
+	}
+}
+
+/* Add a context's counters to the shared statistics. */
+static void
+flush_counters(EunoIndex *idx)
+{
+	EunoCounters *counters = &idx->cx.counters;
+	EunoTreeSlot *slot = idx->slot;
+
+	if (counters->descents == 0 || slot == NULL ||
+		pg_atomic_read_u64(&slot->generation) != idx->generation)
+		return;
+	pg_atomic_fetch_add_u64(&slot->descents, counters->descents);
+	pg_atomic_fetch_add_u64(&slot->restarts,
+							counters->restarts + counters->leaf_retries);
+	pg_atomic_fetch_add_u64(&slot->right_moves, counters->right_moves);
+	pg_atomic_fetch_add_u64(&slot->lock_waits, counters->lock_waits);
+	memset(counters, 0, sizeof(*counters));
+}
+
+static void
+flush_all_counters(void)
+{
+	HASH_SEQ_STATUS status;
+	IndexEntry *entry;
+
+	hash_seq_init(&status, index_hash);
+	while ((entry = hash_seq_search(&status)) != NULL)
+		if (entry->idx)
+			flush_counters(entry->idx);
+}
+
+/* Undo operations that were left by an error at this nesting level or deeper. */
+static void
+unwind(int nest_level)
+{
+	while (noperations > 0 && operations[noperations - 1].nest_level >= nest_level)
+	{
+		Operation  *op = &operations[--noperations];
+
+		euno_context_reset(op->cx);
+		if (op->held)
+			pg_atomic_fetch_sub_u32(&op->held->holders, 1);
+		euno_process_reset(euno_process(), op->depth);
+	}
+}
+
+static void
+xact_callback(XactEvent event, void *arg)
+{
+	EunoProcess *process;
+
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			break;
+		default:
+			return;
+	}
+
+	if (!euno_preloaded)
+		return;
+	process = euno_process();
+	unwind(0);
+	euno_process_reset(process, 0);
+	__atomic_store_n(&process->epochs->slots[process->slot].hazard, 0,
+					 __ATOMIC_RELEASE);
+	flush_all_counters();
+
+	while (retired_indexes != NIL)
+	{
+		EunoIndex  *idx = linitial(retired_indexes);
+
+		retired_indexes = list_delete_first(retired_indexes);
+		MemoryContextDelete(idx->context);
+	}
+}
+
+static void
+subxact_callback(SubXactEvent event, SubTransactionId my_subid,
+				 SubTransactionId parent_subid, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB && noperations > 0)
+		unwind(GetCurrentTransactionNestLevel());
+}
+
+void
+euno_index_init(void)
+{
+	HASHCTL		info = {0};
+
+	info.keysize = sizeof(Oid);
+	info.entrysize = sizeof(IndexEntry);
+	info.hcxt = TopMemoryContext;
+	index_hash = hash_create("euno indexes", 64, &info,
+							 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	CacheRegisterRelcacheCallback(invalidate, (Datum) 0);
+	RegisterXactCallback(xact_callback, NULL);
+	RegisterSubXactCallback(subxact_callback, NULL);
+}
+
+static EunoIndex *
+make_index(Relation index)
+{
+	MemoryContext context = AllocSetContextCreate(CacheMemoryContext,
+												  "euno index",
+												  ALLOCSET_SMALL_SIZES);
+	EunoIndex  *idx = MemoryContextAllocZero(context, sizeof(EunoIndex));
+
+	PG_TRY();
+	{
+		idx->oid = RelationGetRelid(index);
+		idx->context = context;
+		idx->key.database = euno_rel_db(index);
+		idx->key.space = euno_rel_space(index);
+		idx->key.number = euno_rel_number(index);
+		idx->key.temp_owner = RelationUsesLocalBuffers(index) ?
+			euno_my_proc_number() : -1;
+		idx->schema = euno_key_schema(index, context);
+		idx->order = euno_key_order(idx->schema);
+		idx->form_buffer = MemoryContextAlloc(context, EUNO_KEY_FORM_BYTES);
+		if (euno_preloaded)
+			idx->cx.process = euno_process();
+		idx->cx.env = &euno_environment;
+		idx->cx.compare = euno_key_compare;
+		idx->cx.compare_arg = idx->schema;
+	}
+	PG_CATCH();
+	{
+		MemoryContextDelete(context);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return idx;
+}
+
+EunoIndex *
+euno_index_open(Relation index)
+{
+	IndexReference *ref = (IndexReference *) index->rd_amcache;
+	Oid			oid = RelationGetRelid(index);
+	EunoIndex  *idx;
+	IndexEntry *entry;
+	MemoryContext old;
+	bool		found;
+
+	if (likely(ref != NULL && ref->entry->valid &&
+			   ref->entry->idx->key.number == euno_rel_number(index)))
+		return ref->entry->idx;
+
+	entry = hash_search(index_hash, &oid, HASH_ENTER, &found);
+	if (!found)
+	{
+		entry->idx = NULL;
+		entry->valid = false;
+	}
+	if (!entry->valid || entry->idx->key.number != euno_rel_number(index))
+	{
+		entry->valid = false;
+		if (entry->idx)
+		{
+			flush_counters(entry->idx);
+			old = MemoryContextSwitchTo(TopMemoryContext);
+			retired_indexes = lappend(retired_indexes, entry->idx);
+			MemoryContextSwitchTo(old);
+			entry->idx = NULL;
+		}
+
+		/* May process invalidations, of this very entry even. */
+		idx = make_index(index);
+		if (entry->idx)
+		{
+			old = MemoryContextSwitchTo(TopMemoryContext);
+			retired_indexes = lappend(retired_indexes, entry->idx);
+			MemoryContextSwitchTo(old);
+		}
+		entry->idx = idx;
+		entry->valid = true;
+	}
+
+	if (index->rd_amcache == NULL)
+	{
+		ref = MemoryContextAlloc(index->rd_indexcxt, sizeof(IndexReference));
+		ref->entry = entry;
+		index->rd_amcache = ref;
+	}
+	return entry->idx;
+}
+
+/*
+ * Push an operation that may raise; it runs with idx->cx, or with a context of
+ * its own if a comparator of this index has led back to the same index.
+ */
+static Operation *
+push_operation(EunoIndex *idx)
+{
+	Operation  *op;
+
+	if (noperations >= MAX_OPERATIONS)
+		ereport(ERROR,
+				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
+				 errmsg("comparison functions of euno indexes are nested too deeply")));
+
+	op = &operations[noperations];
+	op->idx = idx;
+	op->cx = &idx->cx;
+	op->depth = idx->cx.process->depth;
+	op->nest_level = GetCurrentTransactionNestLevel();
+	op->held = NULL;
+	for (int i = 0; i < noperations; i++)
+	{
+		if (operations[i].cx == &idx->cx)
+		{
+			op->spare = idx->cx;
+			op->spare.walking = NULL;
+			op->spare.spare_tree = NULL;
+			memset(op->spare.spare, 0, sizeof(op->spare.spare));
+			memset(&op->spare.counters, 0, sizeof(op->spare.counters));
+			op->cx = &op->spare;
+			break;
+		}
+	}
+	noperations++;
+	return op;
+}
+
+static void
+pop_operation(EunoIndex *idx)
+{
+	Assert(noperations > 0 && operations[noperations - 1].idx == idx);
+	noperations--;
+}
+
+EunoState
+euno_index_pin(EunoIndex *idx, EunoContext **cx)
+{
+	EunoProcess *process = idx->cx.process;
+	EunoState	state;
+
+	if (idx->order == EUNO_ORDER_BYTES)
+		*cx = &idx->cx;
+	else
+		*cx = push_operation(idx)->cx;
+
+	for (;;)
+	{
+		euno_epoch_enter(process);	/* a full barrier: see euno_registry.h */
+		if (likely(idx->slot != NULL &&
+				   pg_atomic_read_u64(&idx->slot->generation) == idx->generation))
+			break;
+		euno_epoch_exit(process);
+
+		flush_counters(idx);
+		idx->slot = euno_tree_lookup(&idx->key);
+		if (idx->slot == NULL)
+		{
+			euno_epoch_enter(process);
+			return EUNO_STATE_ABSENT;
+		}
+		idx->generation = pg_atomic_read_u64(&idx->slot->generation);
+	}
+
+	state = euno_tree_state(idx->slot);
+	if (unlikely(state == EUNO_STATE_RETIRING || state == EUNO_STATE_FREE))
+		state = EUNO_STATE_ABSENT;
+	return state;
+}
+
+void
+euno_index_unpin(EunoIndex *idx)
+{
+	euno_epoch_exit(idx->cx.process);
+	if (idx->order != EUNO_ORDER_BYTES)
+		pop_operation(idx);
+	if (unlikely(idx->cx.counters.descents >= 4096))
+		flush_counters(idx);
+}
+
+EunoState
+euno_index_hold(EunoIndex *idx, EunoContext **cx)
+{
+	EunoState	state = euno_index_pin(idx, cx);
+	Operation  *op;
+
+	if (state != EUNO_STATE_READY)
+	{
+		euno_index_unpin(idx);
+		return state;
+	}
+	pg_atomic_fetch_add_u32(&idx->slot->holders, 1);
+	euno_index_unpin(idx);
+
+	op = push_operation(idx);
+	op->held = idx->slot;
+	*cx = op->cx;
+	return state;
+}
+
+void
+euno_index_unhold(EunoIndex *idx)
+{
+	Operation  *op = &operations[noperations - 1];
+
+	Assert(op->idx == idx && op->held != NULL);
+	pg_atomic_fetch_sub_u32(&op->held->holders, 1);
+	pop_operation(idx);
+}
+
+void
+euno_index_error(EunoIndex *idx, Relation index, EunoStatus status)
+{
+	switch (status)
+	{
+		case EUNO_NO_MEMORY:
+			ereport(ERROR,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("out of memory for euno index \"%s\"",
+							RelationGetRelationName(index)),
+					 errdetail("All of \"euno.max_memory\" (%d MB) is in use.",
+							   euno_max_memory_mb),
+					 errhint("Increase \"euno.max_memory\" and restart the server, or drop euno indexes.")));
+			break;
+		case EUNO_CORRUPT:
+			if (idx->slot &&
+				pg_atomic_read_u64(&idx->slot->generation) == idx->generation)
+				euno_tree_retire(idx->slot, false, 0);
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("euno index \"%s\" was found to be inconsistent in memory",
+							RelationGetRelationName(index)),
+					 errhint("It has been given up and will be rebuilt from the table; retry the statement.")));
+			break;
+		default:
+			elog(ERROR, "unexpected status %d from euno index \"%s\"",
+				 (int) status, RelationGetRelationName(index));
+	}
+	pg_unreachable();
+}

@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_options.c
+ *	  CREATE INDEX ... USING euno (...) WITH (...).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/reloptions.h"
+
+#include "am/euno_am.h"
+
+static relopt_kind euno_relopt_kind;
+
+static void
+validate_structure(const char *value)
+{
+	if (value != NULL && strcmp(value, "bptree") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for \"structure\" option: \"%s\"", value),
+				 errhint("The only valid value is \"bptree\".")));
+}
+
+/* Once, when the library is loaded. */
+void
+euno_options_init(void)
+{
+	euno_relopt_kind = add_reloption_kind();
+	add_int_reloption(euno_relopt_kind, "fillfactor",
+					  "How full leaves are packed by a build, in percent",
+					  EUNO_DEFAULT_FILLFACTOR, EUNO_MIN_FILLFACTOR, 100,
+					  AccessExclusiveLock);
+	add_string_reloption(euno_relopt_kind, "structure",
+						 "The tree that holds the index",
+						 "bptree", validate_structure, AccessExclusiveLock);
+}
+
+bytea *
+eunooptions(Datum reloptions, bool validate)
+{
+	static const relopt_parse_elt table[] = {
+		{"fillfactor", RELOPT_TYPE_INT, offsetof(EunoOptions, fillfactor)},
+		{"structure", RELOPT_TYPE_STRING, offsetof(EunoOptions, structure_offset)},
+	};
+
+	return (bytea *) build_reloptions(reloptions, validate, euno_relopt_kind,
+									  sizeof(EunoOptions),
+									  table, lengthof(table));
+}
+
+int
+euno_fillfactor(Relation index)
+{
+	EunoOptions *options = (EunoOptions *) index->rd_options;
+
+	return options ? options->fillfactor : EUNO_DEFAULT_FILLFACTOR;
+}

@@ -1,0 +1,242 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_state.c
+ *	  Who may serve, and building a tree that is absent.
+ *
+ * The builder is whoever needs the tree: it holds its locks on the table
+ * already.  Builders exclude each other, and VACUUM, by a heavyweight lock, so
+ * that the deadlock detector, lock_timeout and cancel work (traps.md D4).  The
+ * table stays readable and writable.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "storage/procarray.h"
+#include "utils/guc.h"
+#include "utils/inval.h"
+#include "utils/snapmgr.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+/* LOCKTAG_OBJECT sub-id of our build lock; "eu" */
+#define BUILD_LOCK_SUBID 0x6575
+
+bool
+euno_can_serve(const char **why, const char **hint)
+{
+	if (!euno_preloaded)
+	{
+		*why = "euno_index has not been loaded at server start";
+		*hint = "Add \"euno_index\" to \"shared_preload_libraries\" and restart the server.";
+		return false;
+	}
+	if (RecoveryInProgress())
+	{
+		*why = "euno indexes are not available during recovery";
+		*hint = "They are rebuilt when the server is promoted.";
+		return false;
+	}
+	if (euno_old_snapshot_threshold_active())
+	{
+		*why = "euno indexes cannot be used with \"old_snapshot_threshold\"";
+		*hint = "Set \"old_snapshot_threshold\" to -1 and restart the server.";
+		return false;
+	}
+	return true;
+}
+
+void
+euno_require_serving(Relation index)
+{
+	const char *why;
+	const char *hint;
+
+	if (!euno_can_serve(&why, &hint))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot use euno index \"%s\"",
+						RelationGetRelationName(index)),
+				 errdetail("%s.", why),
+				 errhint("%s", hint)));
+}
+
+void
+euno_build_lock(Oid index_oid, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, RelationRelationId, index_oid,
+					   BUILD_LOCK_SUBID);
+	(void) LockAcquire(&tag, mode, false, false);
+}
+
+void
+euno_build_unlock(Oid index_oid, LOCKMODE mode)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, RelationRelationId, index_oid,
+					   BUILD_LOCK_SUBID);
+	LockRelease(&tag, mode, false);
+}
+
+static void
+add_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
+			   bool visible)
+{
+	euno_sort_add(arg, values, isnull, euno_tid_pack(root));
+}
+
+/* The same, for table_index_build_scan. */
+static void
+add_table_tuple(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+				bool alive, void *arg)
+{
+	euno_sort_add(arg, values, isnull, euno_tid_pack(tid));
+}
+
+/*
+ * Read the table and insert all entries.  Others insert at the same time, so
+ * this goes through plain, idempotent inserts; sorted, they run along the
+ * leaves.
+ */
+static void
+fill_from_table(EunoIndex *idx, Relation heap, Relation index)
+{
+	IndexInfo  *index_info = BuildIndexInfo(index);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	EunoSort   *sort;
+	EunoEntry	entry;
+
+	PushActiveSnapshot(snapshot);	/* for detoasting and expressions */
+	sort = euno_sort_begin(idx->schema, index);
+
+	if (heap->rd_rel->relam == HEAP_TABLE_AM_OID)
+		(void) euno_heap_scan(heap, index, index_info, NULL,
+							  add_heap_tuple, sort);
+	else
+		(void) table_index_build_scan(heap, index, index_info, false, false,
+									  add_table_tuple, sort, NULL);
+	PopActiveSnapshot();
+	UnregisterSnapshot(snapshot);
+
+	euno_sort_perform(sort);
+	while (euno_sort_next(sort, &entry))
+	{
+		EunoContext *cx;
+		EunoStatus	status = EUNO_NOT_FOUND;
+
+		CHECK_FOR_INTERRUPTS();
+		if (euno_index_pin(idx, &cx) == EUNO_STATE_BUILDING)
+			status = idx->slot->ops->insert(cx, &idx->slot->tree, &entry, false);
+		euno_index_unpin(idx);
+		if (status != EUNO_OK && status != EUNO_EXISTS)
+			euno_index_error(idx, index, status);
+	}
+	euno_sort_end(sort);
+}
+
+void
+euno_become_owner(Relation heap, EunoOwner *owner)
+{
+	GetUserIdAndSecContext(&owner->save_userid, &owner->save_sec_context);
+	SetUserIdAndSecContext(heap->rd_rel->relowner,
+						   owner->save_sec_context | SECURITY_RESTRICTED_OPERATION);
+	owner->save_nestlevel = NewGUCNestLevel();
+	euno_restrict_search_path();
+}
+
+void
+euno_restore_user(EunoOwner *owner)
+{
+	AtEOXact_GUC(false, owner->save_nestlevel);
+	SetUserIdAndSecContext(owner->save_userid, owner->save_sec_context);
+}
+
+/*
+ * Build the tree of an index that is ABSENT.  The build lock is held.
+ */
+static void
+build_absent_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
+{
+	Relation	heap;
+	EunoOwner	owner;
+	EunoStatus	status;
+
+	heap = table_open(index->rd_index->indrelid, AccessShareLock);
+	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+		LockRelation(heap, ShareLock);
+
+	euno_become_owner(heap, &owner);
+	status = euno_tree_create(idx, slot, euno_fillfactor(index));
+	if (status != EUNO_OK)
+		euno_index_error(idx, index, status);
+
+	PG_TRY();
+	{
+		fill_from_table(idx, heap, index);
+		EUNO_STOP_POINT("build-end");
+		euno_tree_finish_build(slot);
+	}
+	PG_CATCH();
+	{
+		euno_tree_retire(slot, false, 0);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	euno_restore_user(&owner);
+
+	/* Plans made without the index, here and elsewhere, are to be made anew. */
+	CacheInvalidateRelcacheByRelid(RelationGetRelid(heap));
+	table_close(heap, NoLock);
+}
+
+void
+euno_index_ensure_ready(EunoIndex *idx, Relation index)
+{
+	EunoTreeSlot *slot;
+
+	euno_require_serving(index);
+	euno_build_lock(idx->oid, ExclusiveLock);
+	slot = euno_tree_get(&idx->key, idx->oid);
+
+	for (;;)
+	{
+		EunoState	state = euno_tree_state(slot);
+
+		if (state == EUNO_STATE_READY)
+			break;
+		if (state == EUNO_STATE_ABSENT)
+		{
+			build_absent_tree(idx, index, slot);
+			break;
+		}
+
+		/*
+		 * BUILDING although we have the lock: its builder died by an error
+		 * nobody could catch, or is a member of our lock group (a parallel
+		 * query), which the lock does not exclude.
+		 */
+		if (state == EUNO_STATE_BUILDING &&
+			(slot->builder_pid == MyProcPid ||
+			 BackendPidGetProc(slot->builder_pid) == NULL))
+			euno_tree_retire(slot, false, 0);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!euno_tree_finish_retired(slot) || state == EUNO_STATE_BUILDING)
+			pg_usleep(1000);
+	}
+	euno_build_unlock(idx->oid, ExclusiveLock);
+}

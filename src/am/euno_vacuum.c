@@ -1,0 +1,201 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_vacuum.c
+ *	  Bulk delete and cleanup.
+ *
+ * After bulk delete returns, VACUUM makes the dead TIDs reusable.  Three kinds
+ * of readers may still hold one:
+ *
+ *	- plain MVCC scans: harmless, a reused TID's tuple is too new for them;
+ *	- index-only and non-MVCC scans: each announces the TID it is about to
+ *	  return (its hazard), fences, and checks the vacuum epoch; we change the
+ *	  epoch, fence, remove, fence, and wait for the hazards that name a TID of
+ *	  ours.  Either the scan sees the new epoch and looks again whether its
+ *	  entry still exists, or we see its hazard (traps.md D2);
+ *	- deferred removals: they carry the epoch they were read under and are
+ *	  dropped on a mismatch, or if it was odd (traps.md D3).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "commands/vacuum.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+#define MERGES_PER_PIN 32
+
+typedef struct BulkDelete
+{
+	IndexBulkDeleteCallback callback;
+	void	   *callback_state;
+} BulkDelete;
+
+static bool
+is_dead(void *arg, EunoTid tid)
+{
+	BulkDelete *bulk = arg;
+	ItemPointerData pointer;
+
+	euno_tid_unpack(tid, &pointer);
+	return bulk->callback(&pointer, bulk->callback_state);
+}
+
+static void
+between_leaves(void *arg)
+{
+	EUNO_STOP_POINT("bulkdelete-leaf");
+	euno_vacuum_delay_point();
+}
+
+/*
+ * Wait until no backend is about to use a TID that we have removed.
+ */
+static void
+wait_for_hazards(EunoTreeSlot *slot, BulkDelete *bulk)
+{
+	EunoEpochs *epochs = euno_shared_epochs();
+
+	pg_memory_barrier();
+	for (uint32 i = 0; i < epochs->nslots; i++)
+	{
+		uint64	   *word = &epochs->slots[i].hazard;
+		uint64		hazard = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		EunoTid		tid = hazard & EUNO_TID_MAX;
+
+		if (tid == 0 || hazard >> 48 != slot->number ||
+			i == euno_process()->slot)
+			continue;
+		if (tid != EUNO_TID_MAX && !is_dead(bulk, tid))
+			continue;
+		while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == hazard)
+		{
+			CHECK_FOR_INTERRUPTS();
+			pg_usleep(500);
+		}
+	}
+}
+
+/*
+ * Leave the tree alone while it is being built, and be sure that it is not
+ * built while we run: the builder may have read TIDs that are recycled after
+ * us (traps.md T7).
+ */
+static EunoTreeSlot *
+lock_for_vacuum(EunoIndex *idx, Relation index)
+{
+	/*
+	 * CREATE INDEX CONCURRENTLY collects the TIDs that are in the index
+	 * through us: there must be an index.
+	 */
+	for (;;)
+	{
+		EunoTreeSlot *slot;
+
+		euno_build_lock(idx->oid, ShareLock);
+		slot = euno_tree_lookup(&idx->key);
+		if (index->rd_index->indisvalid ||
+			(slot && euno_tree_state(slot) == EUNO_STATE_READY))
+			return slot;
+		euno_build_unlock(idx->oid, ShareLock);
+		euno_index_ensure_ready(idx, index);
+	}
+}
+
+IndexBulkDeleteResult *
+eunobulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			   IndexBulkDeleteCallback callback, void *callback_state)
+{
+	Relation	index = info->index;
+	BulkDelete	bulk = {callback, callback_state};
+	EunoWalk	walk = {.decide = is_dead, .pause = between_leaves, .arg = &bulk};
+	EunoIndex  *idx;
+	EunoTreeSlot *slot;
+	EunoContext *cx;
+	EunoStatus	status = EUNO_OK;
+	uint64		epoch;
+
+	if (stats == NULL)
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+	stats->estimated_count = true;
+	stats->num_index_tuples = info->num_heap_tuples;
+	if (!euno_preloaded)
+		return stats;			/* no trees, no scans */
+
+	idx = euno_index_open(index);
+	slot = lock_for_vacuum(idx, index);
+	if (slot != NULL)
+	{
+		/* Make it odd; an interrupted bulk delete left it so. */
+		epoch = pg_atomic_read_u64(&slot->vacuum_epoch);
+		pg_atomic_write_u64(&slot->vacuum_epoch, epoch + ((epoch & 1) ? 2 : 1));
+		pg_memory_barrier();
+
+		if (euno_index_hold(idx, &cx) == EUNO_STATE_READY)
+		{
+			status = slot->ops->walk(cx, &slot->tree, &walk);
+			euno_index_unhold(idx);
+			stats->estimated_count = false;
+			stats->num_index_tuples = walk.kept;
+			stats->tuples_removed += walk.removed;
+		}
+		wait_for_hazards(slot, &bulk);
+		pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
+	}
+	euno_build_unlock(idx->oid, ShareLock);
+
+	if (status != EUNO_OK)
+		euno_index_error(idx, index, status);
+	return stats;
+}
+
+/*
+ * Merge what deletions have left half empty, and count.
+ */
+IndexBulkDeleteResult *
+eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	EunoIndex  *idx;
+	EunoContext *cx;
+	EunoTreeStats tree_stats;
+	uint32		merged;
+	EunoStatus	status;
+
+	if (info->analyze_only)
+		return stats;
+	if (stats == NULL)
+	{
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+		stats->estimated_count = true;
+		stats->num_index_tuples = info->num_heap_tuples;
+	}
+	if (!euno_preloaded)
+		return stats;
+
+	idx = euno_index_open(info->index);
+	do
+	{
+		merged = 0;
+		status = EUNO_OK;
+		if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
+		{
+			status = idx->slot->ops->compact(cx, &idx->slot->tree,
+											 MERGES_PER_PIN, &merged);
+			idx->slot->ops->stats(cx, &idx->slot->tree, &tree_stats);
+			stats->num_index_tuples = tree_stats.entries;
+			stats->estimated_count = false;
+			stats->num_pages = euno_tree_bytes(idx->slot) / BLCKSZ;
+		}
+		euno_index_unpin(idx);
+		if (status != EUNO_OK)
+			euno_index_error(idx, info->index, status);
+		euno_vacuum_delay_point();
+	} while (merged > 0);
+
+	(void) euno_gc_database();
+	return stats;
+}

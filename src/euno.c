@@ -1,0 +1,91 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno.c
+ *	  The library's beginning: settings, hooks, shared memory.
+ *
+ * Preloaded, it reserves the arena in the postmaster.  Loaded later (pg_dump,
+ * CREATE EXTENSION, a server without the setting), it works as a library whose
+ * trees are all absent; the first use of an index says what is missing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "utils/guc.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+#include "worker/euno_worker.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+static shmem_request_hook_type previous_shmem_request = NULL;
+static shmem_startup_hook_type previous_shmem_startup = NULL;
+
+static void
+define_settings(void)
+{
+	DefineCustomIntVariable("euno.max_memory",
+							"Sets the most memory that euno indexes may use together.",
+							"Address space is reserved at server start; memory is taken as trees grow.",
+							&euno_max_memory_mb,
+							1024, 1, INT_MAX / 2,
+							PGC_POSTMASTER, GUC_UNIT_MB,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("euno.max_indexes",
+							"Sets the most euno indexes that may exist in all databases together.",
+							NULL,
+							&euno_max_indexes,
+							1024, 1, 65535,
+							PGC_POSTMASTER, 0,
+							NULL, NULL, NULL);
+	euno_worker_define_settings();
+}
+
+static void
+shmem_request(void)
+{
+	if (previous_shmem_request)
+		previous_shmem_request();
+	RequestAddinShmemSpace(euno_registry_shmem_size());
+	RequestNamedLWLockTranche("EunoRegistry", 1);
+}
+
+static void
+shmem_startup(void)
+{
+	if (previous_shmem_startup)
+		previous_shmem_startup();
+	euno_registry_shmem_startup();
+}
+
+void
+_PG_init(void)
+{
+	if (process_shared_preload_libraries_in_progress)
+	{
+		define_settings();
+		euno_registry_reserve();
+		previous_shmem_request = shmem_request_hook;
+		shmem_request_hook = shmem_request;
+		previous_shmem_startup = shmem_startup_hook;
+		shmem_startup_hook = shmem_startup;
+		euno_worker_register();
+		if (euno_old_snapshot_threshold_active())
+			ereport(WARNING,
+					(errmsg("euno indexes are not used while \"old_snapshot_threshold\" is set")));
+	}
+	euno_debug_init();
+	MarkGUCPrefixReserved("euno");
+
+	euno_options_init();
+	euno_index_init();
+	euno_gc_init();
+	euno_planner_init();
+}

@@ -1,0 +1,495 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_registry.c
+ *	  The trees that exist, and the state of each.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "access/twophase.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "utils/hsearch.h"
+#include "utils/wait_event.h"
+
+#include "euno_compat.h"
+#include "mem/euno_registry.h"
+
+bool		euno_preloaded = false;
+int			euno_max_memory_mb;
+int			euno_max_indexes;
+
+typedef struct EunoRegistry
+{
+	uint64		next_generation;	/* under EunoRegistryLock */
+	int			used;			/* slots below this have been used */
+	EunoTreeSlot slots[FLEXIBLE_ARRAY_MEMBER];
+} EunoRegistry;
+
+typedef struct TreeHashEntry
+{
+	EunoTreeKey key;
+	int			number;
+} TreeHashEntry;
+
+static EunoArena *arena;		/* inherited by fork */
+static EunoRegistry *registry;
+static HTAB *tree_hash;
+static EunoEpochs *epochs;
+static LWLock *registry_lock;
+
+static EunoProcess my_process;
+static bool my_process_ready = false;
+
+/*
+ * Allocation for core: tree_arg is the slot's array of pools.
+ */
+static void *
+env_alloc(void *tree_arg, int domain, size_t size)
+{
+	return euno_pool_alloc(&((EunoPool *) tree_arg)[domain], size);
+}
+
+static void
+env_free(void *tree_arg, int domain, void *node, size_t size)
+{
+	euno_pool_free(&((EunoPool *) tree_arg)[domain], node, size);
+}
+
+/*
+ * Sleep while *word is "seen".  A shared futex: the word is in memory shared by
+ * processes.  The holder never sleeps while it has the lock, so this is short
+ * unless the holder has been descheduled or stopped; then we sleep as well,
+ * without a limit after which somebody would panic (traps.md T62).
+ */
+static void
+env_wait(uint32_t *word, uint32_t seen)
+{
+	static uint32 event = 0;
+	struct timespec timeout = {.tv_sec = 0, .tv_nsec = 50 * 1000 * 1000};
+
+	pgstat_report_wait_start(euno_wait_event(&event, "EunoNodeLock"));
+	(void) syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0);
+	pgstat_report_wait_end();
+}
+
+static void
+env_wake(uint32_t *word)
+{
+	(void) syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+const EunoEnvironment euno_environment = {
+	.alloc = env_alloc,
+	.free = env_free,
+	.wait = env_wait,
+	.wake = env_wake
+};
+
+/*
+ * Reserve the address space.  In the postmaster, before anything is forked.
+ */
+void
+euno_registry_reserve(void)
+{
+	arena = euno_arena_reserve((size_t) euno_max_memory_mb * 1024 * 1024, 1,
+							   &euno_environment);
+	if (arena == NULL)
+		ereport(FATAL,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("could not reserve %d MB of address space for euno indexes: %m",
+						euno_max_memory_mb),
+				 errhint("Reduce \"euno.max_memory\", or allow memory overcommit.")));
+	euno_preloaded = true;
+}
+
+static uint32
+epoch_slots(void)
+{
+	return MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts;
+}
+
+static Size
+registry_size(void)
+{
+	return add_size(offsetof(EunoRegistry, slots),
+					mul_size(euno_max_indexes, sizeof(EunoTreeSlot)));
+}
+
+Size
+euno_registry_shmem_size(void)
+{
+	/* ShmemInitStruct aligns to cache lines only; we need 128 bytes. */
+	return add_size(add_size(registry_size(), 2 * 128),
+					add_size(euno_epochs_size(epoch_slots()),
+							 hash_estimate_size(euno_max_indexes,
+												sizeof(TreeHashEntry))));
+}
+
+/*
+ * Set up, or after a crash forget, everything shared.  Our mapping keeps its
+ * content across a crash restart while the heap may have lost transactions, so
+ * nothing in it may be trusted (traps.md T60).
+ */
+void
+euno_registry_shmem_startup(void)
+{
+	HASHCTL		info;
+	bool		found;
+	char	   *base;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+
+	registry_lock = &GetNamedLWLockTranche("EunoRegistry")->lock;
+	base = ShmemInitStruct("euno registry", registry_size() + 128, &found);
+	registry = (EunoRegistry *) TYPEALIGN(128, base);
+	if (!found)
+	{
+		memset(registry, 0, registry_size());
+		registry->next_generation = 1;
+		for (int i = 0; i < euno_max_indexes; i++)
+		{
+			EunoTreeSlot *slot = &registry->slots[i];
+
+			slot->number = i;
+			pg_atomic_init_u32(&slot->state, EUNO_STATE_FREE);
+			pg_atomic_init_u64(&slot->generation, 0);
+			pg_atomic_init_u64(&slot->vacuum_epoch, 0);
+			pg_atomic_init_u32(&slot->holders, 0);
+			pg_atomic_init_u64(&slot->descents, 0);
+			pg_atomic_init_u64(&slot->restarts, 0);
+			pg_atomic_init_u64(&slot->right_moves, 0);
+			pg_atomic_init_u64(&slot->lock_waits, 0);
+		}
+	}
+
+	base = ShmemInitStruct("euno epochs",
+						   euno_epochs_size(epoch_slots()) + 128, &found);
+	epochs = (EunoEpochs *) TYPEALIGN(128, base);
+	if (!found)
+	{
+		euno_epochs_init(epochs, epoch_slots());
+		euno_arena_reset(arena);
+	}
+
+	info.keysize = sizeof(EunoTreeKey);
+	info.entrysize = sizeof(TreeHashEntry);
+	tree_hash = ShmemInitHash("euno trees", euno_max_indexes, euno_max_indexes,
+							  &info, HASH_ELEM | HASH_BLOBS);
+
+	LWLockRelease(AddinShmemInitLock);
+}
+
+EunoEpochs *
+euno_shared_epochs(void)
+{
+	return epochs;
+}
+
+/*
+ * At process exit: nothing of ours may keep others waiting.
+ */
+static void
+process_exit(int code, Datum arg)
+{
+	EunoEpochSlot *slot = &epochs->slots[my_process.slot];
+
+	euno_process_reset(&my_process, 0);
+	__atomic_store_n(&slot->hazard, 0, __ATOMIC_RELEASE);
+	slot->pid = 0;
+	my_process_ready = false;
+
+	for (int i = 0; i < registry->used; i++)
+	{
+		EunoTreeSlot *tree = &registry->slots[i];
+
+		if (tree->key.temp_owner == euno_my_proc_number() &&
+			euno_tree_state(tree) != EUNO_STATE_FREE)
+			euno_tree_retire(tree, true, 0);
+	}
+}
+
+EunoProcess *
+euno_process(void)
+{
+	if (!my_process_ready)
+	{
+		my_process.epochs = epochs;
+		my_process.slot = euno_my_proc_number();
+		my_process.depth = 0;
+		euno_process_reset(&my_process, 0);
+		epochs->slots[my_process.slot].hazard = 0;
+		epochs->slots[my_process.slot].pid = MyProcPid;
+		before_shmem_exit(process_exit, 0);
+		my_process_ready = true;
+	}
+	return &my_process;
+}
+
+EunoTreeSlot *
+euno_tree_lookup(const EunoTreeKey *key)
+{
+	TreeHashEntry *entry;
+	int			number;
+
+	LWLockAcquire(registry_lock, LW_SHARED);
+	entry = hash_search(tree_hash, key, HASH_FIND, NULL);
+	number = entry ? entry->number : -1;
+	LWLockRelease(registry_lock);
+
+	return number >= 0 ? &registry->slots[number] : NULL;
+}
+
+/*
+ * Find a slot that is FREE, completing retired ones on the way.
+ * EunoRegistryLock is held exclusively.
+ */
+static EunoTreeSlot *
+find_free_slot(void)
+{
+	for (int i = 0; i < euno_max_indexes; i++)
+	{
+		if (euno_tree_state(&registry->slots[i]) == EUNO_STATE_FREE)
+		{
+			registry->used = Max(registry->used, i + 1);
+			return &registry->slots[i];
+		}
+	}
+	return NULL;
+}
+
+EunoTreeSlot *
+euno_tree_get(const EunoTreeKey *key, Oid index_oid)
+{
+	EunoTreeSlot *slot = euno_tree_lookup(key);
+	TreeHashEntry *entry;
+	bool		found;
+
+	if (slot != NULL)
+	{
+		slot->index_oid = index_oid;
+		return slot;
+	}
+
+	/* Dropped trees may wait for their last reader; that is long gone. */
+	for (int i = 0; i < registry->used; i++)
+		euno_tree_finish_retired(&registry->slots[i]);
+
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	entry = hash_search(tree_hash, key, HASH_FIND, NULL);
+	if (entry == NULL)
+	{
+		slot = find_free_slot();
+		if (slot == NULL)
+		{
+			LWLockRelease(registry_lock);
+			ereport(ERROR,
+					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+					 errmsg("too many euno indexes"),
+					 errhint("Increase \"euno.max_indexes\" (now %d) and restart the server.",
+							 euno_max_indexes)));
+		}
+		entry = hash_search(tree_hash, key, HASH_ENTER, &found);
+		entry->number = slot->number;
+		slot->key = *key;
+		slot->index_oid = index_oid;
+		slot->creator = GetTopFullTransactionIdIfAny();
+		slot->drop_when_retired = false;
+		pg_atomic_write_u64(&slot->generation, registry->next_generation++);
+		pg_atomic_write_u64(&slot->vacuum_epoch, 0);
+		pg_atomic_write_u64(&slot->descents, 0);
+		pg_atomic_write_u64(&slot->restarts, 0);
+		pg_atomic_write_u64(&slot->right_moves, 0);
+		pg_atomic_write_u64(&slot->lock_waits, 0);
+		for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
+			euno_pool_init(&slot->pools[i], arena, 0);
+		pg_write_barrier();
+		pg_atomic_write_u32(&slot->state, EUNO_STATE_ABSENT);
+	}
+	else
+		slot = &registry->slots[entry->number];
+	LWLockRelease(registry_lock);
+
+	return slot;
+}
+
+int
+euno_tree_count(void)
+{
+	return registry->used;
+}
+
+EunoTreeSlot *
+euno_tree_by_number(int number)
+{
+	return &registry->slots[number];
+}
+
+const char *
+euno_state_name(EunoState state)
+{
+	switch (state)
+	{
+		case EUNO_STATE_FREE:
+			return "free";
+		case EUNO_STATE_ABSENT:
+			return "absent";
+		case EUNO_STATE_BUILDING:
+			return "building";
+		case EUNO_STATE_READY:
+			return "ready";
+		case EUNO_STATE_RETIRING:
+			return "retiring";
+	}
+	return "unknown";
+}
+
+/*
+ * If the tree is RETIRING and nobody can see it any more, free its memory.
+ * Returns true when it is not RETIRING any more.
+ */
+bool
+euno_tree_finish_retired(EunoTreeSlot *slot)
+{
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	if (euno_tree_state(slot) != EUNO_STATE_RETIRING)
+	{
+		LWLockRelease(registry_lock);
+		return true;
+	}
+	if (!euno_epoch_passed(epochs, slot->retired_epoch) ||
+		pg_atomic_read_u32(&slot->holders) > 0)
+	{
+		LWLockRelease(registry_lock);
+		return false;
+	}
+
+	for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
+		euno_pool_release(&slot->pools[i]);
+	if (slot->drop_when_retired)
+	{
+		hash_search(tree_hash, &slot->key, HASH_REMOVE, NULL);
+		pg_atomic_write_u32(&slot->state, EUNO_STATE_FREE);
+	}
+	else
+		pg_atomic_write_u32(&slot->state, EUNO_STATE_ABSENT);
+	LWLockRelease(registry_lock);
+	return true;
+}
+
+bool
+euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms)
+{
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	switch (euno_tree_state(slot))
+	{
+		case EUNO_STATE_FREE:
+			break;
+		case EUNO_STATE_ABSENT:
+			if (drop)
+			{
+				pg_atomic_write_u64(&slot->generation,
+									registry->next_generation++);
+				hash_search(tree_hash, &slot->key, HASH_REMOVE, NULL);
+				pg_atomic_write_u32(&slot->state, EUNO_STATE_FREE);
+			}
+			break;
+		case EUNO_STATE_RETIRING:
+			slot->drop_when_retired |= drop;
+			break;
+		case EUNO_STATE_BUILDING:
+		case EUNO_STATE_READY:
+			slot->drop_when_retired = drop;
+			pg_atomic_write_u64(&slot->generation, registry->next_generation++);
+			pg_atomic_write_u32(&slot->state, EUNO_STATE_RETIRING);
+
+			/*
+			 * Who enters the epoch after this barrier sees RETIRING; who
+			 * entered before is waited for.
+			 */
+			pg_memory_barrier();
+			slot->retired_epoch = euno_epoch_retire(epochs);
+			break;
+	}
+	LWLockRelease(registry_lock);
+
+	for (int i = 0;; i++)
+	{
+		if (euno_tree_finish_retired(slot))
+			return true;
+		if (i >= wait_ms)
+			return false;
+		pg_usleep(1000);
+	}
+}
+
+EunoStatus
+euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
+					  const EunoTreeOps *ops, const EunoTreeConfig *config)
+{
+	EunoStatus	status;
+
+	Assert(euno_tree_state(slot) == EUNO_STATE_ABSENT);
+	memset(&slot->tree, 0, sizeof(slot->tree));
+	slot->tree.alloc_arg = slot->pools;
+	slot->ops = ops;
+	slot->builder_pid = MyProcPid;
+	status = ops->create(cx, &slot->tree, config);
+	if (status != EUNO_OK)
+	{
+		for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
+			euno_pool_release(&slot->pools[i]);
+		return status;
+	}
+
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	pg_atomic_write_u64(&slot->generation, registry->next_generation++);
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->state, EUNO_STATE_BUILDING);
+	LWLockRelease(registry_lock);
+
+	/*
+	 * Writers whose heap tuple the build will not see must see BUILDING: they
+	 * insert into the heap, fence, and read the state; we set the state,
+	 * fence, and read the heap (traps.md T16).
+	 */
+	pg_memory_barrier();
+	return EUNO_OK;
+}
+
+void
+euno_tree_finish_build(EunoTreeSlot *slot)
+{
+	uint32		expected = EUNO_STATE_BUILDING;
+
+	pg_write_barrier();
+	if (!pg_atomic_compare_exchange_u32(&slot->state, &expected,
+										EUNO_STATE_READY))
+		elog(ERROR, "euno tree is %s at the end of its build",
+			 euno_state_name(expected));
+}
+
+uint64
+euno_tree_bytes(EunoTreeSlot *slot)
+{
+	uint64		bytes = 0;
+
+	for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
+		bytes += slot->pools[i].extents * EUNO_EXTENT_SIZE;
+	return bytes;
+}
+
+void
+euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak)
+{
+	euno_arena_usage(arena, reserved, used, peak);
+}

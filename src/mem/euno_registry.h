@@ -1,0 +1,152 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_registry.h
+ *	  The trees that exist, and the state of each.
+ *
+ * The registry is a fixed array in PostgreSQL's main shared segment, so a
+ * crash restart clears it; the arena is cleared with it.  A tree is named by
+ * what names its relation file (never by index OID) and by a generation, which
+ * changes whenever the content is thrown away.
+ *
+ *		ABSENT -> BUILDING -> READY
+ *		  ^          |          |
+ *		  +-- RETIRING <--------+			(evicted, poisoned, build failed)
+ *				 |
+ *				 +--> FREE					(relation gone)
+ *
+ * ABSENT never means "no rows": nobody may answer from a tree that is not
+ * READY.  RETIRING counts as ABSENT for everybody but the one who frees it.
+ *
+ * Locks.  Looking a tree up, creating and freeing one take EunoRegistryLock.
+ * "state" and "generation" are written by
+ *	  - the builder, which holds the heavyweight build lock (am/euno_state.c);
+ *	  - euno_tree_retire, by compare-and-swap from READY or BUILDING.
+ * A reader that has entered the epoch and then finds READY and the generation
+ * it knows may use the tree until it leaves the epoch: memory is given back
+ * only after the state has changed *and* every epoch pinned at that time has
+ * ended.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_REGISTRY_H
+#define EUNO_REGISTRY_H
+
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "port/atomics.h"
+#include "storage/lwlock.h"
+
+#include "core/euno_core.h"
+#include "core/euno_epoch.h"
+#include "mem/euno_arena.h"
+
+/* No padding: used as a hash key. */
+typedef struct EunoTreeKey
+{
+	Oid			database;
+	Oid			space;
+	Oid			number;			/* the relation file's */
+	int32		temp_owner;		/* proc number of a temporary index's session,
+								 * -1 for others */
+} EunoTreeKey;
+
+typedef enum EunoState
+{
+	EUNO_STATE_FREE,
+	EUNO_STATE_ABSENT,
+	EUNO_STATE_BUILDING,
+	EUNO_STATE_READY,
+	EUNO_STATE_RETIRING
+} EunoState;
+
+typedef struct EunoTreeSlot
+{
+	EunoTreeKey key;
+	Oid			index_oid;		/* a hint for views and garbage collection */
+	uint32		number;			/* this slot's index, in hazard words */
+	pg_atomic_uint32 state;		/* EunoState */
+	pg_atomic_uint64 generation;
+	FullTransactionId creator;	/* the transaction that made the relation file
+								 * known to us; invalid if it had no xid */
+	int			builder_pid;	/* while BUILDING */
+	bool		drop_when_retired;
+	pg_atomic_uint32 holders;	/* operations that keep the tree in memory
+								 * without an epoch (bulk delete, check) */
+	uint64		retired_epoch;	/* while RETIRING */
+
+	/*
+	 * Odd while a bulk delete is under way.  Deferred removals of entries and
+	 * index-only scans compare it with what they read before (traps.md D2,
+	 * D3).
+	 */
+	pg_atomic_uint64 vacuum_epoch;
+
+	/* Statistics, added up from the contexts' counters now and then. */
+	pg_atomic_uint64 descents;
+	pg_atomic_uint64 restarts;
+	pg_atomic_uint64 right_moves;
+	pg_atomic_uint64 lock_waits;
+
+	const EunoTreeOps *ops;		/* same address in every process: forked */
+	EunoPool	pools[EUNO_MAX_DOMAINS];
+	EunoTree	tree;
+} EunoTreeSlot;
+
+/* Set by _PG_init in the postmaster; false when not preloaded. */
+extern bool euno_preloaded;
+extern int	euno_max_memory_mb;
+extern int	euno_max_indexes;
+extern const EunoEnvironment euno_environment;
+
+extern void euno_registry_reserve(void);	/* _PG_init */
+extern Size euno_registry_shmem_size(void);
+extern void euno_registry_shmem_startup(void);	/* also after a crash */
+
+/* This backend's process handle; sets its epoch slot up on first use. */
+extern EunoProcess *euno_process(void);
+extern EunoEpochs *euno_shared_epochs(void);
+
+/* NULL when there is none.  Takes and releases EunoRegistryLock. */
+extern EunoTreeSlot *euno_tree_lookup(const EunoTreeKey *key);
+
+/*
+ * The slot of a key, made ABSENT if it is new.  ERROR 53400 naming
+ * euno.max_indexes when the registry is full.
+ */
+extern EunoTreeSlot *euno_tree_get(const EunoTreeKey *key, Oid index_oid);
+
+extern int	euno_tree_count(void);
+extern EunoTreeSlot *euno_tree_by_number(int number);	/* may be FREE */
+
+extern const char *euno_state_name(EunoState state);
+
+/*
+ * Takes a tree out of use: READY or BUILDING becomes RETIRING, and ABSENT (or
+ * FREE if "drop") once nobody can see it any more, which this call waits for
+ * at most "wait_ms".  False if it is still RETIRING then: some later call of
+ * euno_tree_finish_retired will complete it.  Harmless on an absent tree.
+ */
+extern bool euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms);
+extern bool euno_tree_finish_retired(EunoTreeSlot *slot);
+
+/*
+ * ABSENT to BUILDING, with an empty tree of the given kind.  The caller holds
+ * the build lock.  EUNO_NO_MEMORY leaves it ABSENT.
+ */
+extern EunoStatus euno_tree_start_build(EunoTreeSlot *slot,
+										EunoContext *cx,
+										const EunoTreeOps *ops,
+										const EunoTreeConfig *config);
+extern void euno_tree_finish_build(EunoTreeSlot *slot);
+
+extern uint64 euno_tree_bytes(EunoTreeSlot *slot);
+extern void euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak);
+
+static inline EunoState
+euno_tree_state(EunoTreeSlot *slot)
+{
+	return (EunoState) pg_atomic_read_u32(&slot->state);
+}
+
+#endif							/* EUNO_REGISTRY_H */

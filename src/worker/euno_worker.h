@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_worker.h
+ *	  Background processes: rebuilding after a start, collecting.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_WORKER_H
+#define EUNO_WORKER_H
+
+#include "postgres.h"
+
+extern void euno_worker_define_settings(void);
+extern void euno_worker_register(void);
+
+extern PGDLLEXPORT void euno_launcher_main(Datum arg);
+extern PGDLLEXPORT void euno_rebuild_main(Datum database);
+
+#endif							/* EUNO_WORKER_H */
