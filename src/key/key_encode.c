@@ -107,7 +107,8 @@ number_value(EunoKeyKind kind, uint64_t n)
 		case EUNO_KIND_INT64:
 			return Int64GetDatum((int64) (n ^ UINT64_C(0x8000000000000000)));
 		case EUNO_KIND_UINT32:
-			return UInt32GetDatum((uint32) n);
+			/* sign-extended, as fetch_att makes it from a heap tuple */
+			return Int32GetDatum((int32) (uint32_t) n);
 		case EUNO_KIND_UINT64:
 			return UInt64GetDatum(n);
 		case EUNO_KIND_FLOAT4:
