@@ -298,6 +298,29 @@ rebuild_index(Oid index_oid)
 	CommitTransactionCommand();
 }
 
+/*
+ * One index that cannot be built must not stop the others.
+ */
+static void
+try_rebuild_index(Oid index_oid, MemoryContext context)
+{
+	PG_TRY();
+	{
+		rebuild_index(index_oid);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		HOLD_INTERRUPTS();
+		EmitErrorReport();
+		AbortCurrentTransaction();
+		FlushErrorState();
+		RESUME_INTERRUPTS();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+}
+
 void
 euno_rebuild_main(Datum database)
 {
@@ -317,21 +340,6 @@ euno_rebuild_main(Datum database)
 	foreach(lc, indexes)
 	{
 		CHECK_FOR_INTERRUPTS();
-		PG_TRY();
-		{
-			rebuild_index(lfirst_oid(lc));
-		}
-		PG_CATCH();
-		{
-			/* One index that cannot be built must not stop the others. */
-			MemoryContextSwitchTo(context);
-			HOLD_INTERRUPTS();
-			EmitErrorReport();
-			AbortCurrentTransaction();
-			FlushErrorState();
-			RESUME_INTERRUPTS();
-		}
-		PG_END_TRY();
-		MemoryContextSwitchTo(context);
+		try_rebuild_index(lfirst_oid(lc), context);
 	}
 }
