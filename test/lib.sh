@@ -103,7 +103,9 @@ lib_apt()
 	$sudo apt-get -q -y --no-install-recommends install "$@"
 }
 
-# PostgreSQL does not run as root.
+# lib_run COMMAND...: as an unprivileged user, for PostgreSQL does not run as
+# root; its temporary files go where lib_private_installation makes room.
+# lib_give FILE...: to that user.
 if [ "$(id -u)" -eq 0 ]; then
 	lib_user()
 	{
@@ -112,7 +114,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	lib_run()
 	{
 		setpriv --reuid="$(lib_user)" --regid="$(id -gn "$(lib_user)")" --init-groups \
-			env HOME="$work" "$@"
+			env HOME="$work" TMPDIR="$work/tmp" "$@"
 	}
 	lib_give()
 	{
@@ -121,7 +123,7 @@ if [ "$(id -u)" -eq 0 ]; then
 else
 	lib_run()
 	{
-		env HOME="$work" "$@"
+		env HOME="$work" TMPDIR="$work/tmp" "$@"
 	}
 	lib_give()
 	{
@@ -143,7 +145,8 @@ lib_private_installation()
 	sharedir=$("$PG_CONFIG" --sharedir)
 	bin=$prefix$bindir
 	pgxs_test=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")/test
-	mkdir -p "$bin" "$prefix$pkglibdir" "$prefix$sharedir/extension" || return 1
+	mkdir -p "$work/tmp" "$bin" "$prefix$pkglibdir" "$prefix$sharedir/extension" || return 1
+	lib_give "$work/tmp"
 	cp -L "$bindir"/* "$bin"/ || return 1
 	for file in "$pkglibdir"/*; do
 		case $file in
