@@ -151,5 +151,7 @@ euno_key_compare(void *arg, const EunoPosition *pos, const uint8_t *key,
 
 	if (pos->bound != NULL)
 		return compare_bound(schema, pos->bound, key, keylen);
+	if (pos->keylen == 0)
+		return 0;				/* no columns: before or after everything */
 	return compare_rows(schema, pos->key, pos->keylen, key, keylen);
 }
