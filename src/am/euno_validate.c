@@ -276,16 +276,17 @@ void
 euno_adjustmembers(Oid opfamilyoid, Oid opclassoid, List *operators,
 				   List *functions)
 {
-	Oid			method = family_method(opfamilyoid);
+	Oid			method;
 	Oid			intype = InvalidOid;
 	ListCell   *lc;
 
 	if (OidIsValid(opclassoid))
 	{
-		/* In CREATE OPERATOR CLASS, the pg_opclass row is not visible yet */
+		/* CREATE OPERATOR CLASS has just made it, and its family perhaps */
 		CommandCounterIncrement();
 		intype = get_opclass_input_type(opclassoid);
 	}
+	method = family_method(opfamilyoid);
 
 	foreach(lc, list_concat_copy(operators, functions))
 	{

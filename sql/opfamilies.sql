@@ -1,0 +1,136 @@
+--
+-- Operator families: btree's, whole
+--
+-- Families and classes that came with the server, with all their members, must
+-- be the same under both access methods.
+CREATE VIEW opfamily_members AS
+	SELECT a.amname, f.opfname, 'operator' AS kind, o.amopstrategy AS number,
+		o.amopopr::regoperator::text AS member, o.amoplefttype::regtype,
+		o.amoprighttype::regtype, o.amoppurpose::text AS detail
+	FROM pg_amop o
+		JOIN pg_opfamily f ON f.oid = o.amopfamily
+		JOIN pg_am a ON a.oid = f.opfmethod
+	UNION ALL
+	SELECT a.amname, f.opfname, 'function', p.amprocnum,
+		p.amproc::regprocedure::text, p.amproclefttype, p.amprocrighttype, ''
+	FROM pg_amproc p
+		JOIN pg_opfamily f ON f.oid = p.amprocfamily
+		JOIN pg_am a ON a.oid = f.opfmethod
+	UNION ALL
+	SELECT a.amname, f.opfname, 'class', 0, c.opcname, c.opcintype, 0,
+		CASE WHEN c.opcdefault THEN 'default' ELSE '' END
+	FROM pg_opclass c
+		JOIN pg_opfamily f ON f.oid = c.opcfamily
+		JOIN pg_am a ON a.oid = f.opfmethod
+	UNION ALL
+	SELECT a.amname, f.opfname, 'family', 0, f.opfname, 0, 0, ''
+	FROM pg_opfamily f
+		JOIN pg_am a ON a.oid = f.opfmethod;
+-- there is something to compare
+SELECT kind, count(*) >= 30 AS enough
+FROM opfamily_members WHERE amname = 'btree'
+GROUP BY kind ORDER BY kind;
+CREATE VIEW btree_members AS
+	SELECT m.* FROM opfamily_members m
+	WHERE amname = 'btree' AND opfname IN (
+		SELECT f.opfname FROM pg_opfamily f JOIN pg_am a ON a.oid = f.opfmethod
+		WHERE a.amname = 'btree' AND f.oid < 16384);
+SELECT 'euno lacks' AS difference, d.* FROM (
+	SELECT opfname, kind, number, member, amoplefttype, amoprighttype, detail
+	FROM btree_members
+	EXCEPT
+	SELECT opfname, kind, number, member, amoplefttype, amoprighttype, detail
+	FROM opfamily_members WHERE amname = 'euno') d
+UNION ALL
+SELECT 'euno has', d.* FROM (
+	SELECT opfname, kind, number, member, amoplefttype, amoprighttype, detail
+	FROM opfamily_members WHERE amname = 'euno'
+	EXCEPT
+	SELECT opfname, kind, number, member, amoplefttype, amoprighttype, detail
+	FROM btree_members) d
+ORDER BY 1, 2, 3, 4, 5;
+-- nothing has another storage type
+SELECT c.opcname FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod
+WHERE a.amname = 'euno' AND c.opckeytype <> 0;
+-- all of them are valid
+SELECT c.opcname, f.opfname
+FROM pg_opclass c
+	JOIN pg_am a ON a.oid = c.opcmethod
+	JOIN pg_opfamily f ON f.oid = c.opcfamily
+WHERE a.amname = 'euno' AND NOT amvalidate(c.oid)
+ORDER BY 1;
+-- the extension owns them
+SELECT 'class' AS kind, c.opcname AS name
+FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod
+WHERE a.amname = 'euno' AND NOT EXISTS (
+	SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
+	WHERE d.classid = 'pg_opclass'::regclass AND d.objid = c.oid
+		AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+		AND e.extname = 'euno_index')
+UNION ALL
+SELECT 'family', f.opfname
+FROM pg_opfamily f JOIN pg_am a ON a.oid = f.opfmethod
+WHERE a.amname = 'euno' AND NOT EXISTS (
+	SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
+	WHERE d.classid = 'pg_opfamily'::regclass AND d.objid = f.oid
+		AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+		AND e.extname = 'euno_index');
+--
+-- Dependencies: members of a class's own type go with the class, all others
+-- are loose in the family
+--
+CREATE OPERATOR FAMILY test_ops USING euno;
+CREATE OPERATOR CLASS test_int4_ops FOR TYPE int4 USING euno FAMILY test_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 btint4cmp(int4, int4), FUNCTION 2 btint4sortsupport(internal);
+ALTER OPERATOR FAMILY test_ops USING euno ADD
+	OPERATOR 1 < (int4, int8), FUNCTION 1 (int4, int8) btint48cmp(int4, int8),
+	OPERATOR 1 < (int8, int8), FUNCTION 1 (int8, int8) btint8cmp(int8, int8);
+SELECT pg_describe_object(classid, objid, objsubid) COLLATE "C" AS member,
+	deptype, pg_describe_object(refclassid, refobjid, refobjsubid) AS depends_on
+FROM pg_depend
+WHERE classid IN ('pg_amop'::regclass, 'pg_amproc'::regclass)
+	AND refclassid IN ('pg_opclass'::regclass, 'pg_opfamily'::regclass)
+	AND pg_describe_object(classid, objid, objsubid) LIKE '%test_ops%'
+ORDER BY 1, 2;
+--
+-- What amvalidate finds
+--
+\set VERBOSITY terse
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'test_int4_ops';
+ALTER OPERATOR FAMILY test_ops USING euno ADD
+	OPERATOR 2 <= (int4, int8), OPERATOR 3 = (int4, int8),
+	OPERATOR 4 >= (int4, int8), OPERATOR 5 > (int4, int8),
+	OPERATOR 2 <= (int8, int8), OPERATOR 3 = (int8, int8),
+	OPERATOR 4 >= (int8, int8), OPERATOR 5 > (int8, int8);
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'test_int4_ops';
+ALTER OPERATOR FAMILY test_ops USING euno ADD
+	OPERATOR 1 < (int8, int4), OPERATOR 2 <= (int8, int4),
+	OPERATOR 3 = (int8, int4), OPERATOR 4 >= (int8, int4),
+	OPERATOR 5 > (int8, int4),
+	FUNCTION 1 (int8, int4) btint84cmp(int8, int4);
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'test_int4_ops';
+-- a comparator that does not take the types it is registered for
+ALTER OPERATOR FAMILY test_ops USING euno DROP FUNCTION 1 (int8, int4);
+ALTER OPERATOR FAMILY test_ops USING euno ADD
+	FUNCTION 1 (int8, int4) btint48cmp(int4, int8);
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'test_int4_ops';
+ALTER OPERATOR FAMILY test_ops USING euno DROP FUNCTION 1 (int8, int4);
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'test_int4_ops';
+-- a class without members
+CREATE OPERATOR CLASS test_empty_ops FOR TYPE text USING euno AS STORAGE text;
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'test_empty_ops';
+-- strategies and support functions are btree's
+ALTER OPERATOR FAMILY test_ops USING euno ADD OPERATOR 6 <> (int4, int4);
+ALTER OPERATOR FAMILY test_ops USING euno ADD
+	OPERATOR 1 <-> (point, point) FOR ORDER BY float_ops;
+CREATE OPERATOR CLASS test_storage_ops FOR TYPE text USING euno AS STORAGE int4;
+-- members go with the class
+DROP OPERATOR CLASS test_int4_ops USING euno;
+SELECT o.amopopr::regoperator AS member, o.amopstrategy
+FROM pg_amop o JOIN pg_opfamily f ON f.oid = o.amopfamily
+WHERE f.opfname = 'test_ops' AND o.amopstrategy = 1
+ORDER BY o.amopopr;
+DROP OPERATOR FAMILY test_ops USING euno;
+DROP OPERATOR FAMILY test_empty_ops USING euno;
+DROP VIEW btree_members, opfamily_members;
