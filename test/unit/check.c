@@ -198,6 +198,7 @@ check_forward(Actor *actor, const Model *model, Window *window)
 	EunoCursor *cursor = actor->cursor;
 	uint32_t	i;
 	uint32_t	first;
+	uint32_t	last;
 
 	if (batch->nitems == 0)
 	{
@@ -224,7 +225,10 @@ check_forward(Actor *actor, const Model *model, Window *window)
 		if (item == batch->nitems - 1)
 			break;
 	}
-	window->left_min = window->right_min;
+
+	/* between what was before the old right end and the first item */
+	window->left_min = model_previous(model, window->right_min, &last) &&
+		last >= window->lo ? last + 1 : window->lo;
 
 	/* the last item's place is i's predecessor */
 	(void) model_previous(model, i, &window->right_min);
@@ -281,7 +285,9 @@ check_backward(Actor *actor, const Model *model, Window *window)
 			break;
 		found = model_previous(model, i, &i);
 	}
-	window->right_max = window->left_max;
+	window->right_max = model_next(model, window->left_max);
+	if (window->right_max > window->hi)
+		window->right_max = window->hi;
 	window->right_min = last + 1;
 	window->left_max = i;
 	found = model_previous(model, i, &i);

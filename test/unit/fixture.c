@@ -30,6 +30,12 @@ subject_selected(const EunoTreeOps *ops)
 	return value == NULL || strcmp(value, ops->name) == 0;
 }
 
+uint32_t
+small(const EunoTreeOps *ops)
+{
+	return (SANITIZED ? 4 : 1) * (ops == &reference_ops ? 4 : 1);
+}
+
 EunoArena *
 fixture_arena(void)
 {
@@ -49,6 +55,14 @@ void
 fixture_open(Fixture *fixture, const EunoTreeOps *ops, const Universe *universe,
 			 uint16_t fillfactor, uint16_t ndomains)
 {
+	fixture_open_in(fixture, ops, universe, fillfactor, ndomains, !SANITIZED);
+}
+
+void
+fixture_open_in(Fixture *fixture, const EunoTreeOps *ops,
+				const Universe *universe, uint16_t fillfactor,
+				uint16_t ndomains, bool shared)
+{
 	EunoTreeConfig config = {
 		.order = universe->shape->order,
 		.posting = universe->shape->posting,
@@ -67,7 +81,7 @@ fixture_open(Fixture *fixture, const EunoTreeOps *ops, const Universe *universe,
 	fixture->tree = shared_memory(sizeof(EunoTree));
 	fixture->epochs = shared_memory(euno_epochs_size(MAX_ACTORS));
 	euno_epochs_init(fixture->epochs, MAX_ACTORS);
-	if (!SANITIZED)
+	if (shared)
 	{
 		fixture->pools = shared_memory(EUNO_MAX_DOMAINS * sizeof(EunoPool));
 		for (int d = 0; d < EUNO_MAX_DOMAINS; d++)

@@ -24,6 +24,12 @@ extern const int nsubjects;
 /* Only those that EUNO_TREE names, if it is set. */
 extern bool subject_selected(const EunoTreeOps *ops);
 
+/*
+ * By how much to divide a test's size: less is done under a sanitizer, and for
+ * the reference, which has nothing to hide and takes its time.
+ */
+extern uint32_t small(const EunoTreeOps *ops);
+
 #define MAX_ACTORS 64
 
 typedef struct Fixture
@@ -55,9 +61,13 @@ typedef struct Actor
 #define ACTOR_ITEMS 4096
 
 /*
- * An empty tree for entries of this universe.  The nodes come from malloc under
- * a sanitizer, else from an arena that is made at the first use.
+ * An empty tree for entries of this universe.  The nodes come from an arena
+ * that is made at the first use if "shared", else from malloc.  fixture_open:
+ * malloc under a sanitizer, which then knows about the nodes' ends.
  */
+extern void fixture_open_in(Fixture *fixture, const EunoTreeOps *ops,
+							const Universe *universe, uint16_t fillfactor,
+							uint16_t ndomains, bool shared);
 extern void fixture_open(Fixture *fixture, const EunoTreeOps *ops,
 						 const Universe *universe, uint16_t fillfactor,
 						 uint16_t ndomains);

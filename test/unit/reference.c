@@ -443,3 +443,11 @@ const EunoTreeOps reference_ops = {
 	.verify = reference_verify,
 	.stats = reference_stats
 };
+
+#ifndef HAVE_BPTREE
+void
+euno_context_reset(EunoContext *cx)
+{
+	(void) cx;
+}
+#endif

@@ -24,8 +24,8 @@ ifneq ($(wildcard src/core/bptree/bpt_ops.c),)
 UNIT_CORE += $(wildcard src/core/bptree/*.c)
 UNIT_CFLAGS += -DHAVE_BPTREE
 endif
-UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c)
-UNIT_TESTS = oracle
+UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c mob.c)
+UNIT_TESTS = oracle forms nomem threads
 
 .PHONY: unit unit-asan unit-tsan
 unit: UNIT_RUN = $(UNIT_BUILD)/plain

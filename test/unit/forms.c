@@ -1,0 +1,306 @@
+/*-------------------------------------------------------------------------
+ *
+ * forms.c
+ *	  Nodes in every form: what a split, a merge or a change of format must
+ *	  get right wherever the new entry falls.
+ *
+ * Each test makes a tree of one or a few full leaves, does one thing to it,
+ * and looks at all of it; then the same with the next place, size or order.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "tap.h"
+
+static uint64_t seed;
+
+/* The kind of keys of the current test, for the shape's make function. */
+typedef struct Form
+{
+	uint32_t	base_length;	/* of the keys of the full leaf */
+	uint32_t	base_payload;
+	uint32_t	base_per_key;	/* TIDs per key */
+	uint32_t	odd_length;		/* of the entries that come later */
+	uint32_t	odd_payload;
+} Form;
+
+static Form form;
+
+/* Numbers in the last bytes, the rest alike. */
+static void
+put_number(uint8_t *key, uint32_t length, uint32_t number)
+{
+	key[0] = 2;
+	memset(key + 1, 'm', length - 1);
+	for (uint32_t i = 0; i < 4 && i < length - 1; i++)
+		key[length - 1 - i] = (uint8_t) (number >> (8 * i));
+}
+
+/*
+ * Even i: an entry of the full leaf.  Odd i: one of those that come later, of
+ * another length, between the even ones.  No key is a prefix of another one:
+ * their first base_length bytes differ.
+ */
+static uint32_t
+make_form(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		  uint32_t *prefix, uint32_t *payloadlen)
+{
+	uint32_t	length = form.base_length;
+
+	(void) random;
+	(void) n;
+	*payloadlen = form.base_payload;
+	if (i % 2 == 0)
+		put_number(key, length, i / 2 / form.base_per_key * 256);
+	else
+	{
+		length = form.odd_length;
+		*payloadlen = form.odd_payload;
+
+		put_number(key, form.base_length, i / 2 / form.base_per_key * 256 + 128);
+		if (length > form.base_length)
+			memset(key + form.base_length, 'z', length - form.base_length);
+		else
+			length = form.base_length;
+	}
+	return *prefix = length;
+}
+
+static const Shape form_shape = {
+	"form", EUNO_ORDER_BYTES, false, false, NULL, make_form, 1
+};
+static const Shape form_shape_posting = {
+	"form, posting", EUNO_ORDER_BYTES, true, false, NULL, make_form, 1
+};
+
+/*
+ * One tree per odd entry: the even ones loaded, then that one inserted, found,
+ * and removed again.
+ */
+static void
+test_insert_anywhere(const EunoTreeOps *ops, const char *what, const Form *f,
+					 const Shape *shape, uint32_t n)
+{
+	Universe   *universe;
+	uint32_t	step;
+
+	form = *f;
+	universe = universe_make(shape, 2 * n, seed);
+	tap_begin("%s: %s", ops->name, what);
+	step = universe->n * small(ops) / 150 + 1;
+	for (uint32_t i = 0; i < universe->n && tap_bad() == 0; i += step)
+	{
+		Fixture		fixture;
+		Actor		actor;
+		Model		model;
+
+		fixture_open(&fixture, ops, universe, (uint16_t) (i % 2 ? 100 : 90), 1);
+		actor_init(&actor, &fixture, 1, seed + i);
+		model_init(&model, universe);
+		for (uint32_t j = 0; j < universe->n; j++)
+			model_set(&model, j,
+					  universe->entries[j].entry.keylen == f->base_length &&
+					  j != i);
+		if (i % 4 < 2)
+			do_bulk_load(&actor, &model);
+		else
+		{
+			Model		again;
+
+			/* the same by insertion, in ascending or descending order */
+			model_init(&again, universe);
+			for (uint32_t j = 0; j < universe->n; j++)
+			{
+				uint32_t	at = i % 4 == 2 ? j : universe->n - 1 - j;
+
+				if (model.present[at])
+					do_insert(&actor, &again, at);
+			}
+			model_free(&again);
+		}
+		for (uint32_t j = i; j < i + 6 && j < universe->n; j++)
+			do_insert(&actor, &model, j);
+		check_all(&actor, &model);
+		for (uint32_t j = i; j < i + 6 && j < universe->n; j++)
+			do_remove(&actor, &model, j);
+		do_compact(&actor);
+		check_all(&actor, &model);
+		model_free(&model);
+		actor_free(&actor);
+		fixture_close(&fixture);
+	}
+	universe_free(universe);
+	tap_end();
+}
+
+static void
+test_all_forms(const EunoTreeOps *ops)
+{
+	static const struct
+	{
+		const char *what;
+		Form		form;
+		bool		posting;
+		uint32_t	n;
+	}			tests[] = {
+		{"equal lengths", {9, 0, 1, 9, 0}, true, 600},
+		{"equal lengths, 2 bytes", {3, 0, 1, 3, 0}, true, 600},
+		{"longer keys among short ones", {9, 0, 1, 40, 0}, true, 600},
+		{"very long keys among short ones", {9, 0, 1, 2600, 0}, true, 300},
+		{"the longest keys among the longest", {EUNO_MAX_ENTRY, 0, 1, EUNO_MAX_ENTRY, 0}, true, 40},
+		{"half-length keys among the longest", {EUNO_MAX_ENTRY, 0, 1, EUNO_MAX_ENTRY / 2, 0}, true, 30},
+		{"the longest keys among half-length ones", {1300, 0, 1, EUNO_MAX_ENTRY, 0}, true, 40},
+		{"payloads among entries without", {9, 0, 1, 9, 30}, false, 600},
+		{"the longest payloads among entries without", {9, 0, 1, 10, EUNO_MAX_ENTRY - 10}, false, 300},
+		{"the longest payloads among each other", {9, EUNO_MAX_ENTRY - 9, 1, 9, EUNO_MAX_ENTRY - 9}, false, 40},
+		{"posting lists", {9, 0, 50, 9, 0}, true, 2000},
+		{"posting lists, long keys", {500, 0, 70, 600, 0}, true, 2000},
+		{"payloads among posting lists", {9, 0, 50, 10, 8}, true, 2000},
+	};
+
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		test_insert_anywhere(ops, tests[i].what, &tests[i].form,
+							 tests[i].posting ? &form_shape_posting : &form_shape,
+							 tests[i].n);
+}
+
+/* Order in which all entries of a universe are inserted, or removed. */
+typedef enum Order
+{
+	ASCENDING,
+	DESCENDING,
+	INWARD,						/* from both ends to the middle */
+	OUTWARD,
+	STRIDED,
+	NORDERS
+} Order;
+
+static uint32_t
+place(Order order, uint32_t i, uint32_t n)
+{
+	switch (order)
+	{
+		case ASCENDING:
+			return i;
+		case DESCENDING:
+			return n - 1 - i;
+		case INWARD:
+			return i % 2 == 0 ? i / 2 : n - 1 - i / 2;
+		case OUTWARD:
+			return place(INWARD, n - 1 - i, n);
+		default:
+			/* columns of a table with 37 columns, one after the other */
+			{
+				uint32_t	rows = (n + 36) / 37;
+				uint32_t	full = n - (rows - 1) * 37;	/* columns of all rows */
+				uint32_t	column = i < full * rows ? i / rows :
+					full + (i - full * rows) / (rows - 1);
+				uint32_t	row = i < full * rows ? i % rows :
+					(i - full * rows) % (rows - 1);
+
+				return row * 37 + column;
+			}
+	}
+}
+
+static void
+test_orders(const EunoTreeOps *ops, const Shape *shape)
+{
+	uint32_t	n = 6000 / shape->weight / small(ops);
+	Universe   *universe = universe_make(shape, n, seed);
+
+	n = universe->n;
+	tap_begin("%s, %s: ascending, descending, inward, outward, strided",
+			  ops->name, shape->name);
+	for (int order = 0; order < NORDERS && tap_bad() == 0; order++)
+	{
+		Fixture		fixture;
+		Actor		actor;
+		Model		model;
+
+		fixture_open(&fixture, ops, universe, 90, 1);
+		actor_init(&actor, &fixture, 1, seed);
+		model_init(&model, universe);
+		for (uint32_t i = 0; i < n && tap_bad() == 0; i++)
+			do_insert(&actor, &model, place((Order) order, i, n));
+		CHECK(model.count == n, "%u entries of %u", model.count, n);
+		check_all(&actor, &model);
+		for (uint32_t i = 0; i < n && tap_bad() == 0; i++)
+		{
+			do_remove(&actor, &model, place((Order) (NORDERS - 1 - order), i, n));
+			if (i % (n / 5 + 1) == 0)
+			{
+				check_all(&actor, &model);
+				do_compact(&actor);
+				check_all(&actor, &model);
+			}
+		}
+		CHECK(model.count == 0, "%u entries left", model.count);
+		check_all(&actor, &model);
+		model_free(&model);
+		actor_free(&actor);
+		fixture_close(&fixture);
+	}
+	universe_free(universe);
+	tap_end();
+}
+
+/*
+ * Prefixes that come and go: stretches of keys with one long prefix each, so
+ * that leaves within a stretch leave it out, and leaves across two do not.
+ */
+static uint32_t
+make_stretches(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+			   uint32_t *prefix, uint32_t *payloadlen)
+{
+	uint32_t	stretch = random_below(random, 6);
+	uint32_t	length = stretch * 37;
+
+	(void) i;
+	(void) n;
+	(void) payloadlen;
+	key[0] = 2;
+	key[1] = (uint8_t) (stretch + 1);
+	memset(key + 2, 'a', length);
+	for (int j = 0; j < 4; j++)
+		key[2 + length + (uint32_t) j] = (uint8_t) random_below(random, 8) + 1;
+	return *prefix = 6 + length;
+}
+
+static const Shape stretches = {
+	"prefixes of several lengths", EUNO_ORDER_BYTES, true, false, NULL,
+	make_stretches, 1
+};
+
+static void
+run_once(void)
+{
+	for (int s = 0; s < nsubjects; s++)
+	{
+		if (!subject_selected(subjects[s]))
+			continue;
+		test_all_forms(subjects[s]);
+		for (int i = 0; i < nshapes; i++)
+			test_orders(subjects[s], &shapes[i]);
+		test_orders(subjects[s], &stretches);
+	}
+}
+
+int
+main(void)
+{
+	double		end = now() + test_seconds();
+
+	seed = test_seed();
+	printf("# seed %llu\n", (unsigned long long) seed);
+	do
+	{
+		run_once();
+		seed++;
+	} while (now() < end);
+	return tap_done();
+}

@@ -1,0 +1,315 @@
+/*-------------------------------------------------------------------------
+ *
+ * nomem.c
+ *	  Allocations that fail, each in turn; and memory that must come back.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "tap.h"
+
+static uint64_t seed;
+
+/* The k-th allocation from now on fails, and all later ones if "on". */
+static void
+fail_from_now(NodeSource *source, uint64_t k, bool on)
+{
+	__atomic_store_n(&source->calls, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&source->failures, 0, __ATOMIC_RELAXED);
+	source->fail_on = on;
+	__atomic_store_n(&source->fail_at, k, __ATOMIC_RELAXED);
+}
+
+/*
+ * Inserts an entry, with the first allocation failing, then the second, and
+ * so on until there was none to fail.  Returns how often one failed.
+ */
+static uint32_t
+insert_stubbornly(Actor *actor, Model *model, uint32_t i, bool on)
+{
+	Fixture    *fixture = actor->fixture;
+	const EunoEntry *entry = &fixture->universe->entries[i].entry;
+	uint32_t	failed = 0;
+
+	for (uint64_t k = 1; tap_bad() == 0; k++)
+	{
+		EunoStatus	status;
+
+		CHECK(k < 100, "an insert that allocates without end");
+		fail_from_now(fixture->source, k, on);
+		status = fixture->ops->insert(&actor->cx, fixture->tree, entry, false);
+		if (fixture->source->failures > 0)
+			failed++;
+		fixture->source->fail_at = 0;
+		if (status == EUNO_OK)
+			break;
+
+		/* only the directory may do without the memory it asked for */
+		CHECK(status == EUNO_NO_MEMORY, "insert: status %d", status);
+		CHECK(fixture->source->failures > 0, "no memory, but nothing failed");
+		do_contains(actor, model, i);
+		check_all(actor, model);
+	}
+	model_set(model, i, true);
+	do_contains(actor, model, i);
+	return failed;
+}
+
+/* One at a time, in a tree that grows from nothing. */
+static void
+test_inserts(const EunoTreeOps *ops, const Shape *shape)
+{
+	uint32_t	n = 2500 / shape->weight / (SANITIZED ? 2 : 1);
+	Universe   *universe = universe_make(shape, n, seed);
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+	uint32_t	failed = 0;
+
+	tap_begin("%s, %s: every allocation of an insert fails", ops->name,
+			  shape->name);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	model_init(&model, universe);
+	for (uint32_t i = 0; i < universe->n * 3 && tap_bad() == 0; i++)
+	{
+		uint32_t	at = random_below(&actor.random, universe->n);
+
+		if (!model.present[at])
+			failed += insert_stubbornly(&actor, &model, at,
+										random_below(&actor.random, 2) == 0);
+		else if (random_below(&actor.random, 3) == 0)
+			do_remove(&actor, &model, at);
+	}
+	CHECK(failed > 0, "nothing ever failed");
+	check_all(&actor, &model);
+	do_compact(&actor);
+	check_all(&actor, &model);
+	model_free(&model);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
+/* No memory for a long while: what needs none goes on. */
+static void
+test_drought(const EunoTreeOps *ops, const Shape *shape)
+{
+	uint32_t	n = 3000 / shape->weight;
+	Universe   *universe = universe_make(shape, n, seed);
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+	uint32_t	refused = 0;
+
+	tap_begin("%s, %s: no memory for a while", ops->name, shape->name);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	model_init(&model, universe);
+	for (uint32_t i = 0; i < universe->n / 2; i++)
+		do_insert(&actor, &model, random_below(&actor.random, universe->n));
+	fail_from_now(fixture.source, 1, true);
+	for (uint32_t i = 0; i < universe->n && tap_bad() == 0; i++)
+	{
+		uint32_t	at = random_below(&actor.random, universe->n);
+
+		if (random_below(&actor.random, 3) == 0)
+			do_remove(&actor, &model, at);
+		else
+		{
+			EunoStatus	status = ops->insert(&actor.cx, fixture.tree,
+											 &universe->entries[at].entry, false);
+
+			if (status == EUNO_NO_MEMORY && !model.present[at])
+				refused++;
+			else
+			{
+				CHECK(status == (model.present[at] ? EUNO_EXISTS : EUNO_OK),
+					  "insert: status %d", status);
+				model_set(&model, at, true);
+			}
+			do_contains(&actor, &model, at);
+		}
+		if (i % (universe->n / 4 + 1) == 0)
+		{
+			check_all(&actor, &model);
+			do_compact(&actor);
+			check_range(&actor, &model, false);
+		}
+	}
+	CHECK(refused > 0, "nothing was refused");
+	check_all(&actor, &model);
+	fixture.source->fail_at = 0;
+	for (uint32_t i = 0; i < universe->n && tap_bad() == 0; i++)
+		do_random(&actor, &model, 90);
+	check_all(&actor, &model);
+	model_free(&model);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
+/* A bulk load that runs out of memory at its k-th allocation. */
+static EunoStatus
+load_until_failure(Actor *actor, const Universe *universe, EunoBulk *bulk)
+{
+	const EunoTreeOps *ops = actor->fixture->ops;
+	EunoTree   *tree = actor->fixture->tree;
+	EunoStatus	status = ops->bulk_begin(&actor->cx, tree, bulk);
+
+	for (uint32_t i = 0; i < universe->n && status == EUNO_OK; i++)
+		status = ops->bulk_add(&actor->cx, bulk, &universe->entries[i].entry);
+	if (status == EUNO_OK)
+		status = ops->bulk_end(&actor->cx, bulk);
+	return status;
+}
+
+static void
+test_bulk(const EunoTreeOps *ops, const Shape *shape)
+{
+	Universe   *universe = universe_make(shape, 3000 / shape->weight, seed);
+	EunoBulk   *bulk = aligned_alloc(64, sizeof(EunoBulk));
+	EunoStatus	status = EUNO_NO_MEMORY;
+
+	tap_begin("%s, %s: every allocation of create and bulk load fails",
+			  ops->name, shape->name);
+	for (uint64_t k = 1; status == EUNO_NO_MEMORY && tap_bad() == 0; k++)
+	{
+		Fixture		fixture;
+		Actor		actor;
+		Model		model;
+
+		CHECK(k < 10000, "a bulk load that allocates without end");
+		fixture_open(&fixture, ops, universe, 70, 1);
+		actor_init(&actor, &fixture, 1, seed);
+		fail_from_now(fixture.source, k, k % 2 == 0);
+		status = load_until_failure(&actor, universe, bulk);
+		CHECK(status == EUNO_OK || status == EUNO_NO_MEMORY,
+			  "bulk load: status %d", status);
+		CHECK(fixture.source->failures == 0 || status == EUNO_NO_MEMORY,
+			  "a failed allocation went unnoticed");
+		if (status == EUNO_OK)
+		{
+			model_init(&model, universe);
+			for (uint32_t i = 0; i < universe->n; i++)
+				model_set(&model, i, true);
+			check_all(&actor, &model);
+			model_free(&model);
+		}
+		actor_free(&actor);
+		fixture_close(&fixture);
+	}
+	free(bulk);
+	universe_free(universe);
+	tap_end();
+}
+
+/* create, too, must say so, and work the next time. */
+static void
+test_create(const EunoTreeOps *ops)
+{
+	Universe   *universe = universe_make(&shapes[0], 10, seed);
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 2};
+	EunoStatus	status = EUNO_NO_MEMORY;
+
+	tap_begin("%s: every allocation of create fails", ops->name);
+	for (uint64_t k = 1; status == EUNO_NO_MEMORY && tap_bad() == 0; k++)
+	{
+		Fixture		fixture;
+		Actor		actor;
+		EunoTree   *tree = shared_memory(sizeof(EunoTree));
+
+		fixture_open(&fixture, ops, universe, 70, 1);
+		actor_init(&actor, &fixture, 1, seed);
+		tree->alloc_arg = fixture.source;
+		fail_from_now(fixture.source, k, false);
+		status = ops->create(&actor.cx, tree, &config);
+		CHECK(status == (fixture.source->failures > 0 ? EUNO_NO_MEMORY : EUNO_OK),
+			  "create: status %d", status);
+		if (status == EUNO_OK && ops == &reference_ops)
+			reference_destroy(tree);
+		shared_memory_free(tree, sizeof(EunoTree));
+		actor_free(&actor);
+		fixture_close(&fixture);
+	}
+	universe_free(universe);
+	tap_end();
+}
+
+/* Filling and emptying over and over takes no more memory than once. */
+static void
+test_reuse(const EunoTreeOps *ops, const Shape *shape)
+{
+	Universe   *universe = universe_make(shape, 6000 / shape->weight, seed);
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+	uint64_t	most = 0;
+
+	tap_begin("%s, %s: memory is used again", ops->name, shape->name);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	model_init(&model, universe);
+	for (int cycle = 0; cycle < 8 && tap_bad() == 0; cycle++)
+	{
+		for (uint32_t i = 0; i < universe->n * 3; i++)
+			do_insert(&actor, &model, random_below(&actor.random, universe->n));
+		if (cycle < 3 && most < fixture.source->live_bytes)
+			most = fixture.source->live_bytes;
+		CHECK(cycle < 3 || fixture.source->live_bytes <= most + most / 4,
+			  "%llu bytes of nodes in cycle %d, at most %llu before",
+			  (unsigned long long) fixture.source->live_bytes, cycle,
+			  (unsigned long long) most);
+		for (uint32_t i = 0; i < universe->n; i++)
+			do_remove(&actor, &model, i);
+		do_compact(&actor);
+		check_all(&actor, &model);
+	}
+	model_free(&model);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
+static void
+run_once(void)
+{
+	for (int s = 0; s < nsubjects; s++)
+	{
+		if (!subject_selected(subjects[s]))
+			continue;
+		test_create(subjects[s]);
+		for (int i = 0; i < nshapes; i++)
+		{
+			test_inserts(subjects[s], &shapes[i]);
+			test_drought(subjects[s], &shapes[i]);
+			if (subjects[s] != &reference_ops)
+			{
+				test_bulk(subjects[s], &shapes[i]);
+				test_reuse(subjects[s], &shapes[i]);
+			}
+		}
+	}
+}
+
+int
+main(void)
+{
+	double		end = now() + test_seconds();
+
+	seed = test_seed();
+	printf("# seed %llu\n", (unsigned long long) seed);
+	do
+	{
+		run_once();
+		seed++;
+	} while (now() < end);
+	return tap_done();
+}

@@ -1,0 +1,141 @@
+/*-------------------------------------------------------------------------
+ *
+ * threads.c
+ *	  A mob of threads on few leaves.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "mob.h"
+#include "tap.h"
+
+static uint64_t seed;
+
+typedef struct Thread
+{
+	pthread_t	thread;
+	Mob		   *mob;
+	MobRole		role;
+	uint32_t	slot;
+} Thread;
+
+static void *
+thread_main(void *arg)
+{
+	Thread	   *thread = arg;
+
+	mob_work(thread->mob, thread->role, thread->slot);
+	return NULL;
+}
+
+typedef struct Case
+{
+	const char *shape;
+	uint32_t	n;
+	uint16_t	ndomains;
+	uint32_t	writers;
+	uint32_t	escape_every;
+} Case;
+
+/* Has everybody done something, and the walker a whole walk? */
+static bool
+all_worked(Mob *mob, uint32_t n)
+{
+	for (uint32_t i = 1; i <= n; i++)
+	{
+		if (__atomic_load_n(&mob->operations[i], __ATOMIC_RELAXED) == 0)
+			return false;
+	}
+	return __atomic_load_n(&mob->walks, __ATOMIC_RELAXED) > 0 &&
+		(mob->escape_every == 0 ||
+		 __atomic_load_n(&mob->escapes, __ATOMIC_RELAXED) > 0);
+}
+
+static void
+run_case(const EunoTreeOps *ops, const Case *c, double seconds)
+{
+	static const MobRole others[] = {
+		MOB_SCANNER, MOB_WALKER, MOB_COMPACTOR, MOB_VERIFIER
+	};
+	Universe   *universe = universe_make(shape_by_name(c->shape), c->n, seed);
+	Thread		threads[MAX_ACTORS];
+	uint32_t	n = c->writers + 4;
+	Mob		   *mob;
+
+	tap_begin("%s, %s: %u entries, %u threads, %u domains%s", ops->name,
+			  c->shape, universe->n, n, c->ndomains,
+			  c->escape_every > 0 ? ", errors" : "");
+	mob = mob_make(ops, universe, c->writers, c->ndomains, false, seed);
+	mob->escape_every = c->escape_every;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		threads[i].mob = mob;
+		threads[i].slot = i + 1;
+		threads[i].role = i < c->writers ? MOB_WRITER : others[i - c->writers];
+		pthread_create(&threads[i].thread, NULL, thread_main, &threads[i]);
+	}
+	usleep((useconds_t) (seconds * 1e6));
+	for (int i = 0; i < 3000 && !all_worked(mob, n) && tap_bad() == 0; i++)
+		usleep(10000);
+	__atomic_store_n(&mob->stop, 1, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < n; i++)
+		pthread_join(threads[i].thread, NULL);
+	CHECK(all_worked(mob, n), "somebody did nothing, or no walk was completed");
+	mob_settle(mob);
+	printf("# %llu operations, %llu walks, %llu merges, %llu errors\n",
+		   (unsigned long long) mob->operations[1],
+		   (unsigned long long) mob->walks, (unsigned long long) mob->merges,
+		   (unsigned long long) mob->escapes);
+	mob_free(mob);
+	universe_free(universe);
+	tap_end();
+}
+
+static const Case cases[] = {
+	{"dense int8", 300, 1, 2, 0},
+	{"dense int8", 5000, 1, 6, 0},
+	{"sparse int8", 2000, 3, 3, 0},
+	{"1000 per key", 3000, 1, 3, 0},
+	{"all equal", 2000, 2, 3, 0},
+	{"skewed", 3000, 1, 3, 0},
+	{"text, long prefixes", 1000, 1, 3, 0},
+	{"mixed lengths", 2000, 1, 3, 0},
+	{"payloads, posting", 1000, 2, 3, 0},
+	{"up to the limit", 150, 1, 3, 0},
+	{"comparator", 500, 1, 3, 0},
+	{"comparator, ignoring case", 500, 2, 3, 3000},
+	{"comparator", 300, 1, 3, 200},
+};
+
+int
+main(void)
+{
+	double		seconds = test_seconds();
+	double		end = now() + seconds;
+	double		each = SANITIZED ? 1.2 : 0.6;
+
+	seed = test_seed();
+	printf("# seed %llu\n", (unsigned long long) seed);
+	do
+	{
+		for (int s = 0; s < nsubjects; s++)
+		{
+			if (!subject_selected(subjects[s]))
+				continue;
+			for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+			{
+				/* the reference cannot be left by longjmp */
+				if (cases[i].escape_every > 0 && subjects[s] == &reference_ops)
+					continue;
+				run_case(subjects[s], &cases[i],
+						 subjects[s] == &reference_ops ? 0.1 : each);
+			}
+		}
+		seed++;
+	} while (now() < end);
+	return tap_done();
+}
