@@ -10,6 +10,22 @@
  *
  * The hazard word announces one (tree, TID) that a scan is about to hand to
  * the executor; bulk delete waits for the words that name a TID it removes.
+ * The tree's vacuum epoch tells a scan that its batch may be out of date:
+ *
+ *		scan					bulk delete
+ *		epoch = vacuum epoch	remove the entries
+ *		read a batch			advance the vacuum epoch
+ *		for each TID:			full barrier
+ *			hazard = TID		for each slot whose hazard names a removed TID:
+ *			full barrier			wait until it changes
+ *			if vacuum epoch
+ *				!= epoch:		(only then may the TIDs be used again)
+ *				is the entry still in the tree?  no: skip it
+ *			return TID
+ *
+ * The epoch has to advance between the removal and the look at the hazard
+ * words.  Advancing it before the removal is not enough: a scan may then read
+ * the new epoch, and after that an entry that is yet to be removed.
  *
  * The structs live in shared memory.  Source: Fraser, "Practical lock
  * freedom" (epochs); "The ART of Practical Synchronization", section 3.1.

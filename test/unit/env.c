@@ -129,6 +129,7 @@ node_free(void *tree_arg, int domain, void *node, size_t size)
 {
 	NodeSource *source = tree_arg;
 
+	__atomic_add_fetch(&source->frees, 1, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&source->live, 1, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&source->live_bytes, size, __ATOMIC_RELAXED);
 	if (source->pools != NULL)

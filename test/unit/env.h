@@ -37,6 +37,7 @@ typedef struct NodeSource
 	uint64_t	fail_at;		/* this call (counted from 1) fails; 0 = none */
 	bool		fail_on;		/* ... and so do all after it */
 	uint64_t	failures;
+	uint64_t	frees;
 	uint64_t	live;			/* nodes */
 	uint64_t	live_bytes;
 } NodeSource;

@@ -61,7 +61,8 @@ run_case(const EunoTreeOps *ops, const Case *c, double seconds)
 	static const MobRole others[] = {
 		MOB_SCANNER, MOB_WALKER, MOB_COMPACTOR, MOB_VERIFIER
 	};
-	Universe   *universe = universe_make(shape_by_name(c->shape), c->n, seed);
+	uint32_t	size = ops == &reference_ops ? c->n / 4 : c->n;
+	Universe   *universe = universe_make(shape_by_name(c->shape), size, seed);
 	Thread		threads[MAX_ACTORS];
 	uint32_t	n = c->writers + 4;
 	Mob		   *mob;
