@@ -5,7 +5,8 @@
  *
  * SET euno.debug_stop = 'point:key' makes the session wait at that point for
  * the advisory lock "key" (as pg_advisory_lock_shared(key) would) and go on as
- * soon as it is granted.  isolationtester and pg_locks see the wait.
+ * soon as it is granted.  isolationtester and pg_locks see the wait.  Several
+ * points are separated by commas.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,7 +25,7 @@ euno_debug_init(void)
 {
 	DefineCustomStringVariable("euno.debug_stop",
 							   "Waits for an advisory lock at a named point, for tests.",
-							   "A point's name, a colon, and the lock's key.",
+							   "A point's name, a colon, and the lock's key; more of them after commas.",
 							   &euno_debug_stop,
 							   "",
 							   PGC_SUSET,
@@ -35,15 +36,19 @@ euno_debug_init(void)
 void
 euno_debug_wait(const char *point)
 {
-	const char *colon = strchr(euno_debug_stop, ':');
-	size_t		length = colon ? (size_t) (colon - euno_debug_stop) : 0;
+	size_t		length = strlen(point);
+	const char *item = euno_debug_stop;
 	LOCKTAG		tag;
 
-	if (colon == NULL || strlen(point) != length ||
-		strncmp(point, euno_debug_stop, length) != 0)
-		return;
+	while (strncmp(item, point, length) != 0 || item[length] != ':')
+	{
+		item = strchr(item, ',');
+		if (item == NULL)
+			return;
+		item++;
+	}
 
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, (uint32) atoi(colon + 1), 1);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, (uint32) atoi(item + length + 1), 1);
 	(void) LockAcquire(&tag, ShareLock, false, false);
 	LockRelease(&tag, ShareLock, false);
 }

@@ -8,10 +8,10 @@
  *
  *	- plain MVCC scans: harmless, a reused TID's tuple is too new for them;
  *	- index-only and non-MVCC scans: each announces the TID it is about to
- *	  return (its hazard), fences, and checks the vacuum epoch; we change the
- *	  epoch, fence, remove, fence, and wait for the hazards that name a TID of
+ *	  return (its hazard), fences, and checks the vacuum epoch; we remove,
+ *	  change the epoch, fence, and wait for the hazards that name a TID of
  *	  ours.  Either the scan sees the new epoch and looks again whether its
- *	  entry still exists, or we see its hazard (traps.md D2);
+ *	  entry still exists, or we see its hazard (euno_epoch.h; traps.md D2);
  *	- deferred removals: they carry the epoch they were read under and are
  *	  dropped on a mismatch, or if it was odd (traps.md D3).
  *
@@ -143,8 +143,16 @@ eunobulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			stats->num_index_tuples = walk.kept;
 			stats->tuples_removed += walk.removed;
 		}
-		wait_for_hazards(slot, &bulk);
+
+		/*
+		 * The epoch changes again before we look at the hazards: a batch that
+		 * was read since it became odd may hold what has been removed after
+		 * that, and its scan must not find the epoch unchanged when we have
+		 * looked already.
+		 */
 		pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
+		wait_for_hazards(slot, &bulk);
+		EUNO_STOP_POINT("bulkdelete-end");
 	}
 	euno_build_unlock(idx->oid, ShareLock);
 
