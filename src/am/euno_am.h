@@ -86,7 +86,8 @@ extern void euno_index_init(void);	/* callbacks; once per backend */
  * euno.max_memory, EUNO_CORRUPT retires the tree (it will be rebuilt from the
  * heap) and is XX002.  Nothing held.
  */
-extern void euno_index_error(EunoIndex *idx, Relation index, EunoStatus status) pg_attribute_noreturn();
+extern void euno_index_error(EunoIndex *idx, Relation index,
+							 EunoStatus status) __attribute__((noreturn));
 
 /* ---- euno_state.c: who may serve, and building what is absent ---- */
 

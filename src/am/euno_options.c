@@ -41,8 +41,10 @@ bytea *
 eunooptions(Datum reloptions, bool validate)
 {
 	static const relopt_parse_elt table[] = {
-		{"fillfactor", RELOPT_TYPE_INT, offsetof(EunoOptions, fillfactor)},
-		{"structure", RELOPT_TYPE_STRING, offsetof(EunoOptions, structure_offset)},
+		{.optname = "fillfactor", .opttype = RELOPT_TYPE_INT,
+			.offset = offsetof(EunoOptions, fillfactor)},
+		{.optname = "structure", .opttype = RELOPT_TYPE_STRING,
+			.offset = offsetof(EunoOptions, structure_offset)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, euno_relopt_kind,

@@ -287,7 +287,7 @@ euno_encode_put(const EunoKeyColumn *col, Datum value, uint8_t *p,
 	return need;
 }
 
-static void pg_attribute_noreturn()
+static void __attribute__((noreturn))
 overrun(void)
 {
 	ereport(ERROR,

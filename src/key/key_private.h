@@ -142,7 +142,7 @@ euno_row_begin(EunoRowReader *reader, int ncols, const uint8_t *row,
 	reader->off = (ncols + 7) / 8;
 }
 
-extern void euno_row_overrun(uint32_t off, uint32_t len) pg_attribute_noreturn();
+extern void euno_row_overrun(uint32_t off, uint32_t len) __attribute__((noreturn));
 
 /* Reads column i; columns are read in order, from 0. */
 static inline bool
