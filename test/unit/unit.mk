@@ -25,7 +25,7 @@ UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c
 UNIT_CFLAGS += -DHAVE_BPTREE
 endif
 UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c mob.c hook.c)
-UNIT_TESTS = oracle forms nomem threads epoch
+UNIT_TESTS = arena oracle forms nomem threads epoch
 
 .PHONY: unit unit-asan unit-tsan
 unit: UNIT_RUN = $(UNIT_BUILD)/plain

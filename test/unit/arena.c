@@ -1,0 +1,411 @@
+/*-------------------------------------------------------------------------
+ *
+ * arena.c
+ *	  Extents and pools: no two nodes overlap, everything comes back, and an
+ *	  end is a NULL.
+ *
+ *-------------------------------------------------------------------------
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "env.h"
+#include "tap.h"
+
+#define ARENA_BYTES ((size_t) 16 * 1024 * 1024)
+#define MAX_NODES 4096
+
+typedef struct Piece
+{
+	uint8_t    *node;
+	size_t		size;			/* as asked for */
+	uint8_t		fill;
+} Piece;
+
+static uint64_t seed;
+
+/* There is no way to give a reservation back, so a test's is used again. */
+static EunoArena *
+fresh_arena(EunoArena **arena, size_t bytes, int ndomains)
+{
+	if (*arena == NULL)
+		*arena = euno_arena_reserve(bytes, ndomains, &test_env);
+	else
+		euno_arena_reset(*arena);
+	if (*arena == NULL)
+	{
+		perror("euno_arena_reserve");
+		exit(1);
+	}
+	return *arena;
+}
+
+static uint64_t
+used_bytes(EunoArena *arena)
+{
+	uint64_t	reserved;
+	uint64_t	used;
+	uint64_t	peak;
+
+	euno_arena_usage(arena, &reserved, &used, &peak);
+	CHECK(used <= peak && peak <= reserved, "used %llu, peak %llu, of %llu",
+		  (unsigned long long) used, (unsigned long long) peak,
+		  (unsigned long long) reserved);
+	return used;
+}
+
+/* Pages of memory that the arena's address range really takes. */
+static size_t
+resident_pages(void *start, size_t size)
+{
+	size_t		pages = size / 4096;
+	unsigned char *map = malloc(pages);
+	size_t		n = 0;
+
+	CHECK(mincore(start, size, map) == 0, "mincore failed");
+	for (size_t i = 0; i < pages; i++)
+		n += map[i] & 1;
+	free(map);
+	return n;
+}
+
+static size_t
+class_size(size_t size)
+{
+	size_t		class = 1024;
+
+	while (class < size)
+		class *= 2;
+	return class;
+}
+
+static void
+fill(Piece *piece, Random *random)
+{
+	piece->fill = (uint8_t) random_next(random);
+	memset(piece->node, piece->fill, piece->size);
+}
+
+static void
+check_fill(const Piece *piece)
+{
+	for (size_t i = 0; i < piece->size; i++)
+	{
+		if (piece->node[i] != piece->fill)
+		{
+			CHECK(false, "byte %zu of a node of %zu bytes was overwritten", i,
+				  piece->size);
+			return;
+		}
+	}
+}
+
+/* Random nodes come and go; each keeps what was written to it. */
+static void
+churn(EunoPool *pool, Random *random, uint32_t rounds, Piece *pieces,
+	  uint32_t *n)
+{
+	for (uint32_t i = 0; i < rounds && tap_bad() == 0; i++)
+	{
+		if (*n < MAX_NODES && random_below(random, 5) < 3)
+		{
+			Piece	   *piece = &pieces[*n];
+			uint32_t	kind = random_below(random, 8);
+
+			piece->size = kind == 0 ? 1 + random_below(random, 32768) :
+				(size_t) 1024 << random_below(random, kind == 1 ? 6 : 3);
+			piece->node = euno_pool_alloc(pool, piece->size);
+			if (piece->node == NULL)
+				continue;
+			CHECK(((uintptr_t) piece->node & 63) == 0, "a node at %p",
+				  (void *) piece->node);
+			fill(piece, random);
+			(*n)++;
+		}
+		else if (*n > 0)
+		{
+			uint32_t	which = random_below(random, *n);
+
+			check_fill(&pieces[which]);
+			euno_pool_free(pool, pieces[which].node, pieces[which].size);
+			pieces[which] = pieces[--(*n)];
+		}
+	}
+}
+
+static void
+check_pool(EunoPool *pool, const Piece *pieces, uint32_t n)
+{
+	uint64_t	live = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		check_fill(&pieces[i]);
+		live += class_size(pieces[i].size);
+	}
+	CHECK(pool->live_bytes == live, "%llu live bytes instead of %llu",
+		  (unsigned long long) pool->live_bytes, (unsigned long long) live);
+	CHECK(pool->extents * EUNO_EXTENT_SIZE >= live, "%llu extents",
+		  (unsigned long long) pool->extents);
+}
+
+static void
+test_nodes(void)
+{
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, ARENA_BYTES, 2);
+	EunoPool	pools[3];
+	Piece	   *pieces[3];
+	uint32_t	n[3] = {0, 0, 0};
+	Random		random = {seed};
+	uint64_t	used = 0;
+
+	tap_begin("arena: nodes keep their bytes");
+	for (int i = 0; i < 3; i++)
+	{
+		euno_pool_init(&pools[i], arena, i % 2);
+		pieces[i] = malloc(MAX_NODES * sizeof(Piece));
+	}
+	for (int round = 0; round < 30; round++)
+	{
+		int			i = (int) random_below(&random, 3);
+
+		churn(&pools[i], &random, 400, pieces[i], &n[i]);
+		check_pool(&pools[i], pieces[i], n[i]);
+	}
+	for (int i = 0; i < 3; i++)
+	{
+		check_pool(&pools[i], pieces[i], n[i]);
+		used += pools[i].extents * EUNO_EXTENT_SIZE;
+	}
+	CHECK(used_bytes(arena) == used, "the arena's and the pools' extents differ");
+	CHECK(euno_pool_alloc(&pools[0], 32769) == NULL, "a node of 32769 bytes");
+	for (int i = 0; i < 3; i++)
+	{
+		used -= pools[i].extents * EUNO_EXTENT_SIZE;
+		euno_pool_release(&pools[i]);
+		CHECK(used_bytes(arena) == used, "not all of pool %d came back", i);
+		CHECK(pools[i].extents == 0 && pools[i].live_bytes == 0, "pool not empty");
+		free(pieces[i]);
+	}
+
+	/* a released pool is an empty pool */
+	CHECK(euno_pool_alloc(&pools[1], 4096) != NULL, "no node from an empty pool");
+	euno_pool_release(&pools[1]);
+	tap_end();
+}
+
+/* Takes nodes of one size until there are none. */
+static uint32_t
+exhaust(EunoPool *pool, size_t size, void **nodes)
+{
+	uint32_t	n = 0;
+
+	while (n < MAX_NODES && (nodes[n] = euno_pool_alloc(pool, size)) != NULL)
+	{
+		memset(nodes[n], 1, size);
+		n++;
+	}
+	return n;
+}
+
+static void
+test_exhaustion(void)
+{
+	size_t		bytes = 33 * EUNO_EXTENT_SIZE;
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, bytes, 3);
+	EunoPool	a;
+	EunoPool	b;
+	void	   *nodes[MAX_NODES];
+	uint32_t	n;
+
+	tap_begin("arena: full is NULL, and nothing is lost");
+	euno_pool_init(&a, arena, 0);
+	euno_pool_init(&b, arena, 2);
+	n = exhaust(&a, 4096, nodes);
+	CHECK(n == 33 * 16, "%u nodes of 4 kB in 33 extents", n);
+	CHECK(used_bytes(arena) == bytes, "%llu bytes used",
+		  (unsigned long long) used_bytes(arena));
+	CHECK(euno_pool_alloc(&b, 1024) == NULL, "a node from a full arena");
+	CHECK(euno_pool_alloc(&a, 1024) == NULL, "a node from a full arena");
+	euno_pool_free(&a, nodes[7], 4096);
+	CHECK(euno_pool_alloc(&b, 1024) == NULL, "a node of another pool's");
+	for (int i = 0; i < 4; i++)
+	{
+		uint8_t    *node = euno_pool_alloc(&a, 1024);
+
+		CHECK(node >= (uint8_t *) nodes[7] && node < (uint8_t *) nodes[7] + 4096,
+			  "a smaller node is not cut from the larger free one");
+	}
+	CHECK(euno_pool_alloc(&a, 1024) == NULL, "a fifth quarter");
+	euno_pool_release(&a);
+	CHECK(used_bytes(arena) == 0, "bytes used after the release");
+
+	/* what an extent has left serves smaller nodes */
+	n = exhaust(&b, 32768, nodes);
+	CHECK(n == 66, "%u nodes of 32 kB in 33 extents", n);
+	euno_pool_release(&b);
+	CHECK(euno_pool_alloc(&b, 8192) != NULL && euno_pool_alloc(&b, 32768) != NULL,
+		  "no nodes");
+	n = exhaust(&b, 32768, nodes);
+	CHECK(n == 32 * 2, "%u nodes of 32 kB", n);
+	n = exhaust(&b, 8192, nodes);
+	CHECK(n == 3, "%u nodes of 8 kB left in the first extent", n);
+	euno_pool_release(&b);
+	tap_end();
+}
+
+static void
+test_return(void)
+{
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, ARENA_BYTES, 1);
+	EunoPool	pool;
+	EunoPool	other;
+	void	   *nodes[MAX_NODES];
+	uint8_t    *start;
+	uint32_t	n;
+
+	tap_begin("arena: pages go back to the operating system");
+	euno_pool_init(&pool, arena, 0);
+	euno_pool_init(&other, arena, 0);
+	start = euno_pool_alloc(&other, 1024);
+	CHECK(start != NULL && ((uintptr_t) start & 0xFFFF) == 0, "first node at %p",
+		  (void *) start);
+	strcpy((char *) start, "kept");
+	CHECK(resident_pages(start, EUNO_EXTENT_SIZE) == 16,
+		  "an extent that is handed out is not populated");
+	CHECK(resident_pages(start, ARENA_BYTES) == 16,
+		  "%zu pages taken by one extent", resident_pages(start, ARENA_BYTES));
+	n = exhaust(&pool, 32768, nodes);
+	CHECK(n == 255 * 2, "%u nodes", n);
+	CHECK(resident_pages(start, ARENA_BYTES) == ARENA_BYTES / 4096,
+		  "%zu pages when full", resident_pages(start, ARENA_BYTES));
+	euno_pool_release(&pool);
+	CHECK(resident_pages(start, ARENA_BYTES) == 16, "%zu pages after the release",
+		  resident_pages(start, ARENA_BYTES));
+	CHECK(strcmp((char *) start, "kept") == 0, "another pool's bytes are gone");
+
+	/* a crash: the mapping survives it with its content */
+	n = exhaust(&pool, 4096, nodes);
+	CHECK(n == 255 * 16, "%u nodes", n);
+	pool.lock.word |= EUNO_LOCK_LOCKED;
+	euno_arena_reset(arena);
+	CHECK(used_bytes(arena) == 0, "bytes used after the reset");
+	CHECK(resident_pages(start, ARENA_BYTES) == 0, "%zu pages after the reset",
+		  resident_pages(start, ARENA_BYTES));
+	euno_pool_init(&pool, arena, 0);
+	n = exhaust(&pool, 32768, nodes);
+	CHECK(n == 512, "%u nodes after the reset", n);
+	tap_end();
+}
+
+static void
+test_arguments(void)
+{
+	tap_begin("arena: impossible reservations");
+	errno = 0;
+	CHECK(euno_arena_reserve(EUNO_EXTENT_SIZE - 1, 1, &test_env) == NULL &&
+		  errno == EINVAL, "an arena without an extent");
+	CHECK(euno_arena_reserve(ARENA_BYTES, 0, &test_env) == NULL, "no domain");
+	CHECK(euno_arena_reserve(ARENA_BYTES, EUNO_MAX_DOMAINS + 1, &test_env) == NULL,
+		  "too many domains");
+	if (!SANITIZED)
+	{
+		errno = 0;
+		CHECK(euno_arena_reserve((size_t) 1 << 47, 1, &test_env) == NULL &&
+			  errno == ENOMEM, "an arena larger than the address space");
+	}
+	tap_end();
+}
+
+/* Several processes with one pool and one each, all at once. */
+typedef struct Shared
+{
+	EunoPool	common;
+	EunoPool	own[4];
+} Shared;
+
+static void
+test_processes(void)
+{
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, 4 * ARENA_BYTES, 2);
+	Shared	   *shared = shared_memory(sizeof(Shared));
+	pid_t		children[4];
+
+	tap_begin("arena: several processes");
+	euno_pool_init(&shared->common, arena, 0);
+	for (int c = 0; c < 4; c++)
+	{
+		euno_pool_init(&shared->own[c], arena, c % 2);
+		children[c] = fork();
+		if (children[c] == 0)
+		{
+			Piece	   *pieces = malloc(2 * MAX_NODES * sizeof(Piece));
+			uint32_t	n[2] = {0, 0};
+			Random		random = {seed + (uint64_t) c};
+
+			for (int i = 0; i < (SANITIZED ? 30 : 200) && tap_bad() == 0; i++)
+			{
+				churn(&shared->common, &random, 20, pieces, &n[0]);
+				churn(&shared->own[c], &random, 20, pieces + MAX_NODES, &n[1]);
+				if (i % 10 == 9)
+				{
+					for (uint32_t j = 0; j < n[1]; j++)
+						check_fill(&pieces[MAX_NODES + j]);
+					n[1] = 0;
+					euno_pool_release(&shared->own[c]);
+				}
+			}
+			while (n[0] > 0)
+			{
+				check_fill(&pieces[--n[0]]);
+				euno_pool_free(&shared->common, pieces[n[0]].node, pieces[n[0]].size);
+			}
+			free(pieces);
+			_exit(tap_bad() != 0);
+		}
+	}
+	for (int c = 0; c < 4; c++)
+	{
+		int			status;
+
+		CHECK(waitpid(children[c], &status, 0) == children[c] && status == 0,
+			  "process %d failed", c);
+		euno_pool_release(&shared->own[c]);
+	}
+	CHECK(shared->common.live_bytes == 0, "%llu bytes are still live",
+		  (unsigned long long) shared->common.live_bytes);
+	euno_pool_release(&shared->common);
+	CHECK(used_bytes(arena) == 0, "%llu bytes are still used",
+		  (unsigned long long) used_bytes(arena));
+	tap_end();
+}
+
+int
+main(void)
+{
+	double		end = now() + test_seconds();
+
+	seed = test_seed();
+	printf("# seed %llu\n", (unsigned long long) seed);
+	do
+	{
+		test_nodes();
+		test_exhaustion();
+		test_return();
+		test_arguments();
+		test_processes();
+		seed++;
+	} while (now() < end);
+	return tap_done();
+}
