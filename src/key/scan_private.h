@@ -106,7 +106,7 @@ struct EunoScanPlan
 	bool		isnull[INDEX_MAX_KEYS];
 	uint8_t		low_bytes[MAXALIGN(EUNO_MAX_ENTRY + 8)];	/* BYTES order */
 	uint8_t		high_bytes[MAXALIGN(EUNO_MAX_ENTRY + 8)];
-	uint8_t		scratch[EUNO_KEY_DEFORM_BYTES] pg_attribute_aligned(8);
+	uint8_t		scratch[EUNO_KEY_DEFORM_BYTES] __attribute__((aligned(8)));
 };
 
 /* scan_convert.c */
