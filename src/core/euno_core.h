@@ -223,6 +223,7 @@ typedef struct EunoContext
 
 	/* What an operation holds that euno_context_reset must give back. */
 	struct EunoTree *walking;	/* registered as a walker of this tree */
+	struct EunoTree *compacting;	/* is the one that merges in this tree */
 	struct EunoTree *spare_tree;	/* the tree the spares were allocated for */
 	void	   *spare[4];
 	size_t		spare_size[4];

@@ -1,0 +1,365 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt.h
+ *	  What the files of the Euno-B+Tree share.  Layouts are in bpt_node.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef BPT_H
+#define BPT_H
+
+#include "core/bptree/bpt_node.h"
+#include "core/euno_epoch.h"
+
+/* Restarts before an operation stops being optimistic. */
+#define BPT_PATIENCE	16
+
+/*
+ * What is searched for.  BYTES: a composite, followed by zeros.  COMPARE: the
+ * position as the caller gave it.
+ */
+#define BPT_KEY_MAX		(BPT_MAX_COMPOSITE + 8)
+
+typedef struct BptKey
+{
+	const EunoPosition *pos;	/* COMPARE only */
+	uint32_t	len;
+	uint8_t		bytes[BPT_KEY_MAX + 24] __attribute__((aligned(8)));
+} BptKey;
+
+/* A private copy of a node, or one in the making. */
+typedef union BptImage
+{
+	BptLeaf		leaf;
+	BptInner	inner;
+	uint8_t		bytes[BPT_NODE_MAX];
+} __attribute__((aligned(64))) BptImage;
+
+/*
+ * A leaf's header, read once and checked so that no offset made of it leaves
+ * the node.  "torn" is set when anything impossible was met: either the leaf
+ * was being written, and its version will not validate, or it is corrupt.
+ */
+typedef struct BptView
+{
+	const BptLeaf *leaf;
+	const uint64_t *heads;
+	const uint8_t *tails;		/* FIXED */
+	const uint16_t *offs;		/* SLOTTED, OPAQUE */
+	uint32_t	size;
+	uint32_t	body;
+	uint32_t	count;
+	uint32_t	cap;
+	uint32_t	prefix_len;
+	uint32_t	suffix_len;
+	uint32_t	tail_len;		/* FIXED: suffix_len - 8, or 0 */
+	uint32_t	heap;
+	uint32_t	garbage;
+	BptFormat	format;
+	bool		torn;
+} BptView;
+
+/* A gap in a leaf: before TID "sub" of slot "slot". */
+typedef struct BptGap
+{
+	uint32_t	slot;
+	uint32_t	sub;
+	bool		exact;			/* the entry right of the gap is the key */
+} BptGap;
+
+/* A record, taken apart.  Pointers are into the node. */
+typedef struct BptSlot
+{
+	uint32_t	len;			/* suffix (OPAQUE: key) */
+	uint32_t	tail_len;
+	uint32_t	payload_len;
+	uint32_t	list_len;
+	uint32_t	ntids;			/* with the first one */
+	uint32_t	size;			/* of the record */
+	const uint8_t *tail;
+	const uint8_t *payload;
+	const uint8_t *list;
+} BptSlot;
+
+/*
+ * Where a descent ended: a leaf that covers the key, at a version.  The view
+ * is of the leaf itself, or of a private copy that was valid at that version.
+ */
+typedef struct BptPlace
+{
+	BptLeaf    *leaf;
+	uint64_t	version;
+	bool		copied;
+	bool		moved;			/* the directory did not know this leaf */
+	uint32_t	attempts;		/* set to 0 before the first bpt_seek */
+	BptView		view;
+	BptImage   *image;			/* the caller's */
+} BptPlace;
+
+/* One entry of a leaf, taken apart in private memory (bpt_encode.c). */
+typedef struct BptItem
+{
+	uint32_t	off;			/* key bytes after the base, then payload */
+	uint16_t	key_len;		/* of the whole key */
+	uint16_t	payload_len;
+	uint64_t	tid:48;
+	uint64_t	source:16;		/* which base it was cut from */
+} BptItem;
+
+#define BPT_ITEM_BYTES		(40 * 1024)
+
+/*
+ * A run of entries in order.  source[i] are the bytes that items of source i
+ * have been cut short by (a leaf's prefix), so that decoding never grows.
+ */
+typedef struct BptItems
+{
+	bool		opaque;
+	bool		posting;		/* equal keys may share a record */
+	uint32_t	n;
+	uint32_t	nbytes;
+	uint8_t    *bytes;			/* BPT_ITEM_BYTES */
+	BptItem    *items;			/* BPT_LEAF_TIDS */
+	const uint8_t *source[2];
+	uint32_t	source_len[2];
+} BptItems;
+
+/* The usual home of a BptItems: private memory for one operation. */
+typedef struct BptWork
+{
+	BptItems	it;
+	uint8_t		bytes[BPT_ITEM_BYTES];
+	BptItem		items[BPT_LEAF_TIDS];
+} BptWork;
+
+/* A fence: BYTES: a composite or the beginning of one; COMPARE: key and TID. */
+typedef struct BptFence
+{
+	const uint8_t *bytes;		/* NULL: infinity */
+	uint32_t	len;
+	EunoTid		tid;
+} BptFence;
+
+/* What to do to a leaf to insert an entry; made before the leaf is locked. */
+typedef struct BptPut
+{
+	uint32_t	slot;
+	bool		replace;		/* the first record replaces that of "slot" */
+	uint32_t	nrecs;			/* 1, or 2 when a list is cut in two */
+	uint32_t	garbage;		/* bytes of the record replaced */
+	uint64_t	head[2];
+	uint32_t	size[2];
+	const uint8_t *tail;		/* FIXED */
+	uint8_t		record[2][BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
+} BptPut;
+
+/* Where a separator belongs in a directory: nodes from the root down. */
+typedef struct BptPath
+{
+	uint32_t	levels;			/* 0: the directory is empty */
+	BptInner   *node[BPT_MAX_LEVELS];
+	uint64_t	version[BPT_MAX_LEVELS];
+	uint32_t	index[BPT_MAX_LEVELS];	/* of the child taken */
+	const BptLeaf *leaf;		/* where it ends */
+} BptPath;
+
+/* bpt_key.c */
+extern void euno_bpt_key_position(EunoTree *tree, const EunoPosition *pos,
+								  BptKey *key);
+extern void euno_bpt_key_fence(EunoTree *tree, const BptLeaf *leaf,
+							   EunoPosition *pos, uint8_t *buf, BptKey *key);
+extern int	euno_bpt_compare_rest(const BptKey *key, uint32_t from,
+								  const uint8_t *bytes, uint32_t len);
+extern int	euno_bpt_compare_fence(EunoContext *cx, EunoTree *tree,
+								   const BptKey *key, const BptLeaf *leaf);
+extern int	euno_bpt_compare_opaque(EunoContext *cx, const BptKey *key,
+									const uint8_t *bytes, uint32_t len,
+									EunoTid tid);
+
+/* bpt_search.c */
+extern bool euno_bpt_view(const BptLeaf *leaf, BptView *view);
+extern bool euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot);
+extern EunoTid euno_bpt_first_tid(BptView *view, uint32_t i);
+extern EunoTid euno_bpt_suffix_tid(BptView *view, uint64_t head,
+								   const uint8_t *tail, uint32_t len);
+extern uint32_t euno_bpt_slot_tids(BptView *view, uint32_t i, EunoTid *tids);
+extern bool euno_bpt_same_key(EunoContext *cx, BptView *view,
+							  const BptKey *key, uint32_t i, EunoTid *bound,
+							  bool *pure);
+extern void euno_bpt_find(EunoContext *cx, BptView *view, const BptKey *key,
+						  BptGap *gap);
+extern void euno_bpt_find_near(EunoContext *cx, BptView *view,
+							   const BptKey *key, uint32_t from, BptGap *gap);
+extern uint32_t euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to);
+
+/* bpt_posting.c */
+extern uint32_t euno_bpt_list_encode(const EunoTid *tids, uint32_t n,
+									 uint8_t *to);
+extern bool euno_bpt_list_decode(const uint8_t *list, uint32_t len,
+								 EunoTid first, uint32_t n, EunoTid *tids);
+extern uint32_t euno_bpt_list_step(EunoTid previous, EunoTid tid);
+
+/* bpt_leaf.c */
+extern bool euno_bpt_leaf_plan(EunoTree *tree, BptView *view,
+							   const EunoEntry *entry, const BptKey *key,
+							   const BptGap *gap, BptPut *put);
+extern void euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put);
+extern void euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap);
+extern uint32_t euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids,
+										  uint32_t n);
+
+/* bpt_encode.c */
+extern void euno_bpt_items_init(BptWork *work, EunoTree *tree);
+extern bool euno_bpt_items_add_leaf(BptWork *work, BptView *view);
+extern bool euno_bpt_items_insert(BptWork *work, uint32_t at,
+								  const EunoEntry *entry);
+extern uint32_t euno_bpt_item_copy(const BptItems *it, uint32_t i,
+								   uint32_t from, uint8_t *to);
+extern uint32_t euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
+								 uint32_t prefix_len, BptFormat *format);
+extern uint32_t euno_bpt_separator(const BptItems *it, uint32_t i,
+								   uint8_t *to, EunoTid *tid);
+extern uint32_t euno_bpt_prefix(EunoTree *tree, const BptItems *it,
+								uint32_t a, uint32_t b, const BptFence *low,
+								const BptFence *high);
+extern bool euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a,
+							uint32_t b, const BptFence *low,
+							const BptFence *high, BptImage *image);
+extern void euno_bpt_install(BptLeaf *leaf, const BptImage *image);
+
+/* bpt_memory.c */
+extern BptLeaf *euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree,
+									size_t size, const BptFence *low);
+extern size_t euno_bpt_leaf_size_for(uint32_t low_len, size_t body);
+extern BptInner *euno_bpt_inner_alloc(EunoContext *cx, EunoTree *tree,
+									  int domain, size_t size, uint8_t level);
+extern void euno_bpt_free(EunoContext *cx, EunoTree *tree, int domain,
+						  void *node, size_t size);
+extern void euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node,
+							size_t size, BptLimbo *limbo);
+extern void euno_bpt_reclaim(EunoContext *cx, EunoTree *tree);
+extern void *euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, size_t size);
+extern void euno_bpt_spare_used(EunoContext *cx);
+
+/* bpt_descend.c */
+extern EunoStatus euno_bpt_seek(EunoContext *cx, EunoTree *tree,
+								const BptKey *key, bool below,
+								BptPlace *place);
+extern EunoStatus euno_bpt_copy(EunoContext *cx, BptPlace *place);
+extern int	euno_bpt_range(EunoContext *cx, EunoTree *tree,
+						   const BptView *view, const BptLeaf *right,
+						   const BptKey *key, bool below);
+extern EunoStatus euno_bpt_valid(BptPlace *place);
+extern bool euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain,
+						  const BptKey *key, BptPath *path, BptImage *image);
+
+/* bpt_inner.c */
+extern BptInner *euno_bpt_inner_child(EunoContext *cx, const BptInner *node,
+									  const BptKey *key, bool opaque,
+									  bool below, uint32_t *index,
+									  bool *torn);
+
+/* bpt_directory.c */
+extern void euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf);
+extern bool euno_bpt_directory_build(EunoContext *cx, EunoTree *tree,
+									 int domain);
+
+/* the operations */
+extern EunoStatus euno_bpt_create(EunoContext *cx, EunoTree *tree,
+								  const EunoTreeConfig *config);
+extern EunoStatus euno_bpt_insert(EunoContext *cx, EunoTree *tree,
+								  const EunoEntry *entry, bool no_split);
+extern EunoStatus euno_bpt_split(EunoContext *cx, EunoTree *tree,
+								 BptPlace *place, const BptGap *gap,
+								 const EunoEntry *entry, bool no_split,
+								 BptLeaf **created);
+extern void euno_bpt_fences(BptPlace *place, BptFence *low, BptFence *high,
+							uint8_t *buf);
+extern void euno_bpt_image_like(BptImage *image, const BptLeaf *leaf);
+extern EunoStatus euno_bpt_remove(EunoContext *cx, EunoTree *tree,
+								  const EunoEntry *entry,
+								  const EunoGuard *guard);
+extern EunoStatus euno_bpt_contains(EunoContext *cx, EunoTree *tree,
+									const EunoEntry *entry);
+extern EunoStatus euno_bpt_read(EunoContext *cx, EunoTree *tree,
+								EunoCursor *cursor, bool forward,
+								EunoBatch *batch);
+extern EunoStatus euno_bpt_bulk_begin(EunoContext *cx, EunoTree *tree,
+									  EunoBulk *bulk);
+extern EunoStatus euno_bpt_bulk_add(EunoContext *cx, EunoBulk *bulk,
+									const EunoEntry *entry);
+extern EunoStatus euno_bpt_bulk_end(EunoContext *cx, EunoBulk *bulk);
+extern EunoStatus euno_bpt_walk(EunoContext *cx, EunoTree *tree,
+								EunoWalk *walk);
+extern void euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree);
+extern void euno_bpt_walk_leave(EunoContext *cx);
+extern EunoStatus euno_bpt_compact(EunoContext *cx, EunoTree *tree,
+								   uint32_t max_merges, uint32_t *merged);
+extern void euno_bpt_compact_leave(EunoContext *cx);
+extern uint64_t euno_bpt_verify(EunoContext *cx, EunoTree *tree,
+								const EunoVerify *verify);
+extern void euno_bpt_stats(EunoContext *cx, EunoTree *tree,
+						   EunoTreeStats *stats);
+
+static inline bool
+bpt_is_opaque(const EunoTree *tree)
+{
+	return tree->config.order == EUNO_ORDER_COMPARE;
+}
+
+/* Adds to the number of entries, on this process's own cache line. */
+static inline void
+bpt_count(EunoContext *cx, EunoTree *tree, int64_t change)
+{
+	BptBody    *body = bpt_body(tree);
+
+	(void) euno_add64(&body->stripes[cx->process->slot % BPT_STRIPES].entries,
+					  (uint64_t) change);
+}
+
+/* Before the first euno_bpt_seek with this place. */
+static inline void
+bpt_place_init(BptPlace *place, BptImage *image)
+{
+	place->attempts = 0;
+	place->moved = false;
+	place->copied = false;
+	place->image = image;
+}
+
+static inline uint64_t
+bpt_load_word(const uint8_t *p)
+{
+	uint64_t	word;
+
+	memcpy(&word, p, 8);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	return word;
+}
+
+static inline void
+bpt_store_word(uint8_t *p, uint64_t word)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	memcpy(p, &word, 8);
+}
+
+/* Eight bytes of a BYTES key from offset "at", as a number. */
+static inline uint64_t
+bpt_key_word(const BptKey *key, uint32_t at)
+{
+	return at >= key->len ? 0 : bpt_load_word(key->bytes + at);
+}
+
+static inline void
+bpt_store_tid(uint8_t *p, EunoTid tid)
+{
+	for (int i = 0; i < EUNO_TID_BYTES; i++)
+		p[i] = (uint8_t) (tid >> (8 * (EUNO_TID_BYTES - 1 - i)));
+}
+
+#endif							/* BPT_H */

@@ -1,0 +1,270 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_bulk.c
+ *	  Loading sorted entries into an empty tree.
+ *
+ * Entries are gathered until they fill a leaf.  The leaf is built once the
+ * entry after its last one is known, because that decides its high fence and
+ * so its prefix; what turns out not to fit is carried to the next leaf.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+typedef struct Bulk
+{
+	BptWork		work;			/* pointers are set anew at every call */
+	BptLeaf    *leaf;			/* the last of the chain, empty */
+	uint64_t	loaded;
+	uint32_t	uniform;		/* all key lengths equal, no payload */
+	uint32_t	sum;			/* of what the items take at most */
+	uint32_t	lists;			/* bytes they take if equal keys share */
+} Bulk;
+
+_Static_assert(sizeof(Bulk) <= sizeof(((EunoBulk *) 0)->scratch),
+			   "the bulk state must fit");
+
+static Bulk *
+bulk_state(EunoBulk *bulk)
+{
+	return (Bulk *) bulk->scratch;
+}
+
+/* Bytes of entries that a leaf shall get. */
+static uint32_t
+leaf_target(EunoTree *tree, const BptLeaf *leaf)
+{
+	return (uint32_t) ((bpt_leaf_size(leaf) - leaf->body) *
+					   tree->config.fillfactor / 100);
+}
+
+/* See EunoTreeOps.  Nobody else can reach the tree, which is empty. */
+EunoStatus
+euno_bpt_bulk_begin(EunoContext *cx, EunoTree *tree, EunoBulk *bulk)
+{
+	Bulk	   *b = bulk_state(bulk);
+
+	(void) cx;
+	bulk->tree = tree;
+	memset(bulk->state, 0, sizeof(bulk->state));
+	euno_bpt_items_init(&b->work, tree);
+	b->leaf = bpt_body(tree)->first;
+	b->loaded = 0;
+	b->uniform = true;
+	b->sum = b->lists = 0;
+	if (b->leaf->count != 0 || b->leaf->right != NULL)
+		return EUNO_CORRUPT;
+	return EUNO_OK;
+}
+
+/* Forgets the first n items. */
+static void
+drop_items(BptWork *work, uint32_t n)
+{
+	BptItems   *it = &work->it;
+	uint32_t	off = n < it->n ? it->items[n].off : it->nbytes;
+
+	it->n -= n;
+	it->nbytes -= off;
+	memmove(it->bytes, it->bytes + off, it->nbytes);
+	memmove(it->items, it->items + n, it->n * sizeof(BptItem));
+	for (uint32_t i = 0; i < it->n; i++)
+		it->items[i].off -= off;
+}
+
+/* How much of the first n items and the estimates change: count again. */
+static void
+recount(Bulk *b, uint32_t from)
+{
+	BptItems   *it = &b->work.it;
+
+	if (from == 0)
+	{
+		b->sum = b->lists = 0;
+		b->uniform = true;
+	}
+	for (uint32_t i = from; i < it->n; i++)
+	{
+		BptItem    *item = &it->items[i];
+		BptItem    *before = i > 0 ? item - 1 : NULL;
+		uint32_t	size = 20 + item->key_len + item->payload_len;
+
+		if (item->payload_len > 0 || item->key_len != it->items[0].key_len)
+			b->uniform = false;
+		b->sum += size;
+		if (before != NULL && it->posting && item->payload_len == 0 &&
+			before->payload_len == 0 && item->key_len == before->key_len &&
+			memcmp(it->bytes + item->off, it->bytes + before->off,
+				   item->key_len) == 0)
+			b->lists += 1 + euno_bpt_list_step(before->tid, item->tid);
+		else
+			b->lists += size;
+	}
+}
+
+/* Could the items be more than the leaf's share, at the best? */
+static bool
+maybe_full(Bulk *b, EunoTree *tree)
+{
+	BptItems   *it = &b->work.it;
+	uint32_t	target = leaf_target(tree, b->leaf);
+	uint32_t	common = 0;
+	uint8_t		first[BPT_MAX_COMPOSITE + 8];
+	uint8_t		last[BPT_MAX_COMPOSITE + 8];
+	uint32_t	len;
+	uint32_t	best;
+
+	if (it->n >= BPT_LEAF_TIDS - 8 || it->nbytes > BPT_ITEM_BYTES / 2)
+		return true;
+	if (b->lists < target && b->lists < b->sum)
+		return false;
+	if (it->opaque)
+		return b->lists >= target;
+	if (it->n < 32 ? b->lists < target : it->n % 16 != 0)
+		return false;
+	len = euno_bpt_item_copy(it, 0, 0, first);
+	(void) euno_bpt_item_copy(it, it->n - 1, 0, last);
+	while (common < len && first[common] == last[common])
+		common++;
+	best = b->lists > common * it->n ? b->lists - common * it->n : 0;
+	if (b->uniform)
+	{
+		uint32_t	fixed = it->n * (len - common > 8 ? len - common : 8);
+
+		if (fixed < b->lists)
+			return fixed >= target;
+	}
+	return best >= target;
+}
+
+/* Builds the last leaf from the first m items. */
+static EunoStatus
+fill_leaf(EunoTree *tree, Bulk *b, uint32_t m, const BptFence *high,
+		  BptLeaf *right)
+{
+	BptLeaf    *leaf = b->leaf;
+	BptImage	image;
+	BptFence	low = {leaf->has_low ? bpt_low(leaf) : NULL, leaf->low_len,
+	leaf->low_tid};
+
+	image.leaf.size_log2 = leaf->size_log2;
+	image.leaf.body = leaf->body;
+	if (!euno_bpt_encode(tree, &b->work.it, 0, m, &low, high, &image))
+		return EUNO_CORRUPT;
+	image.leaf.right = right;
+	image.leaf.seqno = euno_add64(&bpt_body(tree)->seqno, 1) + 1;
+	euno_bpt_install(leaf, &image);
+	b->loaded += m;
+	return EUNO_OK;
+}
+
+/* Do the first m of the items fit in the leaf's share? */
+static bool
+fits(EunoTree *tree, Bulk *b, uint32_t m, uint32_t target, BptFence *high,
+	 uint8_t *buf, uint32_t *used)
+{
+	BptFence	low = {b->leaf->has_low ? bpt_low(b->leaf) : NULL,
+	b->leaf->low_len, b->leaf->low_tid};
+	BptFormat	format;
+
+	high->bytes = buf;
+	high->len = euno_bpt_separator(&b->work.it, m, buf, &high->tid);
+	*used = euno_bpt_measure(&b->work.it, 0, m,
+							 euno_bpt_prefix(tree, &b->work.it, 0, m, &low,
+											 high), &format);
+	return *used <= target;
+}
+
+/* Fills the last leaf with as many items as fit, and appends an empty one. */
+static EunoStatus
+flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
+{
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
+	uint32_t	target = leaf_target(tree, b->leaf);
+	uint32_t	m = b->work.it.n - 1;
+	uint32_t	used;
+	EunoStatus	status;
+	BptFence	high;
+	BptLeaf    *right;
+
+	while (!fits(tree, b, m, target, &high, buf, &used) && m > 1)
+	{
+		uint32_t	guess = used == UINT32_MAX ? m / 2 :
+			(uint32_t) ((uint64_t) m * target / used);
+
+		m = guess < m - 1 ? guess : m - 1;
+		if (m < 1)
+			m = 1;
+	}
+	right = euno_bpt_leaf_alloc(cx, tree,
+								euno_bpt_leaf_size_for(high.len, BPT_SLACK),
+								&high);
+	if (right == NULL)
+		return EUNO_NO_MEMORY;
+	status = fill_leaf(tree, b, m, &high, right);
+	if (status != EUNO_OK)
+		return status;
+	euno_bpt_spare_used(cx);
+	bpt_body(tree)->leaves++;
+	b->leaf = right;
+	drop_items(&b->work, m);
+	recount(b, 0);
+	return EUNO_OK;
+}
+
+/* See EunoTreeOps. */
+EunoStatus
+euno_bpt_bulk_add(EunoContext *cx, EunoBulk *bulk, const EunoEntry *entry)
+{
+	EunoTree   *tree = bulk->tree;
+	Bulk	   *b = bulk_state(bulk);
+	BptItems   *it = &b->work.it;
+
+	if (!euno_bpt_items_insert(&b->work, it->n, entry))
+		return EUNO_CORRUPT;
+	recount(b, it->n - 1);
+	while (it->n > 1 && maybe_full(b, tree))
+	{
+		uint32_t	before = it->n;
+		EunoStatus	status = flush_leaf(cx, tree, b);
+
+		if (status != EUNO_OK)
+			return status;
+		if (it->n * 2 < before)
+			break;
+	}
+	return EUNO_OK;
+}
+
+/* See EunoTreeOps. */
+EunoStatus
+euno_bpt_bulk_end(EunoContext *cx, EunoBulk *bulk)
+{
+	EunoTree   *tree = bulk->tree;
+	Bulk	   *b = bulk_state(bulk);
+	BptFence	high = {NULL, 0, 0};
+	EunoStatus	status;
+	bool		ok = true;
+
+	for (;;)
+	{
+		BptItems   *it = &b->work.it;
+		BptFormat	format;
+		uint32_t	used = euno_bpt_measure(it, 0, it->n, 0, &format);
+
+		if (it->n < 2 || used <= bpt_leaf_size(b->leaf) - b->leaf->body)
+			break;
+		status = flush_leaf(cx, tree, b);
+		if (status != EUNO_OK)
+			return status;
+	}
+	status = fill_leaf(tree, b, b->work.it.n, &high, NULL);
+	if (status != EUNO_OK)
+		return status;
+	bpt_count(cx, tree, (int64_t) b->loaded);
+	euno_epoch_enter(cx->process);
+	for (int i = 0; i < tree->config.ndomains && ok; i++)
+		ok = euno_bpt_directory_build(cx, tree, i);
+	euno_epoch_exit(cx->process);
+	return ok ? EUNO_OK : EUNO_NO_MEMORY;
+}

@@ -1,0 +1,321 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_descend.c
+ *	  From the root to the leaf.
+ *
+ * Optimistic and without a write to shared memory: Eunomia's upper region
+ * (section 5.1), whose hardware transaction is a version validation here.
+ * The directory may lag behind the leaves; what makes the result right is the
+ * leaf's fences, checked at the version that the place is returned with.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/* COMPARE: the same as euno_bpt_range. */
+static int
+opaque_range(EunoContext *cx, EunoTree *tree, const BptView *view,
+			 const BptLeaf *right, const BptKey *key, bool below)
+{
+	int			c = euno_bpt_compare_fence(cx, tree, key, view->leaf);
+
+	if (c < 0 || (c == 0 && below))
+		return -1;
+	if (right == NULL)
+		return 0;
+	c = euno_bpt_compare_fence(cx, tree, key, right);
+	return c > 0 || (c == 0 && !below);
+}
+
+/*
+ * Is the key below (-1), within (0) or above (1) the leaf's fences?  A key
+ * equal to a fence belongs to the right of it, with "below" to the left.  2:
+ * at or above the low fence, and the high fence must be looked at, for which
+ * "right" must have been validated.
+ */
+int
+euno_bpt_range(EunoContext *cx, EunoTree *tree, const BptView *view,
+			   const BptLeaf *right, const BptKey *key, bool below)
+{
+	const BptLeaf *leaf = view->leaf;
+	uint32_t	plen = view->prefix_len;
+	uint64_t	word;
+	uint64_t	hint;
+	int			c;
+
+	if (view->format == BPT_OPAQUE)
+		return opaque_range(cx, tree, view, right, key, below);
+	if (plen > 0)
+	{
+		uint32_t	n = plen < 8 ? plen : 8;
+		uint64_t	low = euno_load64(&leaf->low_word) >> (64 - 8 * n);
+		uint64_t	mine = bpt_key_word(key, 0) >> (64 - 8 * n);
+
+		if (mine != low)
+			return mine < low ? -1 : 1;
+		for (n = 8; n < plen; n++)
+		{
+			uint8_t		b = euno_load8(&bpt_low(leaf)[n]);
+			uint8_t		k = n < key->len ? key->bytes[n] : 0;
+
+			if (k != b)
+				return k < b ? -1 : 1;
+		}
+	}
+	word = bpt_key_word(key, plen);
+	hint = euno_load64(&leaf->low_hint);
+	if (word < hint)
+		return -1;
+	if (word == hint)
+	{
+		c = euno_bpt_compare_fence(cx, tree, key, leaf);
+		if (c < 0 || (c == 0 && below))
+			return -1;
+	}
+	if (right == NULL)
+		return 0;
+	hint = euno_load64(&leaf->high_hint);
+	if (word < hint)
+		return 0;
+	if (word > hint)
+		return 1;
+	return 2;					/* the hint does not say */
+}
+
+/* Is the key beyond the high fence?  The right link has been validated. */
+static bool
+beyond(EunoContext *cx, EunoTree *tree, const BptLeaf *right,
+	   const BptKey *key, bool below)
+{
+	int			c;
+
+	if (right == NULL)
+		return false;
+	c = euno_bpt_compare_fence(cx, tree, key, right);
+	return c > 0 || (c == 0 && !below);
+}
+
+/* From the root to a leaf that is at or left of the right one; NULL: again. */
+static BptLeaf *
+descend_inner(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
+			  BptImage *image)
+{
+	BptDirectory *dir = &bpt_body(tree)->directories[cx->domain];
+	BptInner   *node = euno_load_ptr_acquire(&dir->root);
+	BptInner   *parent = NULL;
+	uint64_t	parent_version = 0;
+	bool		opaque = bpt_is_opaque(tree);
+
+	if (node == NULL)
+		return euno_load_ptr(&bpt_body(tree)->first);
+	for (;;)
+	{
+		const BptInner *from = node;
+		BptInner   *child;
+		uint64_t	version;
+		uint32_t	index;
+		bool		torn = false;
+		uint8_t		level;
+
+		if (!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
+			return NULL;
+
+		/* Had it been split by now, we would end up far left of the key. */
+		if (parent == NULL ? euno_load_ptr(&dir->root) != node :
+			!euno_lock_validate(&parent->lock, parent_version))
+			return NULL;
+		level = euno_load8(&node->level);
+		if (opaque)
+		{
+			euno_copy_out(image->bytes, node, bpt_inner_size(node));
+			if (!euno_lock_validate(&node->lock, version))
+				return NULL;
+			from = &image->inner;
+		}
+		child = euno_bpt_inner_child(cx, from, key, opaque, below, &index,
+									 &torn);
+		if (torn || !euno_lock_validate(&node->lock, version))
+			return NULL;
+		if (level <= 1)
+			return (BptLeaf *) child;
+		parent = node;
+		parent_version = version;
+		node = child;
+	}
+}
+
+/* Copies the leaf as it is at the place's version; false if it has changed. */
+static bool
+copy_leaf(EunoContext *cx, BptPlace *place, bool locked)
+{
+	BptLeaf    *leaf = place->leaf;
+
+	if (locked && !euno_lock_upgrade(&leaf->lock, place->version))
+		return false;
+	euno_copy_out(place->image->bytes, leaf, bpt_leaf_size(leaf));
+	if (locked)
+		euno_lock_release_unchanged(&leaf->lock, cx->env);
+	else if (!euno_lock_validate(&leaf->lock, place->version))
+		return false;
+	place->copied = true;
+	(void) euno_bpt_view(&place->image->leaf, &place->view);
+	return true;
+}
+
+/*
+ * Takes a private copy of the place's leaf at the place's version.  EUNO_OK,
+ * EUNO_STALE (it has changed) or EUNO_CORRUPT.
+ */
+EunoStatus
+euno_bpt_copy(EunoContext *cx, BptPlace *place)
+{
+	if (!place->copied && !copy_leaf(cx, place, false))
+		return EUNO_STALE;
+	return place->view.torn ? EUNO_CORRUPT : EUNO_OK;
+}
+
+typedef enum Step
+{
+	STEP_HERE,
+	STEP_RIGHT,
+	STEP_AGAIN,
+	STEP_CORRUPT
+} Step;
+
+/* Looks at place->leaf: is it the one?  Sets *right to its right neighbor. */
+static Step
+look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
+			 BptPlace *place, BptLeaf **right)
+{
+	BptLeaf    *leaf = place->leaf;
+	bool		opaque = bpt_is_opaque(tree);
+	int			where;
+
+	place->copied = false;
+	if (!euno_lock_read(&leaf->lock, &place->version, cx->env, &cx->counters))
+		return STEP_AGAIN;
+	*right = euno_load_ptr_acquire(&leaf->right);
+	if (opaque || place->attempts > BPT_PATIENCE)
+	{
+		if (!copy_leaf(cx, place, !opaque))
+			return STEP_AGAIN;
+		if (place->view.torn)
+			return STEP_CORRUPT;
+		return beyond(cx, tree, *right, key, below) ? STEP_RIGHT : STEP_HERE;
+	}
+	if (!euno_bpt_view(leaf, &place->view))
+		return euno_lock_validate(&leaf->lock, place->version) ?
+			STEP_CORRUPT : STEP_AGAIN;
+	where = euno_bpt_range(cx, tree, &place->view, *right, key, below);
+	if (where == 0)
+		return STEP_HERE;		/* the caller validates */
+	if (!euno_lock_validate(&leaf->lock, place->version))
+		return STEP_AGAIN;
+	if (where == 2)
+		where = beyond(cx, tree, *right, key, below);
+	return where == 0 ? STEP_HERE : where > 0 ? STEP_RIGHT : STEP_AGAIN;
+}
+
+/*
+ * Finds the leaf that covers the key: the entries right of the gap, or with
+ * "below" those just left of it.  To be called within an epoch.  Afterwards
+ * the caller searches place->view and then asks euno_bpt_valid.  To try
+ * again, call it again with the same place.
+ *
+ * EUNO_OK or EUNO_CORRUPT.
+ */
+EunoStatus
+euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
+			  BptPlace *place)
+{
+	uint32_t	moves = 0;
+
+	cx->counters.descents++;
+	if (place->attempts++ > 0)
+		cx->counters.restarts++;
+	for (;;)
+	{
+		BptLeaf    *leaf = descend_inner(cx, tree, key, below, place->image);
+		Step		step = STEP_AGAIN;
+
+		while (leaf != NULL)
+		{
+			BptLeaf    *right;
+
+			place->leaf = leaf;
+			step = look_at_leaf(cx, tree, key, below, place, &right);
+			if (step != STEP_RIGHT)
+				break;
+			leaf = right;
+			moves++;
+		}
+		if (step == STEP_CORRUPT)
+			return EUNO_CORRUPT;
+		if (step == STEP_HERE)
+			break;
+		place->attempts++;
+		cx->counters.restarts++;
+	}
+	if (moves > 0)
+	{
+		cx->counters.right_moves += moves;
+		place->moved = true;
+	}
+	return EUNO_OK;
+}
+
+/*
+ * May what was read at the place be believed?  EUNO_OK, EUNO_STALE (seek
+ * again) or EUNO_CORRUPT.
+ */
+EunoStatus
+euno_bpt_valid(BptPlace *place)
+{
+	if (place->copied)
+		return place->view.torn ? EUNO_CORRUPT : EUNO_OK;
+	if (!euno_lock_validate(&place->leaf->lock, place->version))
+		return EUNO_STALE;
+	return place->view.torn ? EUNO_CORRUPT : EUNO_OK;
+}
+
+/*
+ * The way to the child of a domain's directory that covers the key, with the
+ * versions of the nodes on it.  False if it changed under our eyes.
+ */
+bool
+euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain, const BptKey *key,
+			  BptPath *path, BptImage *image)
+{
+	BptBody    *body = bpt_body(tree);
+	BptInner   *node = euno_load_ptr_acquire(&body->directories[domain].root);
+	bool		torn = false;
+
+	path->levels = 0;
+	while (node != NULL)
+	{
+		uint32_t	at = path->levels;
+		BptInner   *child;
+		uint8_t		level;
+
+		if (at >= BPT_MAX_LEVELS ||
+			!euno_lock_read(&node->lock, &path->version[at], cx->env,
+							&cx->counters))
+			return false;
+		level = euno_load8(&node->level);
+		euno_copy_out(image->bytes, node, bpt_inner_size(node));
+		if (!euno_lock_validate(&node->lock, path->version[at]))
+			return false;
+		child = euno_bpt_inner_child(cx, &image->inner, key,
+									 bpt_is_opaque(tree), false,
+									 &path->index[at], &torn);
+		if (torn)
+			return false;
+		path->node[at] = node;
+		path->levels = at + 1;
+		path->leaf = (const BptLeaf *) child;
+		if (level <= 1)
+			break;
+		node = child;
+	}
+	return true;
+}

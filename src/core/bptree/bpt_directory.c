@@ -1,0 +1,342 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_directory.c
+ *	  Posting separators to the inner nodes, and taking them out.
+ *
+ * Each domain has a directory of its own over the one chain of leaves.  A
+ * directory has one writer at a time (its mutex); a poster that finds it busy
+ * leaves the post to whoever moves right over the missing separator next.
+ * Readers are optimistic (bpt_descend.c).
+ *
+ * Comparators must not run under the mutex.  So the way to the separator's
+ * place is found before, and its versions are checked under the mutex, where
+ * they cannot change any more.
+ *
+ * In a split of an inner node the parent learns of the right half before the
+ * left half forgets it: at every moment each child is reachable.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt_directory.h"
+
+/* Memory for changing one node; a change may climb to the root. */
+typedef struct Change
+{
+	EunoContext *cx;
+	EunoTree   *tree;
+	int			domain;
+	const BptPath *path;
+} Change;
+
+/* Under the mutex: has nothing changed on the path since it was taken? */
+bool
+euno_bpt_path_current(EunoTree *tree, int domain, const BptPath *path)
+{
+	BptDirectory *dir = &bpt_body(tree)->directories[domain];
+	BptInner   *root = euno_load_ptr(&dir->root);
+
+	if (root != (path->levels > 0 ? path->node[0] : NULL))
+		return false;
+	for (uint32_t i = 0; i < path->levels; i++)
+	{
+		if (euno_load64(&path->node[i]->lock.word) != path->version[i])
+			return false;
+	}
+	return true;
+}
+
+/* Marks a node that no pointer leads to any more, and gives it back. */
+void
+euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
+					  BptInner *node)
+{
+	(void) euno_lock_acquire(&node->lock, cx->env, &cx->counters);
+	euno_lock_release_obsolete(&node->lock, cx->env);
+	euno_bpt_retire(cx, tree, node, bpt_inner_size(node), &node->limbo);
+	(void) euno_add64(&bpt_body(tree)->directories[domain].inners,
+					  (uint64_t) -1);
+}
+
+/* A new node with separators [a, b) of the set; NULL: no memory. */
+static BptInner *
+new_node(Change *ch, const BptSeps *set, uint32_t a, uint32_t b, size_t size,
+		 uint8_t level)
+{
+	BptImage	image;
+	BptInner   *node;
+
+	while (!euno_bpt_seps_encode(set, a, b, size, &image))
+	{
+		size *= 2;
+		if (size > BPT_NODE_MAX)
+			return NULL;
+	}
+	node = euno_bpt_inner_alloc(ch->cx, ch->tree, ch->domain, size, level);
+	if (node == NULL)
+		return NULL;
+	euno_bpt_inner_install(ch->cx, node, &image, true);
+	(void) euno_add64(&bpt_body(ch->tree)->directories[ch->domain].inners, 1);
+	return node;
+}
+
+/* Gives back a node that new_node made and nobody saw. */
+static void
+drop_node(Change *ch, BptInner *node)
+{
+	(void) euno_add64(&bpt_body(ch->tree)->directories[ch->domain].inners,
+					  (uint64_t) -1);
+	euno_bpt_free(ch->cx, ch->tree, ch->domain, node, bpt_inner_size(node));
+}
+
+static void
+set_root(Change *ch, BptInner *root)
+{
+	euno_store_ptr(&bpt_body(ch->tree)->directories[ch->domain].root, root);
+}
+
+/* A root above two children. */
+static bool
+add_root(Change *ch, const BptFence *fence, void *left, void *right,
+		 uint8_t level)
+{
+	BptSeps		set;
+	BptInner   *root;
+
+	if (level > BPT_MAX_LEVELS)
+		return false;
+	euno_bpt_seps_init(&set, ch->tree);
+	set.children[0] = left;
+	(void) euno_bpt_seps_insert(&set, 0, fence, right);
+	root = new_node(ch, &set, 0, 1, BPT_INNER_SIZE, level);
+	if (root == NULL)
+		return false;
+	set_root(ch, root);
+	return true;
+}
+
+/* Puts a larger node in the place of the one at this level of the path. */
+static bool
+replace_node(Change *ch, int at, const BptSeps *set)
+{
+	BptInner   *old = ch->path->node[at];
+	BptInner   *node = new_node(ch, set, 0, set->n, 2 * bpt_inner_size(old),
+								euno_load8(&old->level));
+
+	if (node == NULL)
+		return false;
+	if (at == 0)
+		set_root(ch, node);
+	else
+	{
+		BptInner   *parent = ch->path->node[at - 1];
+
+		(void) euno_lock_acquire(&parent->lock, ch->cx->env, NULL);
+		euno_store_ptr(bpt_children(parent) + ch->path->index[at - 1],
+					   (void *) node);
+		euno_lock_release(&parent->lock, ch->cx->env);
+	}
+	euno_bpt_retire_inner(ch->cx, ch->tree, ch->domain, old);
+	return true;
+}
+
+static bool insert_at(Change *ch, int at, const BptFence *fence, void *child);
+
+/* Moves the upper part of a node that has become too full to a new one. */
+static bool
+split_node(Change *ch, int at, const BptSeps *set)
+{
+	BptInner   *node = ch->path->node[at];
+	uint32_t	middle = set->n / 2;
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
+	BptFence	fence;
+	BptInner   *right;
+	BptImage	left;
+
+	/* Ascending inserts fill the nodes: only the last child moves. */
+	if (ch->path->index[at] + 1 == set->n)
+	{
+		bool		edge = true;
+
+		for (int i = 0; i < at && edge; i++)
+			edge = ch->path->index[i] == euno_load16(&ch->path->node[i]->count);
+		if (edge)
+			middle = set->n - set->n / 16 - 2;
+	}
+	while (!euno_bpt_seps_encode(set, 0, middle, bpt_inner_size(node), &left))
+	{
+		if (--middle == 0)
+			return replace_node(ch, at, set);
+	}
+	right = new_node(ch, set, middle + 1, set->n, BPT_INNER_SIZE,
+					 euno_load8(&node->level));
+	if (right == NULL)
+		return false;
+	fence.bytes = buf;
+	fence.len = euno_bpt_seps_get(set, middle, buf);
+	fence.tid = set->seps[middle].head;
+	if (!insert_at(ch, at - 1, &fence, right))
+	{
+		drop_node(ch, right);
+		return false;
+	}
+	euno_bpt_inner_install(ch->cx, node, &left, false);
+	return true;
+}
+
+/*
+ * Inserts a separator and the child right of it at level "at" of the path.
+ * False, and nothing changed, if there is no memory.
+ */
+static bool
+insert_at(Change *ch, int at, const BptFence *fence, void *child)
+{
+	BptInner   *node;
+	BptSeps		set;
+	BptImage	image;
+
+	if (at < 0)
+	{
+		node = ch->path->node[0];
+		return add_root(ch, fence, node, child,
+						(uint8_t) (euno_load8(&node->level) + 1));
+	}
+	node = ch->path->node[at];
+	if (!euno_bpt_seps_load(&set, ch->tree, node) ||
+		!euno_bpt_seps_insert(&set, ch->path->index[at], fence, child))
+		return false;
+	if (euno_bpt_seps_encode(&set, 0, set.n, bpt_inner_size(node), &image))
+	{
+		euno_bpt_inner_install(ch->cx, node, &image, false);
+		return true;
+	}
+	if (set.n < 6 && bpt_inner_size(node) < BPT_NODE_MAX)
+		return replace_node(ch, at, &set);
+	return split_node(ch, at, &set);
+}
+
+/*
+ * Posts a leaf's low fence to the directory of the caller's domain, if it is
+ * not there, the directory is not busy and there is memory.  To be called
+ * within an epoch in which the leaf was seen linked, with nothing locked.
+ */
+void
+euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
+{
+	BptBody    *body = bpt_body(tree);
+	BptDirectory *dir = &body->directories[cx->domain];
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	BptImage	image;
+	BptPath		path;
+	BptKey		key;
+	EunoPosition pos;
+	BptFence	fence;
+	Change		ch;
+
+	if (leaf == euno_load_ptr(&body->first))
+		return;
+	euno_bpt_key_fence(tree, leaf, &pos, buf, &key);
+	fence.bytes = buf;
+	fence.len = pos.keylen;
+	fence.tid = pos.tid;
+	for (int tries = 0; tries < 3; tries++)
+	{
+		bool		done = false;
+
+		if (!euno_bpt_path(cx, tree, cx->domain, &key, &path, &image))
+			continue;
+		if (path.levels > 0 && path.leaf == leaf)
+			return;
+		if (!euno_mutex_trylock(&dir->mutex))
+			return;
+
+		/* Under the mutex no merge is under way: obsolete cannot come now. */
+		if (euno_load64_acquire(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
+			done = true;
+		else if (euno_bpt_path_current(tree, cx->domain, &path))
+		{
+			ch.cx = cx;
+			ch.tree = tree;
+			ch.domain = cx->domain;
+			ch.path = &path;
+			if (path.levels == 0)
+				(void) add_root(&ch, &fence, body->first, leaf, 1);
+			else
+				(void) insert_at(&ch, (int) path.levels - 1, &fence, leaf);
+			done = true;
+		}
+		euno_mutex_unlock(&dir->mutex, cx->env);
+		if (done)
+			return;
+	}
+}
+
+/* Moves the path to the next child of the lowest level; false at the end. */
+static bool
+path_next(BptPath *path)
+{
+	int			at = (int) path->levels - 1;
+
+	while (at >= 0 && path->index[at] >= euno_load16(&path->node[at]->count))
+		at--;
+	if (at < 0)
+		return false;
+	path->index[at]++;
+	while (at < (int) path->levels - 1)
+	{
+		path->node[at + 1] = bpt_children(path->node[at])[path->index[at]];
+		path->index[++at] = 0;
+	}
+	return true;
+}
+
+/*
+ * Takes all references to a leaf out of a domain's directory: what led to it
+ * will lead to its left neighbor, or somewhere further left.  "path" is the
+ * way to the leaf's low fence, checked to be current under the mutex, which
+ * the caller holds; it is used up.  References to one leaf lie side by side,
+ * the first of them where the path ends or right after that.
+ *
+ * False if the directory makes no sense.
+ */
+bool
+euno_bpt_unpost(EunoContext *cx, EunoTree *tree, BptPath *path,
+				const BptLeaf *leaf, BptLeaf *left)
+{
+	uint32_t	at = path->levels - 1;
+
+	if (path->levels == 0)
+		return true;
+	for (int seen = 0;; seen++)
+	{
+		BptInner   *node = path->node[at];
+		void	  **child = bpt_children(node) + path->index[at];
+
+		if (euno_load_ptr(child) == (const void *) leaf)
+		{
+			if (path->index[at] == 0)
+			{
+				(void) euno_lock_acquire(&node->lock, cx->env, NULL);
+				euno_store_ptr(child, (void *) left);
+				euno_lock_release(&node->lock, cx->env);
+			}
+			else
+			{
+				BptSeps		set;
+				BptImage	image;
+
+				if (!euno_bpt_seps_load(&set, tree, node))
+					return false;
+				euno_bpt_seps_remove(&set, path->index[at] - 1);
+				if (!euno_bpt_seps_encode(&set, 0, set.n,
+										  bpt_inner_size(node), &image))
+					return false;
+				euno_bpt_inner_install(cx, node, &image, false);
+				path->index[at]--;
+			}
+		}
+		else if (seen > 0)
+			return true;
+		if (!path_next(path))
+			return true;
+	}
+}

@@ -1,0 +1,63 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_directory.h
+ *	  What the writers of a directory share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef BPT_DIRECTORY_H
+#define BPT_DIRECTORY_H
+
+#include "core/bptree/bpt.h"
+
+/* More separators than a node of the largest size can have. */
+#define BPT_MAX_SEPS	1824
+
+typedef struct BptSep
+{
+	uint64_t	head;			/* not whole: after the prefix; OPAQUE: TID */
+	const uint8_t *bytes;		/* whole: all of it; else what follows head */
+	uint32_t	len;
+	bool		whole;
+} BptSep;
+
+/* Separators and children of a node, in private memory. */
+typedef struct BptSeps
+{
+	bool		opaque;
+	uint32_t	n;
+	uint32_t	prefix_len;
+	uint8_t		prefix[BPT_MAX_COMPOSITE + 8];
+	BptSep		seps[BPT_MAX_SEPS];
+	void	   *children[BPT_MAX_SEPS + 1];
+	BptImage	copy;
+} BptSeps;
+
+/* bpt_inner_encode.c */
+extern void euno_bpt_seps_init(BptSeps *set, EunoTree *tree);
+extern bool euno_bpt_seps_load(BptSeps *set, EunoTree *tree,
+							   const BptInner *node);
+extern bool euno_bpt_seps_insert(BptSeps *set, uint32_t i,
+								 const BptFence *fence, void *child);
+extern void euno_bpt_seps_remove(BptSeps *set, uint32_t i);
+extern uint32_t euno_bpt_seps_get(const BptSeps *set, uint32_t i, uint8_t *to);
+extern bool euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b,
+								 size_t size, BptImage *image);
+extern void euno_bpt_inner_install(EunoContext *cx, BptInner *node,
+								   const BptImage *image, bool is_new);
+
+/* bpt_directory.c */
+extern bool euno_bpt_path_current(EunoTree *tree, int domain,
+								  const BptPath *path);
+extern bool euno_bpt_unpost(EunoContext *cx, EunoTree *tree, BptPath *path,
+							const BptLeaf *leaf, BptLeaf *left);
+extern void euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
+								  BptInner *node);
+
+static inline void **
+bpt_children(BptInner *node)
+{
+	return (void **) (bpt_heads(node) + euno_load16(&node->cap));
+}
+
+#endif							/* BPT_DIRECTORY_H */

@@ -1,0 +1,530 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_encode.c
+ *	  Leaves taken apart, and leaves built, in private memory.
+ *
+ * Splits, merges, bulk loads and changes of format all work alike: take a
+ * validated private copy of the leaf apart into items, build the new leaf as
+ * a private image, then lock the leaf at the version of the copy and copy the
+ * image in.  Nothing is computed while a leaf is locked.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+void
+euno_bpt_items_init(BptWork *work, EunoTree *tree)
+{
+	work->it.opaque = bpt_is_opaque(tree);
+	work->it.posting = tree->config.posting;
+	work->it.n = 0;
+	work->it.nbytes = 0;
+	work->it.bytes = work->bytes;
+	work->it.items = work->items;
+	work->it.source[0] = work->it.source[1] = NULL;
+	work->it.source_len[0] = work->it.source_len[1] = 0;
+}
+
+/* Appends one item, its key bytes and payload already in place. */
+static bool
+items_push(BptItems *it, uint32_t off, uint32_t key_len, uint32_t payload_len,
+		   EunoTid tid, unsigned source)
+{
+	BptItem    *item;
+
+	if (it->n >= BPT_LEAF_TIDS)
+		return false;
+	item = &it->items[it->n++];
+	item->off = off;
+	item->key_len = (uint16_t) key_len;
+	item->payload_len = (uint16_t) payload_len;
+	item->tid = tid;
+	item->source = source;
+	return true;
+}
+
+/* Takes one slot of a leaf apart.  False if torn or too large. */
+static bool
+items_add_slot(BptItems *it, BptView *view, uint32_t i, unsigned source)
+{
+	EunoTid		tids[BPT_LIST_MAX];
+	BptSlot		slot;
+	uint32_t	off = it->nbytes;
+	uint32_t	len = view->suffix_len;
+	const uint8_t *tail = view->tails + i * view->tail_len;
+	uint32_t	keep;
+	uint32_t	key_len;
+	uint32_t	n;
+
+	slot.payload_len = 0;
+	if (view->format != BPT_FIXED)
+	{
+		if (!euno_bpt_slot(view, i, &slot))
+			return false;
+		len = slot.len;
+		tail = slot.tail;
+	}
+	n = euno_bpt_slot_tids(view, i, tids);
+	if (n == 0 || off + len + 8 + slot.payload_len > BPT_ITEM_BYTES)
+		return false;
+	if (view->format == BPT_OPAQUE)
+	{
+		key_len = keep = len;
+		memcpy(it->bytes + off, tail, len);
+	}
+	else
+	{
+		if (view->prefix_len + len < EUNO_TID_BYTES)
+			return false;
+		key_len = view->prefix_len + len - EUNO_TID_BYTES;
+		keep = len > EUNO_TID_BYTES ? len - EUNO_TID_BYTES : 0;
+		bpt_store_word(it->bytes + off, view->heads[i]);
+		if (keep > 8)
+			memcpy(it->bytes + off + 8, tail, keep - 8);
+	}
+	if (slot.payload_len > 0)
+		memcpy(it->bytes + off + keep, slot.payload, slot.payload_len);
+	it->nbytes = off + keep + slot.payload_len;
+	for (uint32_t k = 0; k < n; k++)
+	{
+		if (!items_push(it, off, key_len, slot.payload_len, tids[k], source))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Takes a private copy of a leaf apart and appends its entries.  The copy must
+ * live as long as the items.  False if the copy makes no sense, or there are
+ * more entries than fit.
+ */
+bool
+euno_bpt_items_add_leaf(BptWork *work, BptView *view)
+{
+	BptItems   *it = &work->it;
+	unsigned	source = it->source[0] == NULL ? 0 : 1;
+
+	it->source[source] = bpt_low(view->leaf);
+	it->source_len[source] = view->format == BPT_OPAQUE ? 0 : view->prefix_len;
+	for (uint32_t i = 0; i < view->count; i++)
+	{
+		if (!items_add_slot(it, view, i, source))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Inserts an entry before item "at".  Source 1 must be unused: a new entry has
+ * all its bytes.  False if there is no room.
+ */
+bool
+euno_bpt_items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
+{
+	BptItems   *it = &work->it;
+	uint32_t	off = it->nbytes;
+	BptItem		last;
+
+	if (off + entry->keylen + entry->payloadlen > BPT_ITEM_BYTES ||
+		!items_push(it, off, entry->keylen, entry->payloadlen, entry->tid, 1))
+		return false;
+	if (entry->keylen > 0)
+		memcpy(it->bytes + off, entry->key, entry->keylen);
+	if (entry->payloadlen > 0)
+		memcpy(it->bytes + off + entry->keylen, entry->payload,
+			   entry->payloadlen);
+	it->nbytes += entry->keylen + entry->payloadlen;
+	last = it->items[it->n - 1];
+	memmove(&it->items[at + 1], &it->items[at],
+			(it->n - 1 - at) * sizeof(BptItem));
+	it->items[at] = last;
+	return true;
+}
+
+/* Bytes of item i's key that are kept in it->bytes. */
+static inline uint32_t
+item_kept(const BptItems *it, const BptItem *item)
+{
+	uint32_t	base = it->source_len[item->source];
+
+	return item->key_len > base ? item->key_len - base : 0;
+}
+
+/*
+ * Copies item i's composite (OPAQUE: key) from byte "from" on.  Returns the
+ * number of bytes, at most BPT_MAX_COMPOSITE.
+ */
+uint32_t
+euno_bpt_item_copy(const BptItems *it, uint32_t i, uint32_t from, uint8_t *to)
+{
+	const BptItem *item = &it->items[i];
+	uint32_t	key_len = item->key_len;
+	uint32_t	base = it->source_len[item->source];
+	uint32_t	at = from;
+	uint8_t    *p = to;
+
+	if (base > key_len)
+		base = key_len;
+	if (at < base)
+	{
+		memcpy(p, it->source[item->source] + at, base - at);
+		p += base - at;
+		at = base;
+	}
+	if (at < key_len)
+	{
+		memcpy(p, it->bytes + item->off + (at - base), key_len - at);
+		p += key_len - at;
+		at = key_len;
+	}
+	if (!it->opaque)
+	{
+		uint8_t		tid[EUNO_TID_BYTES];
+
+		if (at - key_len >= EUNO_TID_BYTES)
+			return (uint32_t) (p - to);
+		bpt_store_tid(tid, item->tid);
+		memcpy(p, tid + (at - key_len), EUNO_TID_BYTES - (at - key_len));
+		p += EUNO_TID_BYTES - (at - key_len);
+	}
+	return (uint32_t) (p - to);
+}
+
+/* Do items i and i + 1 have the same key? */
+static bool
+items_same_key(const BptItems *it, uint32_t i)
+{
+	const BptItem *a = &it->items[i];
+	const BptItem *b = &it->items[i + 1];
+	uint8_t		abuf[BPT_MAX_COMPOSITE];
+	uint8_t		bbuf[BPT_MAX_COMPOSITE];
+
+	if (a->key_len != b->key_len)
+		return false;
+	if (a->source == b->source)
+		return a->off == b->off ||
+			memcmp(it->bytes + a->off, it->bytes + b->off,
+				   item_kept(it, a)) == 0;
+	(void) euno_bpt_item_copy(it, i, 0, abuf);
+	(void) euno_bpt_item_copy(it, i + 1, 0, bbuf);
+	return memcmp(abuf, bbuf, a->key_len) == 0;
+}
+
+/* The end of the record that starts with item a. */
+static uint32_t
+group_end(const BptItems *it, uint32_t a, uint32_t b)
+{
+	uint32_t	e = a + 1;
+
+	if (!it->posting || it->items[a].payload_len > 0)
+		return e;
+	while (e < b && e - a < BPT_LIST_MAX && it->items[e].payload_len == 0 &&
+		   items_same_key(it, e - 1))
+		e++;
+	return e;
+}
+
+/* Length of item i's suffix in a leaf with this prefix. */
+static inline uint32_t
+item_suffix(const BptItems *it, uint32_t i, uint32_t prefix_len)
+{
+	return it->opaque ? it->items[i].key_len :
+		it->items[i].key_len + EUNO_TID_BYTES - prefix_len;
+}
+
+/* Size of the record for items [a, e), and of its list. */
+static uint32_t
+record_size(const BptItems *it, uint32_t a, uint32_t e, uint32_t prefix_len,
+			uint32_t *list_len)
+{
+	uint32_t	tail = item_suffix(it, a, prefix_len);
+	uint32_t	size = 2;
+
+	if (!it->opaque)
+		tail = tail > 8 ? tail - 8 : 0;
+	*list_len = 0;
+	for (uint32_t i = a + 1; i < e; i++)
+		*list_len += euno_bpt_list_step(it->items[i - 1].tid,
+										it->items[i].tid);
+	if (it->items[a].payload_len > 0)
+		size += 2 + it->items[a].payload_len;
+	if (e - a > 1)
+		size += 3 + *list_len;
+	return size + tail;
+}
+
+/*
+ * Bytes that items [a, b) take in a leaf's body with this prefix, in the more
+ * compact of the formats that can hold them.  UINT32_MAX if too many.
+ */
+uint32_t
+euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
+				 uint32_t prefix_len, BptFormat *format)
+{
+	uint32_t	slotted = BPT_SLACK;
+	uint32_t	fixed = UINT32_MAX;
+	uint32_t	list_len;
+	uint32_t	e;
+	bool		uniform = !it->opaque;
+
+	*format = it->opaque ? BPT_OPAQUE : BPT_FIXED;
+	if (a == b)
+		return BPT_SLACK;
+	if (b - a > BPT_LEAF_TIDS - 2)
+		return UINT32_MAX;
+	for (uint32_t i = a; i < b && uniform; i++)
+		uniform = it->items[i].key_len == it->items[a].key_len &&
+			it->items[i].payload_len == 0;
+	if (uniform)
+	{
+		uint32_t	len = item_suffix(it, a, prefix_len);
+
+		fixed = BPT_SLACK + (b - a) * (len > 8 ? len : 8);
+		if (!it->posting)
+			return fixed;
+	}
+	for (uint32_t i = a; i < b && slotted < fixed; i = e)
+	{
+		e = group_end(it, i, b);
+		slotted += 10 + record_size(it, i, e, prefix_len, &list_len);
+	}
+	if (fixed <= slotted)
+		return fixed;
+	if (!it->opaque)
+		*format = BPT_SLOTTED;
+	return slotted;
+}
+
+/*
+ * The shortest separator s with item i - 1 < s <= item i, in "to"
+ * (BPT_MAX_COMPOSITE).  OPAQUE: item i's key, and its TID.
+ */
+uint32_t
+euno_bpt_separator(const BptItems *it, uint32_t i, uint8_t *to, EunoTid *tid)
+{
+	uint8_t		left[BPT_MAX_COMPOSITE];
+	uint32_t	left_len;
+	uint32_t	len = euno_bpt_item_copy(it, i, 0, to);
+	uint32_t	same = 0;
+
+	*tid = it->items[i].tid;
+	if (it->opaque)
+		return len;
+	left_len = euno_bpt_item_copy(it, i - 1, 0, left);
+	while (same < len && same < left_len && left[same] == to[same])
+		same++;
+
+	/* Where one is longer and the rest equal, zeros decide nothing. */
+	while (same < len && same >= left_len && to[same] == 0)
+		same++;
+	return same < len ? same + 1 : len;
+}
+
+/* The prefix of a leaf with these fences and items [a, b). */
+uint32_t
+euno_bpt_prefix(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
+				const BptFence *low, const BptFence *high)
+{
+	uint32_t	len = 0;
+
+	if (bpt_is_opaque(tree) || low->bytes == NULL || high->bytes == NULL)
+		return 0;
+	while (len < low->len && len < high->len &&
+		   low->bytes[len] == high->bytes[len])
+		len++;
+	for (uint32_t i = a; i < b; i++)
+	{
+		if (item_suffix(it, i, 0) < len)
+			len = item_suffix(it, i, 0);
+	}
+	return len;
+}
+
+/* Eight bytes of a fence from "from" on; beyond its end, zeros. */
+static uint64_t
+fence_word(const BptFence *fence, uint32_t from)
+{
+	uint8_t		word[8] = {0};
+
+	if (fence->bytes != NULL && from < fence->len)
+		memcpy(word, fence->bytes + from,
+			   fence->len - from < 8 ? fence->len - from : 8);
+	return bpt_load_word(word);
+}
+
+static void
+encode_fixed(const BptItems *it, uint32_t a, uint32_t b, BptImage *image)
+{
+	BptLeaf    *leaf = &image->leaf;
+	uint32_t	size = (uint32_t) bpt_leaf_size(leaf);
+	uint32_t	len = b > a ? item_suffix(it, a, leaf->prefix_len) : 8;
+	uint32_t	tail = len > 8 ? len - 8 : 0;
+	uint64_t   *heads = (uint64_t *) (image->bytes + leaf->body);
+	uint8_t    *tails;
+	uint32_t	cap = b > a ? (size - leaf->body - BPT_SLACK) / (8 + tail) : 0;
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
+
+	if (cap > BPT_LEAF_TIDS - 2)
+		cap = BPT_LEAF_TIDS - 2;
+	leaf->suffix_len = (uint16_t) (b > a ? len : 0);
+	leaf->cap = (uint16_t) cap;
+	leaf->count = (uint16_t) (b - a);
+	tails = (uint8_t *) (heads + cap);
+	for (uint32_t i = a; i < b; i++)
+	{
+		memset(buf, 0, 8);
+		(void) euno_bpt_item_copy(it, i, leaf->prefix_len, buf);
+		*heads++ = bpt_load_word(buf);
+		memcpy(tails, buf + 8, tail);
+		tails += tail;
+	}
+}
+
+/* Writes the record of items [a, e) at "to"; it has "size" bytes. */
+static void
+encode_record(const BptItems *it, uint32_t a, uint32_t e, uint32_t list_len,
+			  const uint8_t *tail, uint32_t tail_len, uint32_t len,
+			  uint8_t *to)
+{
+	const BptItem *item = &it->items[a];
+	uint32_t	head = len;
+	EunoTid		tids[BPT_LIST_MAX];
+
+	if (item->payload_len > 0)
+		head |= BPT_REC_PAYLOAD;
+	if (e - a > 1)
+		head |= BPT_REC_LIST;
+	*to++ = (uint8_t) head;
+	*to++ = (uint8_t) (head >> 8);
+	if (item->payload_len > 0)
+	{
+		*to++ = (uint8_t) item->payload_len;
+		*to++ = (uint8_t) (item->payload_len >> 8);
+	}
+	if (e - a > 1)
+	{
+		*to++ = (uint8_t) (e - a - 1);
+		*to++ = (uint8_t) list_len;
+		*to++ = (uint8_t) (list_len >> 8);
+	}
+	memcpy(to, tail, tail_len);
+	to += tail_len;
+	memcpy(to, it->bytes + item->off + item_kept(it, item), item->payload_len);
+	to += item->payload_len;
+	if (e - a > 1)
+	{
+		for (uint32_t i = a; i < e; i++)
+			tids[i - a] = it->items[i].tid;
+		(void) euno_bpt_list_encode(tids, e - a, to);
+	}
+}
+
+static void
+encode_slotted(const BptItems *it, uint32_t a, uint32_t b, uint32_t used,
+			   BptImage *image)
+{
+	BptLeaf    *leaf = &image->leaf;
+	uint32_t	size = (uint32_t) bpt_leaf_size(leaf);
+	uint64_t   *heads = (uint64_t *) (image->bytes + leaf->body);
+	uint16_t   *offs;
+	uint32_t	count = 0;
+	uint32_t	cap;
+	uint32_t	heap = size - BPT_SLACK;
+	uint32_t	e;
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
+
+	for (uint32_t i = a; i < b; i = e, count++)
+		e = group_end(it, i, b);
+
+	/* Room for slots and for records in the proportion seen so far. */
+	cap = count;
+	if (count > 0)
+		cap += (size - leaf->body - used) / (used / count + 1);
+	if (cap > BPT_LEAF_TIDS - 2)
+		cap = BPT_LEAF_TIDS - 2;
+	offs = (uint16_t *) (heads + cap);
+	for (uint32_t i = a; i < b; i = e)
+	{
+		uint32_t	len = item_suffix(it, i, leaf->prefix_len);
+		uint32_t	list_len;
+
+		e = group_end(it, i, b);
+		heap -= record_size(it, i, e, leaf->prefix_len, &list_len);
+		memset(buf, 0, 8);
+		(void) euno_bpt_item_copy(it, i, it->opaque ? 0 : leaf->prefix_len,
+								  buf);
+		if (it->opaque)
+		{
+			*heads++ = it->items[i].tid;
+			encode_record(it, i, e, list_len, buf, len, len,
+						  image->bytes + heap);
+		}
+		else
+		{
+			*heads++ = bpt_load_word(buf);
+			encode_record(it, i, e, list_len, buf + 8, len > 8 ? len - 8 : 0,
+						  len, image->bytes + heap);
+		}
+		*offs++ = (uint16_t) heap;
+	}
+	leaf->suffix_len = 0;
+	leaf->cap = (uint16_t) cap;
+	leaf->count = (uint16_t) count;
+	leaf->heap = (uint16_t) heap;
+}
+
+/*
+ * Builds a leaf of items [a, b) in an image whose size_log2 and body are those
+ * of the leaf it is meant for.  False if they do not fit.  The image's lock,
+ * seqno and right link are left alone.
+ */
+bool
+euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
+				const BptFence *low, const BptFence *high, BptImage *image)
+{
+	BptLeaf    *leaf = &image->leaf;
+	uint32_t	prefix_len = euno_bpt_prefix(tree, it, a, b, low, high);
+	BptFormat	format;
+	uint32_t	used = euno_bpt_measure(it, a, b, prefix_len, &format);
+
+	if (used > bpt_leaf_size(leaf) - leaf->body)
+		return false;
+	leaf->prefix_len = (uint16_t) prefix_len;
+	leaf->format = (uint8_t) format;
+	leaf->garbage = 0;
+	leaf->heap = 0;
+	leaf->low_hint = fence_word(low, prefix_len);
+	leaf->high_hint = fence_word(high, prefix_len);
+	leaf->ntids = (uint16_t) (b - a);
+	if (format == BPT_FIXED)
+		encode_fixed(it, a, b, image);
+	else
+		encode_slotted(it, a, b, used, image);
+	return true;
+}
+
+/*
+ * Copies an image into its leaf, which the caller has locked (or not yet
+ * published): everything but the lock and the constant fields.
+ */
+void
+euno_bpt_install(BptLeaf *leaf, const BptImage *image)
+{
+	const BptLeaf *from = &image->leaf;
+	size_t		body = from->body;
+
+	euno_store64(&leaf->seqno, from->seqno);
+	euno_store_ptr(&leaf->right, from->right);
+	euno_store64(&leaf->low_hint, from->low_hint);
+	euno_store64(&leaf->high_hint, from->high_hint);
+	euno_store16(&leaf->count, from->count);
+	euno_store16(&leaf->prefix_len, from->prefix_len);
+	euno_store16(&leaf->suffix_len, from->suffix_len);
+	euno_store16(&leaf->cap, from->cap);
+	euno_store16(&leaf->heap, from->heap);
+	euno_store16(&leaf->garbage, from->garbage);
+	euno_store8(&leaf->format, from->format);
+	euno_store16(&leaf->ntids, from->ntids);
+	euno_copy_in((uint8_t *) leaf + body, image->bytes + body,
+				 bpt_leaf_size(from) - body);
+}

@@ -1,0 +1,68 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_insert.c
+ *	  Inserting an entry.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/*
+ * Inserts an entry.  See EunoTreeOps: EUNO_OK, EUNO_EXISTS, EUNO_FULL (only
+ * with no_split), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry or return.
+ *
+ * The place is found at some version of the leaf; locking at that version
+ * proves that it is still the place (Eunomia's lower region).
+ */
+EunoStatus
+euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
+				bool no_split)
+{
+	EunoPosition pos = {.key = entry->key, .keylen = entry->keylen,
+	.tid = entry->tid};
+	BptLeaf    *created = NULL;
+	EunoStatus	status;
+	BptImage	image;
+	BptPlace	place;
+	BptKey		key;
+	BptGap		gap;
+	BptPut		put;
+
+	euno_bpt_key_position(tree, &pos, &key);
+	bpt_place_init(&place, &image);
+	euno_epoch_enter(cx->process);
+	for (;;)
+	{
+		bool		room;
+
+		status = euno_bpt_seek(cx, tree, &key, false, &place);
+		if (status != EUNO_OK)
+			break;
+		euno_bpt_find(cx, &place.view, &key, &gap);
+		room = !gap.exact &&
+			euno_bpt_leaf_plan(tree, &place.view, entry, &key, &gap, &put);
+		if (room)
+		{
+			if (!euno_lock_upgrade(&place.leaf->lock, place.version))
+				continue;
+			euno_bpt_leaf_put(place.leaf, &put);
+			euno_lock_release(&place.leaf->lock, cx->env);
+			break;
+		}
+		status = euno_bpt_valid(&place);
+		if (status == EUNO_OK)
+			status = gap.exact ? EUNO_EXISTS :
+				euno_bpt_split(cx, tree, &place, &gap, entry, no_split,
+							   &created);
+		if (status != EUNO_STALE)
+			break;
+	}
+	if (status == EUNO_OK)
+		bpt_count(cx, tree, 1);
+	if (created != NULL)
+		euno_bpt_post(cx, tree, created);
+	else if (place.moved && status != EUNO_CORRUPT)
+		euno_bpt_post(cx, tree, place.leaf);
+	euno_epoch_exit(cx->process);
+	return status;
+}

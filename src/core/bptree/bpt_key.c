@@ -1,0 +1,166 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_key.c
+ *	  What is searched for, and comparing it with fences.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/* Appends n bytes and leaves room for the reader's 8-byte loads. */
+static void
+key_finish(BptKey *key, uint32_t len)
+{
+	key->len = len;
+	memset(key->bytes + len, 0, 16);
+}
+
+/*
+ * The key that a position stands for.  In COMPARE order the position must
+ * stay valid as long as the key.
+ *
+ * A position longer than any entry can be is cut: keys are prefix-free, so
+ * what follows EUNO_MAX_ENTRY bytes decides nothing.
+ */
+void
+euno_bpt_key_position(EunoTree *tree, const EunoPosition *pos, BptKey *key)
+{
+	uint32_t	len = pos->keylen;
+
+	key->pos = pos;
+	if (bpt_is_opaque(tree))
+	{
+		key->len = 0;
+		return;
+	}
+	if (len > EUNO_MAX_ENTRY)
+		len = EUNO_MAX_ENTRY;
+	if (len > 0)
+		memcpy(key->bytes, pos->key, len);
+	if (pos->side > 0)
+	{
+		memset(key->bytes + len, 0xFF, 8);	/* above every TID */
+		len += 8;
+	}
+	else if (pos->side == 0)
+	{
+		bpt_store_tid(key->bytes + len, pos->tid);
+		len += EUNO_TID_BYTES;
+	}
+	key_finish(key, len);
+}
+
+/*
+ * The key of a leaf's low fence, which must not be minus infinity.  The leaf
+ * must have been linked in this epoch; its fence never changes.  "pos" and
+ * "buf" (BPT_MAX_COMPOSITE, 8-byte aligned) must live as long as the key.
+ */
+void
+euno_bpt_key_fence(EunoTree *tree, const BptLeaf *leaf, EunoPosition *pos,
+				   uint8_t *buf, BptKey *key)
+{
+	uint32_t	len = euno_load32(&leaf->low_len);
+
+	if (len > BPT_MAX_COMPOSITE)
+		len = BPT_MAX_COMPOSITE;
+	euno_copy_out(buf, bpt_low(leaf), len);
+	memset(pos, 0, sizeof(*pos));
+	pos->key = buf;
+	pos->keylen = len;
+	if (bpt_is_opaque(tree))
+		pos->tid = euno_load64(&leaf->low_tid);
+	else
+	{
+		pos->side = -1;
+		memcpy(key->bytes, buf, len);
+		key_finish(key, len);
+	}
+	key->pos = pos;
+}
+
+/*
+ * BYTES: the sign of (key from offset "from") - (bytes), both followed by
+ * zeros.  "bytes" may be in a node that is being written; len has been
+ * clamped by the caller.
+ */
+int
+euno_bpt_compare_rest(const BptKey *key, uint32_t from, const uint8_t *bytes,
+					  uint32_t len)
+{
+	uint32_t	at = from;
+
+	while (len > 0)
+	{
+		uint8_t		chunk[64];
+		uint32_t	n = len < sizeof(chunk) ? len : sizeof(chunk);
+
+		euno_copy_out(chunk, bytes, n);
+		for (uint32_t i = 0; i < n; i++, at++)
+		{
+			uint8_t		k = at < key->len ? key->bytes[at] : 0;
+
+			if (k != chunk[i])
+				return k < chunk[i] ? -1 : 1;
+		}
+		bytes += n;
+		len -= n;
+	}
+	for (; at < key->len; at++)
+	{
+		if (key->bytes[at] != 0)
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * COMPARE: the sign of (key) - (entry with these key bytes and TID).  The
+ * bytes are private memory of any alignment.
+ */
+int
+euno_bpt_compare_opaque(EunoContext *cx, const BptKey *key,
+						const uint8_t *bytes, uint32_t len, EunoTid tid)
+{
+	const EunoPosition *pos = key->pos;
+	uint8_t		aligned[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	int			c;
+
+	if (len > BPT_MAX_COMPOSITE)
+		len = BPT_MAX_COMPOSITE;
+	if (((uintptr_t) bytes & 7) != 0)
+	{
+		memcpy(aligned, bytes, len);
+		bytes = aligned;
+	}
+	c = cx->compare(cx->compare_arg, pos, bytes, len);
+	if (c != 0)
+		return c < 0 ? -1 : 1;
+	if (pos->side != 0)
+		return pos->side;
+	return pos->tid < tid ? -1 : pos->tid > tid;
+}
+
+/*
+ * The sign of (key) - (low fence of the leaf).  The leaf must have been
+ * linked in this epoch.
+ */
+int
+euno_bpt_compare_fence(EunoContext *cx, EunoTree *tree, const BptKey *key,
+					   const BptLeaf *leaf)
+{
+	uint32_t	len = euno_load32(&leaf->low_len);
+
+	if (euno_load16(&leaf->has_low) == 0)
+		return 1;
+	if (len > BPT_MAX_COMPOSITE)
+		len = BPT_MAX_COMPOSITE;
+	if (bpt_is_opaque(tree))
+	{
+		uint8_t		fence[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+
+		euno_copy_out(fence, bpt_low(leaf), len);
+		return euno_bpt_compare_opaque(cx, key, fence, len,
+									   euno_load64(&leaf->low_tid));
+	}
+	return euno_bpt_compare_rest(key, 0, bpt_low(leaf), len);
+}

@@ -1,0 +1,425 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_leaf.c
+ *	  Changing a leaf in place.
+ *
+ * An insertion is planned before the leaf is locked: the plan holds the new
+ * records, and under the lock they are only copied in.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/* Writes a record; returns its size. */
+static uint32_t
+build_record(uint8_t *to, uint32_t len, const uint8_t *tail, uint32_t tail_len,
+			 const EunoEntry *payload, const EunoTid *tids, uint32_t n)
+{
+	uint8_t    *p = to + 2;
+	uint32_t	head = len;
+
+	if (payload != NULL && payload->payloadlen > 0)
+	{
+		head |= BPT_REC_PAYLOAD;
+		*p++ = (uint8_t) payload->payloadlen;
+		*p++ = (uint8_t) (payload->payloadlen >> 8);
+	}
+	if (n > 1)
+	{
+		head |= BPT_REC_LIST;
+		p += 3;
+	}
+	to[0] = (uint8_t) head;
+	to[1] = (uint8_t) (head >> 8);
+	if (tail_len > 0)
+		memcpy(p, tail, tail_len);
+	p += tail_len;
+	if (head & BPT_REC_PAYLOAD)
+	{
+		memcpy(p, payload->payload, payload->payloadlen);
+		p += payload->payloadlen;
+	}
+	if (n > 1)
+	{
+		uint32_t	list_len = euno_bpt_list_encode(tids, n, p);
+
+		p -= tail_len + 3;
+		*p++ = (uint8_t) (n - 1);
+		*p++ = (uint8_t) list_len;
+		*p++ = (uint8_t) (list_len >> 8);
+		p += tail_len + list_len;
+	}
+	return (uint32_t) (p - to);
+}
+
+/* Plans record r of the entry's key with these TIDs. */
+static void
+plan_record(const BptView *view, const EunoEntry *entry, const EunoTid *tids,
+			uint32_t n, bool payload, BptPut *put)
+{
+	uint32_t	r = put->nrecs++;
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
+	uint32_t	len = entry->keylen;
+	uint32_t	skip = 0;
+
+	if (view->format == BPT_OPAQUE)
+		put->head[r] = tids[0];
+	else
+	{
+		if (len > 0)
+			memcpy(buf, entry->key, len);
+		bpt_store_tid(buf + len, tids[0]);
+		len += EUNO_TID_BYTES;
+		memset(buf + len, 0, 8);
+		put->head[r] = bpt_load_word(buf + view->prefix_len);
+		skip = view->prefix_len + 8;
+		if (skip > len)
+			skip = len;
+	}
+	put->size[r] = build_record(put->record[r],
+								view->format == BPT_OPAQUE ? len :
+								len - view->prefix_len,
+								view->format == BPT_OPAQUE ? entry->key :
+								buf + skip,
+								len - skip, payload ? entry : NULL, tids, n);
+}
+
+/* Has slot i the entry's key, and could it take more TIDs? */
+static bool
+slot_can_share(BptView *view, uint32_t i, const EunoEntry *entry,
+			   BptSlot *slot)
+{
+	uint8_t		key[BPT_MAX_COMPOSITE + 8];
+
+	if (!euno_bpt_slot(view, i, slot) || slot->payload_len > 0)
+		return false;
+	return euno_bpt_key_bytes(view, i, key) == entry->keylen &&
+		!view->torn &&
+		(entry->keylen == 0 || memcmp(key, entry->key, entry->keylen) == 0);
+}
+
+/* Plans to add the entry's TID to slot i before its TID number "at". */
+static void
+plan_list(BptView *view, uint32_t i, uint32_t at, const BptSlot *slot,
+		  const EunoEntry *entry, BptPut *put)
+{
+	EunoTid		tids[BPT_LIST_MAX + 1];
+	uint32_t	n = euno_bpt_slot_tids(view, i, tids);
+
+	if (n == 0)
+		return;					/* torn */
+	if (at > n)
+		at = n;
+	memmove(&tids[at + 1], &tids[at], (n - at) * sizeof(EunoTid));
+	tids[at] = entry->tid;
+	n++;
+	put->slot = i;
+	put->replace = true;
+	put->garbage = slot->size;
+	if (n <= BPT_LIST_MAX)
+		plan_record(view, entry, tids, n, false, put);
+	else
+	{
+		plan_record(view, entry, tids, n / 2, false, put);
+		plan_record(view, entry, tids + n / 2, n - n / 2, false, put);
+	}
+}
+
+/* SLOTTED and OPAQUE: which slot takes the entry, and with what record? */
+static void
+plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
+		   const BptGap *gap, BptPut *put)
+{
+	BptSlot		slot;
+
+	if (tree->config.posting && entry->payloadlen == 0)
+	{
+		if (gap->sub > 0)
+		{
+			if (slot_can_share(view, gap->slot, entry, &slot))
+				plan_list(view, gap->slot, gap->sub, &slot, entry, put);
+			return;
+		}
+		if (gap->slot > 0 &&
+			slot_can_share(view, gap->slot - 1, entry, &slot) &&
+			slot.ntids < BPT_LIST_MAX)
+		{
+			plan_list(view, gap->slot - 1, slot.ntids, &slot, entry, put);
+			return;
+		}
+		if (!view->torn && gap->slot < view->count &&
+			slot_can_share(view, gap->slot, entry, &slot) &&
+			slot.ntids < BPT_LIST_MAX)
+		{
+			plan_list(view, gap->slot, 0, &slot, entry, put);
+			return;
+		}
+	}
+	put->slot = gap->slot;
+	put->replace = false;
+	put->garbage = 0;
+	plan_record(view, entry, &entry->tid, 1, true, put);
+}
+
+/*
+ * Plans the insertion of an entry at a gap.  False if it needs more room or
+ * another format than the leaf has, or if the view is torn.
+ */
+bool
+euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
+				   const BptKey *key, const BptGap *gap, BptPut *put)
+{
+	uint32_t	need;
+
+	if (view->count >= view->cap)
+		return false;
+	put->nrecs = 0;
+	if (view->format == BPT_FIXED)
+	{
+		uint32_t	plen = view->prefix_len;
+
+		if (entry->payloadlen > 0 || key->len != plen + view->suffix_len)
+			return false;
+		put->slot = gap->slot;
+		put->head[0] = bpt_key_word(key, plen);
+		put->tail = key->bytes + plen + 8;
+		return true;
+	}
+	if (view->format == BPT_SLOTTED && key->len < view->prefix_len)
+		return false;
+	if (euno_load16(&view->leaf->ntids) >= BPT_LEAF_TIDS - 2)
+		return false;
+	plan_slots(tree, view, entry, gap, put);
+	if (put->nrecs == 0 || view->torn)
+		return false;
+	need = put->size[0] + (put->nrecs > 1 ? put->size[1] : 0);
+	return view->heap >= view->body + 10 * view->cap + need;
+}
+
+/* Opens a place for one slot at i. */
+static void
+open_slot(BptLeaf *leaf, const BptView *view, uint32_t count, uint32_t i)
+{
+	uint64_t   *heads = (uint64_t *) view->heads;
+
+	(void) leaf;
+	euno_move(heads + i + 1, heads + i, (count - i) * 8);
+	if (view->format == BPT_FIXED)
+	{
+		uint8_t    *tails = (uint8_t *) view->tails + i * view->tail_len;
+
+		euno_move(tails + view->tail_len, tails, (count - i) * view->tail_len);
+	}
+	else
+	{
+		uint16_t   *offs = (uint16_t *) view->offs;
+
+		euno_move(offs + i + 1, offs + i, (count - i) * 2);
+	}
+}
+
+/* The opposite. */
+static void
+close_slot(const BptView *view, uint32_t count, uint32_t i)
+{
+	uint64_t   *heads = (uint64_t *) view->heads;
+
+	euno_move(heads + i, heads + i + 1, (count - i - 1) * 8);
+	if (view->format == BPT_FIXED)
+	{
+		uint8_t    *tails = (uint8_t *) view->tails + i * view->tail_len;
+
+		euno_move(tails, tails + view->tail_len,
+				  (count - i - 1) * view->tail_len);
+	}
+	else
+	{
+		uint16_t   *offs = (uint16_t *) view->offs;
+
+		euno_move(offs + i, offs + i + 1, (count - i - 1) * 2);
+	}
+}
+
+/*
+ * Does what was planned.  The caller has locked the leaf at the version at
+ * which the plan was made.
+ */
+void
+euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put)
+{
+	BptView		view;
+	uint32_t	count;
+	uint32_t	heap;
+
+	(void) euno_bpt_view(leaf, &view);
+	count = view.count;
+	if (view.format == BPT_FIXED)
+	{
+		open_slot(leaf, &view, count, put->slot);
+		euno_store64((uint64_t *) &view.heads[put->slot], put->head[0]);
+		if (view.tail_len > 0)
+			euno_copy_in((uint8_t *) view.tails + put->slot * view.tail_len,
+						 put->tail, view.tail_len);
+		euno_store16(&leaf->count, (uint16_t) (count + 1));
+		return;
+	}
+	heap = view.heap;
+	for (uint32_t r = 0; r < put->nrecs; r++)
+	{
+		uint32_t	slot = put->slot + r;
+
+		heap -= put->size[r];
+		euno_copy_in((uint8_t *) leaf + heap, put->record[r], put->size[r]);
+		if (r > 0 || !put->replace)
+			open_slot(leaf, &view, count++, slot);
+		euno_store64((uint64_t *) &view.heads[slot], put->head[r]);
+		euno_store16((uint16_t *) &view.offs[slot], (uint16_t) heap);
+	}
+	euno_store16(&leaf->heap, (uint16_t) heap);
+	euno_store16(&leaf->count, (uint16_t) count);
+	euno_store16(&leaf->garbage, (uint16_t) (view.garbage + put->garbage));
+	euno_store16(&leaf->ntids, (uint16_t) (euno_load16(&leaf->ntids) + 1));
+}
+
+/*
+ * Gives slot i, whose record is "slot", these TIDs instead of the ones it has,
+ * of which they are a part.  The leaf is locked.
+ */
+static void
+rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t i, const BptSlot *slot,
+			 const EunoTid *tids, uint32_t n)
+{
+	uint8_t		record[BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
+	uint8_t		suffix[BPT_MAX_COMPOSITE + 16];
+	uint32_t	size;
+	uint32_t	off = euno_load16(&view->offs[i]);
+	uint64_t	head = tids[0];
+
+	memset(suffix, 0, 8);
+	if (view->format == BPT_OPAQUE)
+	{
+		euno_copy_out(suffix, slot->tail, slot->len);
+		size = build_record(record, slot->len, suffix, slot->len, NULL, tids,
+							n);
+	}
+	else
+	{
+		uint8_t		tid[EUNO_TID_BYTES];
+		uint32_t	part = slot->len < EUNO_TID_BYTES ? slot->len :
+			EUNO_TID_BYTES;
+
+		bpt_store_word(suffix, euno_load64(&view->heads[i]));
+		euno_copy_out(suffix + 8, slot->tail, slot->tail_len);
+		bpt_store_tid(tid, tids[0]);
+		memcpy(suffix + slot->len - part, tid + EUNO_TID_BYTES - part, part);
+		head = bpt_load_word(suffix);
+		size = build_record(record, slot->len, suffix + 8, slot->tail_len,
+							NULL, tids, n);
+	}
+	euno_copy_in((uint8_t *) leaf + off, record, size);
+	euno_store64((uint64_t *) &view->heads[i], head);
+	euno_store16(&leaf->garbage,
+				 (uint16_t) (euno_load16(&leaf->garbage) + slot->size - size));
+}
+
+/* Removes the entry right of the gap.  The leaf is locked. */
+void
+euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap)
+{
+	EunoTid		tids[BPT_LIST_MAX];
+	BptView		view;
+	BptSlot		slot;
+	uint32_t	n;
+
+	if (!euno_bpt_view(leaf, &view) || gap->slot >= view.count)
+		return;
+	if (view.format != BPT_FIXED)
+	{
+		if (!euno_bpt_slot(&view, gap->slot, &slot))
+			return;
+		n = euno_bpt_slot_tids(&view, gap->slot, tids);
+		euno_store16(&leaf->ntids, (uint16_t) (euno_load16(&leaf->ntids) - 1));
+		if (n > 1)
+		{
+			memmove(&tids[gap->sub], &tids[gap->sub + 1],
+					(n - 1 - gap->sub) * sizeof(EunoTid));
+			rewrite_slot(leaf, &view, gap->slot, &slot, tids, n - 1);
+			return;
+		}
+		euno_store16(&leaf->garbage, (uint16_t) (view.garbage + slot.size));
+	}
+	close_slot(&view, view.count, gap->slot);
+	euno_store16(&leaf->count, (uint16_t) (view.count - 1));
+}
+
+/* Is tid among these, which are sorted? */
+static bool
+tid_among(EunoTid tid, const EunoTid *tids, uint32_t n)
+{
+	uint32_t	lo = 0;
+
+	while (n > 0)
+	{
+		uint32_t	half = n / 2;
+
+		if (tids[lo + half] < tid)
+		{
+			lo += half + 1;
+			n -= half + 1;
+		}
+		else if (tids[lo + half] == tid)
+			return true;
+		else
+			n = half;
+	}
+	return false;
+}
+
+/*
+ * Removes all entries with one of these TIDs, which are sorted.  The leaf is
+ * locked.  Returns how many there were.
+ */
+uint32_t
+euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
+{
+	EunoTid		have[BPT_LIST_MAX];
+	BptView		view;
+	BptSlot		slot;
+	uint32_t	removed = 0;
+	uint32_t	count;
+
+	if (!euno_bpt_view(leaf, &view))
+		return 0;
+	count = view.count;
+	for (uint32_t i = count; i-- > 0;)
+	{
+		uint32_t	old = euno_bpt_slot_tids(&view, i, have);
+		uint32_t	left = 0;
+
+		if (view.format != BPT_FIXED && !euno_bpt_slot(&view, i, &slot))
+			break;
+		for (uint32_t k = 0; k < old; k++)
+		{
+			if (!tid_among(have[k], tids, n))
+				have[left++] = have[k];
+		}
+		if (left == old)
+			continue;
+		removed += old - left;
+		if (left > 0)
+			rewrite_slot(leaf, &view, i, &slot, have, left);
+		else
+		{
+			if (view.format != BPT_FIXED)
+				euno_store16(&leaf->garbage,
+							 (uint16_t) (euno_load16(&leaf->garbage) +
+										 slot.size));
+			close_slot(&view, count--, i);
+		}
+	}
+	euno_store16(&leaf->count, (uint16_t) count);
+	if (view.format != BPT_FIXED)
+		euno_store16(&leaf->ntids,
+					 (uint16_t) (euno_load16(&leaf->ntids) - removed));
+	return removed;
+}

@@ -1,0 +1,196 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_memory.c
+ *	  Nodes: allocated, retired, and given back when nobody can see them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+static uint8_t
+size_log2(size_t size)
+{
+	uint8_t		log2 = 10;
+
+	while (((size_t) 1 << log2) < size)
+		log2++;
+	return log2;
+}
+
+static inline uint32_t
+leaf_body(uint32_t low_len)
+{
+	return BPT_LEAF_HEADER + ((low_len + 7) & ~UINT32_C(7));
+}
+
+/*
+ * The size of a new leaf with a low fence of this many bytes and this many
+ * bytes of entries; 0 if there is no such size.  Any leaf can hold at least
+ * one entry of any length, so that a split always finds a left part that fits
+ * where it is.
+ */
+size_t
+euno_bpt_leaf_size_for(uint32_t low_len, size_t body)
+{
+	size_t		size = low_len > BPT_LONG_FENCE ? 2 * BPT_LEAF_SIZE :
+		BPT_LEAF_SIZE;
+
+	while (size < leaf_body(low_len) + body)
+		size *= 2;
+	return size <= BPT_NODE_MAX ? size : 0;
+}
+
+/*
+ * Node memory for the operation under way.  What was allocated but not used
+ * stays in the context, for the next try or for euno_context_reset.
+ */
+void *
+euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, size_t size)
+{
+	if (cx->spare[0] != NULL)
+	{
+		if (cx->spare_tree == tree && cx->spare_size[0] == size)
+			return cx->spare[0];
+		euno_context_reset(cx);
+	}
+	cx->spare[0] = cx->env->alloc(tree->alloc_arg, cx->domain, size);
+	if (cx->spare[0] == NULL)
+	{
+		/* What is waiting for its epoch may do. */
+		euno_bpt_reclaim(cx, tree);
+		cx->spare[0] = cx->env->alloc(tree->alloc_arg, cx->domain, size);
+	}
+	cx->spare_size[0] = size;
+	cx->spare_tree = tree;
+	return cx->spare[0];
+}
+
+/* The spare has become part of the tree. */
+void
+euno_bpt_spare_used(EunoContext *cx)
+{
+	cx->spare[0] = NULL;
+}
+
+/*
+ * An empty leaf with this low fence, in the context's spare memory: not part
+ * of the tree until euno_bpt_spare_used.  NULL if there is no memory.  No
+ * node may be locked.
+ */
+BptLeaf *
+euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, size_t size,
+					const BptFence *low)
+{
+	BptLeaf    *leaf = euno_bpt_spare_get(cx, tree, size);
+	uint32_t	len = low->bytes != NULL ? low->len : 0;
+	BptLeaf		header;
+	uint8_t		word[8] = {0};
+
+	if (leaf == NULL)
+		return NULL;
+	memset(&header, 0, sizeof(header));
+	header.size_log2 = size_log2(size);
+	header.body = (uint16_t) leaf_body(len);
+	header.low_len = len;
+	header.has_low = low->bytes != NULL;
+	header.low_tid = low->tid;
+	header.limbo.domain = cx->domain;
+	header.format = bpt_is_opaque(tree) ? BPT_OPAQUE : BPT_FIXED;
+	header.heap = (uint16_t) (size - BPT_SLACK);
+	if (len > 0)
+		memcpy(word, low->bytes, len < 8 ? len : 8);
+	header.low_word = bpt_load_word(word);
+	header.low_hint = header.low_word;
+	euno_copy_in(leaf, &header, BPT_LEAF_HEADER);
+	if (len > 0)
+		euno_copy_in(bpt_low(leaf), low->bytes, len);
+	return leaf;
+}
+
+/*
+ * An inner node, not yet reachable.  NULL if there is no memory.  The caller
+ * may hold the directory's mutex, but no node.
+ */
+BptInner *
+euno_bpt_inner_alloc(EunoContext *cx, EunoTree *tree, int domain, size_t size,
+					 uint8_t level)
+{
+	BptInner   *node = cx->env->alloc(tree->alloc_arg, domain, size);
+	BptInner	header;
+
+	if (node == NULL)
+		return NULL;
+	memset(&header, 0, sizeof(header));
+	header.size_log2 = size_log2(size);
+	header.level = level;
+	header.limbo.domain = domain;
+	euno_copy_in(node, &header, BPT_INNER_HEADER);
+	return node;
+}
+
+/* Gives back a node that nobody ever saw. */
+void
+euno_bpt_free(EunoContext *cx, EunoTree *tree, int domain, void *node,
+			  size_t size)
+{
+	cx->env->free(tree->alloc_arg, domain, node, size);
+}
+
+/*
+ * Gives back a node that has been unlinked and marked obsolete, as soon as no
+ * process can have a pointer to it.
+ */
+void
+euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node, size_t size,
+				BptLimbo *limbo)
+{
+	BptBody    *body = bpt_body(tree);
+	BptLimbo   *tail;
+
+	limbo->next = NULL;
+	limbo->node = node;
+	limbo->size = (uint32_t) size;
+	euno_mutex_lock(&body->limbo_mutex, cx->env);
+
+	/* Advanced under the mutex: the list is in the order of the epochs. */
+	limbo->epoch = euno_epoch_retire(cx->process->epochs);
+	tail = body->limbo_tail;
+	if (tail != NULL)
+		tail->next = limbo;
+	else
+		body->limbo = limbo;
+	body->limbo_tail = limbo;
+	body->limbo_count++;
+	euno_mutex_unlock(&body->limbo_mutex, cx->env);
+}
+
+/*
+ * Gives back what can be given back.  Never waits.  No node may be locked by
+ * this process.
+ */
+void
+euno_bpt_reclaim(EunoContext *cx, EunoTree *tree)
+{
+	BptBody    *body = bpt_body(tree);
+
+	while (euno_mutex_trylock(&body->limbo_mutex))
+	{
+		BptLimbo   *limbo = body->limbo;
+
+		if (limbo == NULL ||
+			!euno_epoch_passed(cx->process->epochs, limbo->epoch))
+			limbo = NULL;
+		else
+		{
+			body->limbo = limbo->next;
+			if (body->limbo == NULL)
+				body->limbo_tail = NULL;
+			body->limbo_count--;
+		}
+		euno_mutex_unlock(&body->limbo_mutex, cx->env);
+		if (limbo == NULL)
+			return;
+		cx->env->free(tree->alloc_arg, limbo->domain, limbo->node,
+					  limbo->size);
+	}
+}

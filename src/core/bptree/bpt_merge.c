@@ -1,0 +1,289 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_merge.c
+ *	  Merging underfull neighbors, on behalf of the worker.
+ *
+ * A leaf L takes in its right neighbor R.  The steps, and what a concurrent
+ * reader sees after each, are in src/README.md ("The tree: merge").
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt_directory.h"
+
+/* A merged leaf is at most this full, in percent. */
+#define BPT_MERGE_FILL	70
+
+/* Lets the next process merge in the tree that this one was merging in. */
+void
+euno_bpt_compact_leave(EunoContext *cx)
+{
+	euno_mutex_unlock(&bpt_body(cx->compacting)->compact_mutex, cx->env);
+	cx->compacting = NULL;
+}
+
+/* Everything one merge needs; large, in private memory. */
+typedef struct Merge
+{
+	EunoContext *cx;
+	EunoTree   *tree;
+	BptLeaf    *left;
+	BptLeaf    *right;
+	BptPlace	left_place;
+	BptPlace	right_place;
+	BptPath		paths[EUNO_MAX_DOMAINS];
+	BptWork		work;
+	BptImage	left_image;
+	BptImage	right_image;
+	BptImage	image;
+} Merge;
+
+/* A leaf's bytes in use, as far as can be told without looking closely. */
+static size_t
+leaf_used(const BptLeaf *leaf)
+{
+	BptView		view;
+
+	if (!euno_bpt_view(leaf, &view))
+		return BPT_NODE_MAX;
+	if (view.format == BPT_FIXED)
+		return (size_t) view.count * (8 + view.tail_len);
+	return (size_t) view.count * 10 + view.size - view.heap -
+		(view.garbage < view.size - view.heap ? view.garbage : 0);
+}
+
+/* Takes a validated copy of a leaf.  False if it is busy or obsolete. */
+static bool
+copy_leaf(EunoContext *cx, BptLeaf *leaf, BptPlace *place, BptImage *image)
+{
+	bpt_place_init(place, image);
+	place->leaf = leaf;
+	return euno_lock_read(&leaf->lock, &place->version, cx->env,
+						  &cx->counters) &&
+		euno_bpt_copy(cx, place) == EUNO_OK;
+}
+
+/* Builds the merged leaf; false if it would be too full. */
+static bool
+merge_build(Merge *m)
+{
+	EunoTree   *tree = m->tree;
+	BptItems   *it = &m->work.it;
+	const BptLeaf *left = &m->left_image.leaf;
+	BptFence	low;
+	BptFence	high;
+	BptFence	ignored;
+	BptFormat	format;
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
+	uint32_t	used;
+
+	if (!copy_leaf(m->cx, m->left, &m->left_place, &m->left_image) ||
+		!copy_leaf(m->cx, m->right, &m->right_place, &m->right_image) ||
+		left->right != m->right)
+		return false;
+	euno_bpt_items_init(&m->work, tree);
+	if (!euno_bpt_items_add_leaf(&m->work, &m->left_place.view) ||
+		!euno_bpt_items_add_leaf(&m->work, &m->right_place.view))
+		return false;
+	euno_bpt_fences(&m->right_place, &ignored, &high, buf);
+	low.bytes = left->has_low ? bpt_low(left) : NULL;
+	low.len = left->low_len;
+	low.tid = left->low_tid;
+	used = euno_bpt_measure(it, 0, it->n,
+							euno_bpt_prefix(tree, it, 0, it->n, &low, &high),
+							&format);
+	if (used > (bpt_leaf_size(left) - left->body) * BPT_MERGE_FILL / 100)
+		return false;
+	euno_bpt_image_like(&m->image, left);
+	return euno_bpt_encode(tree, it, 0, it->n, &low, &high, &m->image);
+}
+
+/* Swaps the merged leaf in.  False, and nothing changed, if it came too late. */
+static bool
+merge_install(Merge *m)
+{
+	const EunoEnvironment *env = m->cx->env;
+	uint64_t	seqno = euno_add64(&bpt_body(m->tree)->seqno, 2);
+
+	if (!euno_lock_upgrade(&m->left->lock, m->left_place.version))
+		return false;
+	if (!euno_lock_upgrade(&m->right->lock, m->right_place.version))
+	{
+		euno_lock_release_unchanged(&m->left->lock, env);
+		return false;
+	}
+	m->image.leaf.seqno = seqno + 1;
+	m->image.leaf.right = m->right_image.leaf.right;
+	euno_bpt_install(m->left, &m->image);
+	euno_store64(&m->right->seqno, seqno + 2);
+	euno_lock_release_obsolete(&m->right->lock, env);
+	euno_lock_release(&m->left->lock, env);
+	return true;
+}
+
+/*
+ * Merges under the mutexes of all directories: no separator can be posted
+ * between its removal and the end of its leaf.  EUNO_OK, EUNO_STALE (not
+ * merged) or EUNO_CORRUPT; *unposted: the directories have forgotten R.
+ */
+static EunoStatus
+merge_locked(Merge *m, bool *unposted)
+{
+	EunoTree   *tree = m->tree;
+
+	*unposted = false;
+	for (int d = 0; d < tree->config.ndomains; d++)
+	{
+		if (!euno_bpt_path_current(tree, d, &m->paths[d]))
+			return EUNO_STALE;
+	}
+	if (!merge_build(m))
+		return EUNO_STALE;
+	*unposted = true;
+	for (int d = 0; d < tree->config.ndomains; d++)
+	{
+		if (!euno_bpt_unpost(m->cx, tree, &m->paths[d], m->right, m->left))
+			return EUNO_CORRUPT;
+	}
+	return merge_install(m) ? EUNO_OK : EUNO_STALE;
+}
+
+/* Keeps walks away; false if there is one. */
+static bool
+merging_enter(BptBody *body)
+{
+	(void) euno_exchange32_full(&body->merging, 1);
+	return euno_load64_full(&body->walkers) == 0;
+}
+
+static void
+merging_leave(EunoContext *cx, BptBody *body)
+{
+	if (euno_exchange32_full(&body->merging, 0) == 2)
+		cx->env->wake(&body->merging);
+}
+
+static void
+directories_lock(EunoContext *cx, EunoTree *tree)
+{
+	for (int d = 0; d < tree->config.ndomains; d++)
+		euno_mutex_lock(&bpt_body(tree)->directories[d].mutex, cx->env);
+}
+
+static void
+directories_unlock(EunoContext *cx, EunoTree *tree)
+{
+	for (int d = 0; d < tree->config.ndomains; d++)
+		euno_mutex_unlock(&bpt_body(tree)->directories[d].mutex, cx->env);
+}
+
+/*
+ * Tries to merge a leaf's right neighbor into it.  Called within an epoch.
+ * EUNO_OK, EUNO_NOT_FOUND (not worth it, or too busy), EUNO_FULL (a walk is
+ * under way) or EUNO_CORRUPT.
+ */
+static EunoStatus
+merge_pair(Merge *m)
+{
+	EunoContext *cx = m->cx;
+	EunoTree   *tree = m->tree;
+	BptBody    *body = bpt_body(tree);
+	EunoStatus	status = EUNO_FULL;
+	EunoPosition pos;
+	BptKey		key;
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	bool		unposted = false;
+
+	if (leaf_used(m->left) + leaf_used(m->right) >
+		(bpt_leaf_size(m->left) - euno_load16(&m->left->body)) *
+		BPT_MERGE_FILL / 100)
+		return EUNO_NOT_FOUND;
+
+	/* Comparators run here, where nothing but the right to merge is held. */
+	euno_bpt_key_fence(tree, m->right, &pos, buf, &key);
+	for (int d = 0; d < tree->config.ndomains; d++)
+	{
+		if (!euno_bpt_path(cx, tree, d, &key, &m->paths[d], &m->image))
+			return EUNO_NOT_FOUND;
+	}
+	if (merging_enter(body))
+	{
+		directories_lock(cx, tree);
+		status = merge_locked(m, &unposted);
+		directories_unlock(cx, tree);
+	}
+	merging_leave(cx, body);
+	if (status == EUNO_OK)
+	{
+		(void) euno_add64(&body->merges, 1);
+		(void) euno_add64(&body->leaves, (uint64_t) -1);
+		euno_bpt_retire(cx, tree, m->right, bpt_leaf_size(m->right),
+						&m->right->limbo);
+	}
+	else if (unposted && status == EUNO_STALE)
+		euno_bpt_post(cx, tree, m->right);
+	return status == EUNO_STALE ? EUNO_NOT_FOUND : status;
+}
+
+/* After many merges the inner nodes are sparse: builds them anew. */
+static void
+directories_shrink(EunoContext *cx, EunoTree *tree)
+{
+	BptBody    *body = bpt_body(tree);
+
+	for (int d = 0; d < tree->config.ndomains; d++)
+	{
+		BptDirectory *dir = &body->directories[d];
+		uint64_t	inners = euno_load64(&dir->inners);
+		uint64_t	leaves = euno_load64(&body->leaves);
+
+		if (inners == 0 || (leaves > 1 && inners < 8 + leaves / 8))
+			continue;
+		euno_epoch_enter(cx->process);
+		euno_mutex_lock(&dir->mutex, cx->env);
+		(void) euno_bpt_directory_build(cx, tree, d);
+		euno_mutex_unlock(&dir->mutex, cx->env);
+		euno_epoch_exit(cx->process);
+	}
+}
+
+/*
+ * Merges underfull neighbors.  See EunoTreeOps.  Does nothing while another
+ * process is at it.  EUNO_OK or EUNO_CORRUPT.
+ */
+EunoStatus
+euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
+				 uint32_t *merged)
+{
+	BptBody    *body = bpt_body(tree);
+	EunoStatus	status = EUNO_OK;
+	Merge		m;
+
+	*merged = 0;
+	if (!euno_mutex_trylock(&body->compact_mutex))
+		return EUNO_OK;
+	cx->compacting = tree;
+	m.cx = cx;
+	m.tree = tree;
+	m.left = euno_load_ptr_acquire(&body->first);
+	while (*merged < max_merges)
+	{
+		/* Nobody else merges: the leaves stay linked between two steps. */
+		m.right = euno_load_ptr_acquire(&m.left->right);
+		if (m.right == NULL)
+			break;
+		euno_epoch_enter(cx->process);
+		status = merge_pair(&m);
+		euno_epoch_exit(cx->process);
+		if (status == EUNO_OK)
+			(*merged)++;
+		else if (status != EUNO_NOT_FOUND)
+			break;
+		else
+			m.left = m.right;
+	}
+	if (*merged > 0)
+		directories_shrink(cx, tree);
+	euno_bpt_compact_leave(cx);
+	euno_bpt_reclaim(cx, tree);
+	return status == EUNO_CORRUPT ? EUNO_CORRUPT : EUNO_OK;
+}

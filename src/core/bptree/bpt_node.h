@@ -1,0 +1,208 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_node.h
+ *	  What the Euno-B+Tree looks like in shared memory.
+ *
+ * A leaf covers the range [low fence, high fence) of composites.  Its low
+ * fence never changes while it lives; its high fence is the low fence of its
+ * right neighbor (none: plus infinity).  "Prefix" is what its two fences have
+ * in common; entries are stored without it.
+ *
+ * Leaf formats
+ *	  FIXED		all composites are equally long and there is no payload.  Two
+ *		arrays: head[], the first 8 bytes after the prefix as a number, and
+ *		tail[], the rest of each.
+ *	  SLOTTED	head[] as above; off[], the place of each slot's record.  A
+ *		record holds the rest of the composite of its first TID, the payload,
+ *		and a list of further TIDs of the same key.
+ *	  OPAQUE	COMPARE order.  As SLOTTED, but head[] holds the first TIDs and
+ *		the records hold the whole keys.
+ *
+ * A record: uint16 length of the composite after the prefix (OPAQUE: of the
+ * key) and two flags; with PAYLOAD: uint16 length; with LIST: uint8 number of
+ * further TIDs, uint16 bytes of list; then tail, payload, list.
+ *
+ * An inner node has count separators and count + 1 children; child i leads to
+ * what is not below separator i - 1 and below separator i.  Separators are
+ * low fences of leaves, without trailing zero bytes, and in BYTES order
+ * without what all of the node's separators have in common.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef BPT_NODE_H
+#define BPT_NODE_H
+
+#include "core/euno_core.h"
+#include "core/euno_lock.h"
+
+#define BPT_LEAF_SIZE		4096
+#define BPT_INNER_SIZE		4096
+#define BPT_NODE_MAX		(32 * 1024)
+
+/* The longest composite. */
+#define BPT_MAX_COMPOSITE	(EUNO_MAX_ENTRY + EUNO_TID_BYTES)
+
+/* A low fence longer than this asks for a leaf twice as large. */
+#define BPT_LONG_FENCE		1200
+
+/* TIDs in one record, and in one leaf; bytes of one list. */
+#define BPT_LIST_MAX		64
+#define BPT_LEAF_TIDS		3456
+#define BPT_LIST_BYTES		(BPT_LIST_MAX * 8)
+
+/* Levels of inner nodes.  Every inner node but the root has two children. */
+#define BPT_MAX_LEVELS		24
+
+/* Arrays of 8-byte words are read with 8-byte loads that may run past them. */
+#define BPT_SLACK			8
+
+typedef enum BptFormat
+{
+	BPT_FIXED,
+	BPT_SLOTTED,
+	BPT_OPAQUE
+} BptFormat;
+
+#define BPT_REC_LEN			0x0FFF
+#define BPT_REC_PAYLOAD		0x1000
+#define BPT_REC_LIST		0x2000
+
+/* What a retired node needs until its epoch has passed; readers never look. */
+typedef struct BptLimbo
+{
+	struct BptLimbo *next;
+	void	   *node;
+	uint64_t	epoch;
+	uint32_t	size;
+	int32_t		domain;
+} BptLimbo;
+
+typedef struct BptLeaf
+{
+	EunoLock	lock;
+	uint64_t	seqno;			/* new at every split and merge */
+	struct BptLeaf *right;
+	uint64_t	low_word;		/* constant: first 8 bytes of the low fence */
+	uint64_t	low_hint;		/* 8 bytes of each fence after the prefix */
+	uint64_t	high_hint;
+	uint16_t	count;			/* entries or slots */
+	uint16_t	prefix_len;
+	uint16_t	suffix_len;		/* FIXED: composite without prefix */
+	uint16_t	cap;			/* entries the arrays have room for */
+	uint16_t	heap;			/* lowest record's offset */
+	uint16_t	garbage;		/* bytes of dead records */
+	uint8_t		format;
+	uint8_t		size_log2;		/* constant */
+	uint16_t	body;			/* constant: offset of head[] */
+
+	/* second cache line */
+	uint64_t	low_tid;		/* constant; OPAQUE: TID of the low fence */
+	uint32_t	low_len;		/* constant: bytes of the low fence */
+	uint16_t	ntids;			/* TIDs in all slots */
+	uint16_t	has_low;		/* constant: 0 = minus infinity */
+	BptLimbo	limbo;
+	uint8_t		pad[16];		/* for contention detection */
+	/* the low fence (constant), then the body */
+} BptLeaf;
+
+#define BPT_LEAF_HEADER		128
+
+typedef struct BptInner
+{
+	EunoLock	lock;
+	uint64_t	prefix_word;	/* first 8 bytes of the prefix */
+	uint16_t	count;			/* separators */
+	uint16_t	prefix_len;
+	uint16_t	prefix_off;
+	uint16_t	cap;
+	uint16_t	heap;
+	uint8_t		level;			/* constant: 1 = its children are leaves */
+	uint8_t		size_log2;		/* constant */
+	BptLimbo	limbo;
+	/* heads[cap], children[cap + 1], off[cap], heap */
+} BptInner;
+
+#define BPT_INNER_HEADER	64
+
+_Static_assert(sizeof(BptLeaf) == BPT_LEAF_HEADER, "leaf header is two lines");
+_Static_assert(sizeof(BptInner) == BPT_INNER_HEADER, "inner header is a line");
+_Static_assert(offsetof(BptLeaf, low_tid) == 64, "hot fields share a line");
+
+/* One domain's directory.  The mutex is for its writers; readers take none. */
+typedef struct BptDirectory
+{
+	EunoLock	mutex;
+	BptInner   *root;			/* NULL: go to the first leaf */
+	uint64_t	inners;
+	uint8_t		pad[40];
+} BptDirectory;
+
+#define BPT_STRIPES		16
+
+typedef struct BptStripe
+{
+	uint64_t	entries;
+	uint8_t		pad[56];
+} BptStripe;
+
+/* EunoTree.body */
+typedef struct BptBody
+{
+	BptLeaf    *first;			/* constant */
+	uint8_t		pad0[56];
+
+	uint64_t	seqno;			/* last one given out */
+	uint64_t	splits;
+	uint64_t	merges;
+	uint64_t	leaves;
+	uint8_t		pad1[32];
+
+	EunoLock	limbo_mutex;
+	BptLimbo   *limbo;			/* oldest retired node */
+	BptLimbo   *limbo_tail;
+	uint64_t	limbo_count;
+	EunoLock	compact_mutex;
+	uint64_t	walkers;
+	uint32_t	merging;		/* 0 no, 1 yes, 2 yes and a walk waits */
+	uint8_t		pad2[12];
+
+	BptStripe	stripes[BPT_STRIPES];
+	BptDirectory directories[EUNO_MAX_DOMAINS];
+} BptBody;
+
+_Static_assert(sizeof(BptBody) <= sizeof(((EunoTree *) 0)->body),
+			   "the body must fit");
+
+static inline BptBody *
+bpt_body(EunoTree *tree)
+{
+	return (BptBody *) tree->body;
+}
+
+/* A leaf's low fence. */
+static inline uint8_t *
+bpt_low(const BptLeaf *leaf)
+{
+	return (uint8_t *) leaf + BPT_LEAF_HEADER;
+}
+
+/* An inner node's heads. */
+static inline uint64_t *
+bpt_heads(const BptInner *node)
+{
+	return (uint64_t *) ((uint8_t *) node + BPT_INNER_HEADER);
+}
+
+static inline size_t
+bpt_leaf_size(const BptLeaf *leaf)
+{
+	return (size_t) 1 << (leaf->size_log2 & 15);
+}
+
+static inline size_t
+bpt_inner_size(const BptInner *node)
+{
+	return (size_t) 1 << (node->size_log2 & 15);
+}
+
+#endif							/* BPT_NODE_H */

@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_ops.c
+ *	  Creating a tree, its statistics, and its table of functions.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/*
+ * An empty tree: one leaf, no directory.  See EunoTreeOps.  EUNO_OK or
+ * EUNO_NO_MEMORY.
+ */
+EunoStatus
+euno_bpt_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
+{
+	BptBody    *body = bpt_body(tree);
+	BptFence	low = {NULL, 0, 0};
+	BptLeaf    *leaf;
+
+	memset(tree->body, 0, sizeof(tree->body));
+	tree->config = *config;
+	if (tree->config.fillfactor < 10 || tree->config.fillfactor > 100)
+		tree->config.fillfactor = 90;
+	if (tree->config.ndomains < 1)
+		tree->config.ndomains = 1;
+	leaf = euno_bpt_leaf_alloc(cx, tree, BPT_LEAF_SIZE, &low);
+	if (leaf == NULL)
+		return EUNO_NO_MEMORY;
+	euno_bpt_spare_used(cx);
+	body->seqno = 1;
+	euno_store64(&leaf->seqno, 1);
+	body->leaves = 1;
+	euno_store_ptr(&body->first, leaf);
+	return EUNO_OK;
+}
+
+/* See EunoTreeOps.  Exact only while nobody writes. */
+void
+euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
+{
+	BptBody    *body = bpt_body(tree);
+	BptDirectory *dir = &body->directories[cx->domain];
+	BptInner   *root;
+
+	memset(stats, 0, sizeof(*stats));
+	for (int i = 0; i < BPT_STRIPES; i++)
+		stats->entries += euno_load64(&body->stripes[i].entries);
+	stats->leaves = euno_load64(&body->leaves);
+	stats->inners = euno_load64(&dir->inners);
+	stats->splits = euno_load64(&body->splits);
+	stats->merges = euno_load64(&body->merges);
+	euno_epoch_enter(cx->process);
+	root = euno_load_ptr_acquire(&dir->root);
+	stats->height = 1U + (root != NULL ? euno_load8(&root->level) : 0);
+	euno_epoch_exit(cx->process);
+}
+
+const EunoTreeOps euno_bptree_ops = {
+	.name = "bptree",
+	.bulk_size = sizeof(EunoBulk),
+	.create = euno_bpt_create,
+	.insert = euno_bpt_insert,
+	.remove = euno_bpt_remove,
+	.contains = euno_bpt_contains,
+	.read = euno_bpt_read,
+	.bulk_begin = euno_bpt_bulk_begin,
+	.bulk_add = euno_bpt_bulk_add,
+	.bulk_end = euno_bpt_bulk_end,
+	.walk = euno_bpt_walk,
+	.compact = euno_bpt_compact,
+	.verify = euno_bpt_verify,
+	.stats = euno_bpt_stats
+};

@@ -1,0 +1,395 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_read.c
+ *	  Range scans, a batch at a time.
+ *
+ * A batch is what one leaf held of the range at one moment.  Everything is
+ * copied out first and believed when the leaf's version has validated.  The
+ * cursor keeps the ends of the batch as positions, never as places.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+#define ALIGN8(n)	(((n) + 7) & ~UINT32_C(7))
+
+typedef struct Read
+{
+	EunoContext *cx;
+	EunoTree   *tree;
+	EunoCursor *cursor;
+	EunoBatch  *batch;
+	BptPlace	place;
+	BptGap		stop;			/* where copying ended */
+	uint32_t	used;			/* of batch->buf */
+} Read;
+
+/* Makes *to the position that *from is, with bytes of its own if from's are. */
+static void
+position_move(EunoPositionBuffer *to, const EunoPositionBuffer *from)
+{
+	to->pos = from->pos;
+	if (from->pos.key == from->data)
+	{
+		memcpy(to->data, from->data, from->pos.keylen);
+		to->pos.key = to->data;
+	}
+}
+
+/* Copies slot i's key and payload to the batch; false if it is full. */
+static bool
+copy_key(Read *rd, uint32_t i, EunoItemKey *item)
+{
+	BptView    *view = &rd->place.view;
+	EunoBatch  *batch = rd->batch;
+	uint8_t		key[BPT_MAX_COMPOSITE + 8];
+	BptSlot		slot;
+	uint32_t	len = euno_bpt_key_bytes(view, i, key);
+	uint32_t	at = rd->used;
+
+	slot.payload_len = 0;
+	if (view->format != BPT_FIXED && !euno_bpt_slot(view, i, &slot))
+		return false;
+	if (view->torn || ALIGN8(at) + ALIGN8(len) + ALIGN8(slot.payload_len) >
+		batch->buf_size)
+		return false;
+	memcpy(batch->buf + at, key, len);
+	item->offset = at;
+	item->keylen = (uint16_t) len;
+	item->payloadlen = (uint16_t) slot.payload_len;
+	at += ALIGN8(len);
+	if (slot.payload_len > 0)
+		euno_copy_out(batch->buf + at, slot.payload, slot.payload_len);
+	rd->used = at + ALIGN8(slot.payload_len);
+	return true;
+}
+
+/*
+ * Copies entries of slot i, numbers [from, to) of it, in the direction of the
+ * read.  False when the batch is full; rd->stop says where.
+ */
+static bool
+copy_slot(Read *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
+{
+	BptView    *view = &rd->place.view;
+	EunoBatch  *batch = rd->batch;
+	EunoTid		tids[BPT_LIST_MAX];
+	EunoItemKey item;
+	uint32_t	n = euno_bpt_slot_tids(view, i, tids);
+
+	if (to > n)
+		to = n;
+	rd->stop.slot = forward ? i : i + 1;
+	rd->stop.sub = forward ? from : 0;
+	if (from >= to)
+		return !view->torn;
+	if (batch->nitems >= batch->max_items)
+		return false;
+	if (batch->want_keys && !copy_key(rd, i, &item))
+		return false;
+	for (uint32_t k = 0; k < to - from; k++)
+	{
+		if (batch->nitems >= batch->max_items)
+			return false;
+		batch->tids[batch->nitems] = tids[forward ? from + k : to - 1 - k];
+		if (batch->want_keys)
+			batch->keys[batch->nitems] = item;
+		batch->nitems++;
+		rd->stop.slot = i;
+		rd->stop.sub = forward ? from + k + 1 : to - 1 - k;
+	}
+	return true;
+}
+
+/*
+ * Copies the entries between two gaps.  True if all fit; otherwise rd->stop
+ * is the gap that was reached.
+ */
+static bool
+copy_range(Read *rd, const BptGap *a, const BptGap *b, bool forward)
+{
+	uint32_t	last = b->slot + (b->sub > 0);
+
+	rd->batch->nitems = 0;
+	rd->used = 0;
+	for (uint32_t k = a->slot; k < last; k++)
+	{
+		uint32_t	i = forward ? k : last - 1 - (k - a->slot);
+		uint32_t	from = i == a->slot ? a->sub : 0;
+		uint32_t	to = i == b->slot ? b->sub : BPT_LIST_MAX;
+
+		if (!copy_slot(rd, i, from, to, forward))
+			return false;
+	}
+	return true;
+}
+
+/* Writes the position of the entry right of the gap, as the view has it. */
+static void
+position_of_gap(Read *rd, const BptGap *gap, EunoPositionBuffer *to)
+{
+	BptView    *view = &rd->place.view;
+	EunoTid		tids[BPT_LIST_MAX];
+	uint8_t		key[BPT_MAX_COMPOSITE + 8];
+	uint32_t	n = euno_bpt_slot_tids(view, gap->slot, tids);
+	uint32_t	len = euno_bpt_key_bytes(view, gap->slot, key);
+
+	if (n == 0 || gap->sub >= n || len > EUNO_MAX_ENTRY)
+	{
+		view->torn = true;
+		return;
+	}
+	memset(&to->pos, 0, sizeof(to->pos));
+	memcpy(to->data, key, len);
+	to->pos.key = to->data;
+	to->pos.keylen = len;
+	to->pos.tid = tids[gap->sub];
+}
+
+/* Writes the position of a leaf's low fence; the leaf was linked. */
+static void
+position_of_fence(Read *rd, const BptLeaf *leaf, EunoPositionBuffer *to)
+{
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	BptKey		key;
+
+	euno_bpt_key_fence(rd->tree, leaf, &to->pos, buf, &key);
+	if (to->pos.keylen > EUNO_MAX_ENTRY)
+	{
+		/*
+		 * Only a fence that reaches into the TID of a key of the greatest
+		 * length: as a key and a TID it is exact.
+		 */
+		to->pos.tid = euno_load_be(buf + EUNO_MAX_ENTRY,
+								   to->pos.keylen - EUNO_MAX_ENTRY) <<
+			(8 * (BPT_MAX_COMPOSITE - to->pos.keylen));
+		to->pos.keylen = EUNO_MAX_ENTRY;
+		to->pos.side = 0;
+	}
+	memcpy(to->data, buf, to->pos.keylen);
+	to->pos.key = to->data;
+}
+
+/*
+ * Forward: the gap where the range ends in this leaf.  *here: the range does
+ * not go on in the next leaf.  EUNO_OK or EUNO_STALE.
+ */
+static EunoStatus
+range_end(Read *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
+		  BptGap *b, bool *here)
+{
+	BptView    *view = &rd->place.view;
+	int			where = euno_bpt_range(rd->cx, rd->tree, view, right, hi, true);
+
+	*here = true;
+	if (where == 2)
+	{
+		if (euno_bpt_valid(&rd->place) != EUNO_OK)
+			return EUNO_STALE;
+		where = euno_bpt_compare_fence(rd->cx, rd->tree, hi, right) > 0;
+	}
+	if (where < 0)
+	{
+		*b = *a;
+		return EUNO_OK;
+	}
+	if (where == 0)
+		euno_bpt_find_near(rd->cx, view, hi, a->slot, b);
+	else
+	{
+		b->slot = view->count;
+		b->sub = 0;
+		*here = false;
+	}
+	if (b->slot < a->slot || (b->slot == a->slot && b->sub < a->sub))
+		*b = *a;
+	return EUNO_OK;
+}
+
+/* One leaf of a forward read; *again: nothing in it, go on at its right. */
+static EunoStatus
+forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
+{
+	EunoCursor *cursor = rd->cursor;
+	BptLeaf    *right;
+	EunoStatus	status;
+	BptGap		a;
+	BptGap		b;
+	bool		here;
+	bool		all;
+
+	status = euno_bpt_seek(rd->cx, rd->tree, from, false, &rd->place);
+	if (status != EUNO_OK)
+		return status;
+	right = rd->place.copied ? rd->place.image->leaf.right :
+		euno_load_ptr_acquire(&rd->place.leaf->right);
+	euno_bpt_find(rd->cx, &rd->place.view, from, &a);
+	status = range_end(rd, hi, &a, right, &b, &here);
+	if (status != EUNO_OK)
+		return status;
+	all = copy_range(rd, &a, &b, true);
+	if (!all)
+		position_of_gap(rd, &rd->stop, &cursor->right);
+	status = euno_bpt_valid(&rd->place);
+	if (status != EUNO_OK)
+		return status;
+	cursor->at_hi = all && here;
+	*again = NULL;
+	if (all && !here)
+	{
+		if (rd->batch->nitems == 0)
+			*again = right;
+		else
+			position_of_fence(rd, right, &cursor->right);
+	}
+	return EUNO_OK;
+}
+
+/* One leaf of a backward read; *again: nothing in it, go on at its left. */
+static EunoStatus
+backward_leaf(Read *rd, const BptKey *to, const BptKey *lo, BptLeaf **again)
+{
+	EunoCursor *cursor = rd->cursor;
+	BptView    *view = &rd->place.view;
+	BptLeaf    *right;
+	EunoStatus	status;
+	BptGap		a = {0, 0, false};
+	BptGap		b;
+	bool		here = true;
+	bool		all;
+	int			where;
+
+	status = euno_bpt_seek(rd->cx, rd->tree, to, true, &rd->place);
+	if (status != EUNO_OK)
+		return status;
+	right = rd->place.copied ? rd->place.image->leaf.right :
+		euno_load_ptr_acquire(&rd->place.leaf->right);
+	euno_bpt_find(rd->cx, view, to, &b);
+	where = euno_bpt_range(rd->cx, rd->tree, view, right, lo, false);
+	if (where < 0)
+		here = false;
+	else if (where == 1)
+		a = b;
+	else
+		euno_bpt_find(rd->cx, view, lo, &a);
+	if (b.slot < a.slot || (b.slot == a.slot && b.sub < a.sub))
+		a = b;
+	all = copy_range(rd, &a, &b, false);
+	if (!all)
+		position_of_gap(rd, &rd->stop, &cursor->left);
+	status = euno_bpt_valid(&rd->place);
+	if (status != EUNO_OK)
+		return status;
+	cursor->at_lo = all && here;
+	*again = NULL;
+	if (all && !here)
+	{
+		if (rd->batch->nitems == 0)
+			*again = rd->place.leaf;
+		else
+			position_of_fence(rd, rd->place.leaf, &cursor->left);
+	}
+	return EUNO_OK;
+}
+
+/*
+ * Where the read starts: turns the cursor's window into an empty one at the
+ * end that is read from.  False if the range has ended on that side.
+ */
+static bool
+window_turn(EunoCursor *cursor, bool forward)
+{
+	bool		started = cursor->started;
+
+	cursor->started = true;
+	if (forward)
+	{
+		if (!started)
+		{
+			cursor->at_lo = true;
+			return true;
+		}
+		cursor->at_lo = false;
+		if (cursor->at_hi)
+		{
+			cursor->left.pos = cursor->hi;
+			return false;
+		}
+		position_move(&cursor->left, &cursor->right);
+		return true;
+	}
+	if (!started)
+	{
+		cursor->at_hi = true;
+		return true;
+	}
+	cursor->at_hi = false;
+	if (cursor->at_lo)
+	{
+		cursor->right.pos = cursor->lo;
+		return false;
+	}
+	position_move(&cursor->right, &cursor->left);
+	return true;
+}
+
+/*
+ * Reads the next batch of a range.  See EunoTreeOps and EunoCursor.  When a
+ * call finds that the range has ended, the window is empty at that end: a read
+ * in the other direction starts there.
+ *
+ * Empty leaves are skipped within one call.  No locks on entry or return.
+ */
+EunoStatus
+euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
+			  bool forward, EunoBatch *batch)
+{
+	const EunoPosition *start;
+	EunoPosition fence;
+	uint8_t		fence_buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	EunoStatus	status;
+	BptImage	image;
+	BptLeaf    *again = NULL;
+	BptKey		from;
+	BptKey		to;
+	Read		rd;
+
+	batch->nitems = 0;
+	if (!window_turn(cursor, forward))
+		return EUNO_OK;
+	rd.cx = cx;
+	rd.tree = tree;
+	rd.cursor = cursor;
+	rd.batch = batch;
+	bpt_place_init(&rd.place, &image);
+	if (forward)
+	{
+		start = cursor->at_lo ? &cursor->lo : &cursor->left.pos;
+		euno_bpt_key_position(tree, &cursor->hi, &to);
+	}
+	else
+	{
+		start = cursor->at_hi ? &cursor->hi : &cursor->right.pos;
+		euno_bpt_key_position(tree, &cursor->lo, &to);
+	}
+	euno_bpt_key_position(tree, start, &from);
+	euno_epoch_enter(cx->process);
+	do
+	{
+		if (again != NULL)
+		{
+			euno_bpt_key_fence(tree, again, &fence, fence_buf, &from);
+			again = NULL;
+		}
+		status = forward ? forward_leaf(&rd, &from, &to, &again) :
+			backward_leaf(&rd, &from, &to, &again);
+		if (status == EUNO_OK)
+			rd.place.attempts = 0;
+	} while (status == EUNO_STALE || again != NULL);
+	if (rd.place.moved && status == EUNO_OK)
+		euno_bpt_post(cx, tree, rd.place.leaf);
+	euno_epoch_exit(cx->process);
+	if (status != EUNO_OK)
+		batch->nitems = 0;
+	return status;
+}

@@ -1,0 +1,92 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_remove.c
+ *	  Looking for one entry, and removing it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/*
+ * Removes the entry with this key and TID, if the guard's word (may be NULL)
+ * is what it should be while the leaf is locked.  EUNO_OK, EUNO_NOT_FOUND,
+ * EUNO_STALE, EUNO_CORRUPT.  Needs no memory; never merges leaves.
+ */
+EunoStatus
+euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
+				const EunoGuard *guard)
+{
+	EunoPosition pos = {.key = entry->key, .keylen = entry->keylen,
+	.tid = entry->tid};
+	EunoStatus	status;
+	BptImage	image;
+	BptPlace	place;
+	BptKey		key;
+	BptGap		gap;
+
+	euno_bpt_key_position(tree, &pos, &key);
+	bpt_place_init(&place, &image);
+	euno_epoch_enter(cx->process);
+	for (;;)
+	{
+		status = euno_bpt_seek(cx, tree, &key, false, &place);
+		if (status != EUNO_OK)
+			break;
+		euno_bpt_find(cx, &place.view, &key, &gap);
+		if (!gap.exact || place.view.torn)
+		{
+			status = euno_bpt_valid(&place);
+			if (status == EUNO_STALE)
+				continue;
+			if (status == EUNO_OK)
+				status = EUNO_NOT_FOUND;
+			break;
+		}
+		if (!euno_lock_upgrade(&place.leaf->lock, place.version))
+			continue;
+		if (guard != NULL &&
+			euno_load64_full(guard->word) != guard->expected)
+		{
+			status = EUNO_STALE;
+			euno_lock_release_unchanged(&place.leaf->lock, cx->env);
+			break;
+		}
+		euno_bpt_leaf_remove(place.leaf, &gap);
+		euno_lock_release(&place.leaf->lock, cx->env);
+		bpt_count(cx, tree, -1);
+		break;
+	}
+	if (place.moved && status != EUNO_CORRUPT)
+		euno_bpt_post(cx, tree, place.leaf);
+	euno_epoch_exit(cx->process);
+	return status;
+}
+
+/* Is there an entry with this key and TID?  EUNO_OK or EUNO_NOT_FOUND. */
+EunoStatus
+euno_bpt_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
+{
+	EunoPosition pos = {.key = entry->key, .keylen = entry->keylen,
+	.tid = entry->tid};
+	EunoStatus	status;
+	BptImage	image;
+	BptPlace	place;
+	BptKey		key;
+	BptGap		gap;
+
+	euno_bpt_key_position(tree, &pos, &key);
+	bpt_place_init(&place, &image);
+	euno_epoch_enter(cx->process);
+	do
+	{
+		status = euno_bpt_seek(cx, tree, &key, false, &place);
+		if (status != EUNO_OK)
+			break;
+		euno_bpt_find(cx, &place.view, &key, &gap);
+		status = euno_bpt_valid(&place);
+	} while (status == EUNO_STALE);
+	if (status == EUNO_OK && !gap.exact)
+		status = EUNO_NOT_FOUND;
+	euno_epoch_exit(cx->process);
+	return status;
+}

@@ -1,0 +1,428 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_search.c
+ *	  Finding a place in a leaf.
+ *
+ * In BYTES order these functions read leaves that may be being written:
+ * everything read is clamped before use, impossible values set view->torn,
+ * and no result means anything before the leaf's version has been validated.
+ * In COMPARE order they only ever see private copies.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/*
+ * Reads a leaf's header.  False (and torn) if its fields do not go together;
+ * the view is that of an empty leaf then.
+ */
+bool
+euno_bpt_view(const BptLeaf *leaf, BptView *view)
+{
+	uint32_t	end;
+
+	view->leaf = leaf;
+	view->size = 1U << (euno_load8(&leaf->size_log2) & 15);
+	view->body = euno_load16(&leaf->body);
+	view->count = euno_load16(&leaf->count);
+	view->cap = euno_load16(&leaf->cap);
+	view->prefix_len = euno_load16(&leaf->prefix_len);
+	view->suffix_len = euno_load16(&leaf->suffix_len);
+	view->heap = euno_load16(&leaf->heap);
+	view->garbage = euno_load16(&leaf->garbage);
+	view->format = (BptFormat) euno_load8(&leaf->format);
+	view->heads = (const uint64_t *) ((const uint8_t *) leaf + view->body);
+	view->tails = (const uint8_t *) (view->heads + view->cap);
+	view->offs = (const uint16_t *) view->tails;
+	view->tail_len = 0;
+	end = view->body + 8 * view->cap + BPT_SLACK;
+	if (view->format == BPT_FIXED)
+	{
+		if (view->suffix_len > 8)
+			view->tail_len = view->suffix_len - 8;
+		end += view->tail_len * view->cap;
+		view->heap = view->size;
+	}
+	else
+		end += 2 * view->cap;
+	view->torn = end > view->size || view->count > view->cap ||
+		view->heap > view->size || view->heap < end - BPT_SLACK ||
+		view->prefix_len > BPT_MAX_COMPOSITE ||
+		BPT_LEAF_HEADER + view->prefix_len > view->body;
+	if (view->torn)
+		view->count = view->cap = 0;
+	return !view->torn;
+}
+
+static inline uint32_t
+load_u16(const uint8_t *p)
+{
+	return (uint32_t) euno_load8(p) | (uint32_t) euno_load8(p + 1) << 8;
+}
+
+/* Takes record i apart.  False if torn. */
+bool
+euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot)
+{
+	uint32_t	off = euno_load16(&view->offs[i]);
+	const uint8_t *p = (const uint8_t *) view->leaf + off;
+	uint32_t	head;
+
+	if (off < view->body || off + 8 > view->size)
+		goto torn;
+	head = load_u16(p);
+	p += 2;
+	slot->len = head & BPT_REC_LEN;
+	slot->tail_len = slot->len;
+	if (view->format != BPT_OPAQUE)
+		slot->tail_len = slot->len > 8 ? slot->len - 8 : 0;
+	slot->payload_len = 0;
+	slot->list_len = 0;
+	slot->ntids = 1;
+	if (head & BPT_REC_PAYLOAD)
+	{
+		slot->payload_len = load_u16(p);
+		p += 2;
+	}
+	if (head & BPT_REC_LIST)
+	{
+		slot->ntids += euno_load8(p);
+		slot->list_len = load_u16(p + 1);
+		p += 3;
+	}
+	slot->tail = p;
+	slot->payload = slot->tail + slot->tail_len;
+	slot->list = slot->payload + slot->payload_len;
+	p = slot->list + slot->list_len;
+	slot->size = (uint32_t) (p - (const uint8_t *) view->leaf) - off;
+	if (off + slot->size + BPT_SLACK > view->size ||
+		slot->ntids > BPT_LIST_MAX || slot->list_len > BPT_LIST_BYTES ||
+		slot->len > BPT_MAX_COMPOSITE)
+		goto torn;
+	return true;
+
+torn:
+	view->torn = true;
+	return false;
+}
+
+/* BYTES: the TID in the last six bytes of prefix || head || tail. */
+EunoTid
+euno_bpt_suffix_tid(BptView *view, uint64_t head, const uint8_t *tail,
+					uint32_t len)
+{
+	uint64_t	tid;
+
+	if (len >= 8 + EUNO_TID_BYTES)
+		return euno_load_be(tail + (len - 8 - EUNO_TID_BYTES),
+							EUNO_TID_BYTES);
+	if (len > 8)
+		return (head << (8 * (len - 8)) | euno_load_be(tail, len - 8)) &
+			EUNO_TID_MAX;
+	tid = len == 0 ? 0 : head >> (8 * (8 - len));
+	if (len < EUNO_TID_BYTES)
+	{
+		uint32_t	n = EUNO_TID_BYTES - len;
+
+		if (view->prefix_len < n)
+		{
+			view->torn = true;
+			return 0;
+		}
+		for (uint32_t i = 0; i < n; i++)
+			tid |= (uint64_t) euno_load8(bpt_low(view->leaf) + view->prefix_len -
+										 n + i)
+				<< (8 * (EUNO_TID_BYTES - 1 - i));
+	}
+	return tid & EUNO_TID_MAX;
+}
+
+/* The (first) TID of slot i; 0 if torn. */
+EunoTid
+euno_bpt_first_tid(BptView *view, uint32_t i)
+{
+	uint64_t	head = euno_load64(&view->heads[i]);
+	BptSlot		slot;
+
+	if (view->format == BPT_OPAQUE)
+		return head & EUNO_TID_MAX;
+	if (view->format == BPT_FIXED)
+		return euno_bpt_suffix_tid(view, head,
+								   view->tails + i * view->tail_len,
+								   view->suffix_len);
+	if (!euno_bpt_slot(view, i, &slot))
+		return 0;
+	return euno_bpt_suffix_tid(view, head, slot.tail, slot.len);
+}
+
+/* All TIDs of slot i, at most BPT_LIST_MAX; their number, 0 if torn. */
+uint32_t
+euno_bpt_slot_tids(BptView *view, uint32_t i, EunoTid *tids)
+{
+	BptSlot		slot;
+	uint8_t		list[BPT_LIST_BYTES];
+
+	tids[0] = euno_bpt_first_tid(view, i);
+	if (view->format == BPT_FIXED)
+		return 1;
+	if (!euno_bpt_slot(view, i, &slot))
+		return 0;
+	if (slot.ntids == 1)
+		return 1;
+	euno_copy_out(list, slot.list, slot.list_len);
+	if (!euno_bpt_list_decode(list, slot.list_len, tids[0], slot.ntids, tids))
+	{
+		view->torn = true;
+		return 0;
+	}
+	return slot.ntids;
+}
+
+/*
+ * The whole key of slot i, without the TID, into "to" (BPT_MAX_COMPOSITE + 8
+ * bytes).  Returns its length.
+ */
+uint32_t
+euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to)
+{
+	BptSlot		slot;
+	uint8_t		word[8];
+	uint32_t	len = view->suffix_len;
+	const uint8_t *tail = view->tails + i * view->tail_len;
+
+	if (view->format != BPT_FIXED)
+	{
+		if (!euno_bpt_slot(view, i, &slot))
+			return 0;
+		len = slot.len;
+		tail = slot.tail;
+	}
+	if (view->format == BPT_OPAQUE)
+	{
+		euno_copy_out(to, tail, len);
+		return len;
+	}
+	if (view->prefix_len + len > BPT_MAX_COMPOSITE ||
+		view->prefix_len + len < EUNO_TID_BYTES)
+	{
+		view->torn = true;
+		return 0;
+	}
+	euno_copy_out(to, bpt_low(view->leaf), view->prefix_len);
+	bpt_store_word(word, euno_load64(&view->heads[i]));
+	memcpy(to + view->prefix_len, word, 8);
+	if (len > 8)
+		euno_copy_out(to + view->prefix_len + 8, tail, len - 8);
+	return view->prefix_len + len - EUNO_TID_BYTES;
+}
+
+/* BYTES: the sign of (key) - (slot i), whose heads are equal. */
+static int
+compare_tail(BptView *view, const BptKey *key, uint32_t i)
+{
+	BptSlot		slot;
+	uint32_t	at = view->prefix_len + 8;
+
+	if (view->format == BPT_FIXED)
+	{
+		if (view->tail_len - 1 < 8)
+		{
+			uint64_t	tail = euno_load_be(view->tails + i * view->tail_len,
+											view->tail_len);
+			uint64_t	word = bpt_key_word(key, at) >> (64 - 8 * view->tail_len);
+
+			if (word != tail)
+				return word < tail ? -1 : 1;
+			return euno_bpt_compare_rest(key, at + view->tail_len, NULL, 0);
+		}
+		return euno_bpt_compare_rest(key, at,
+									 view->tails + i * view->tail_len,
+									 view->tail_len);
+	}
+	if (!euno_bpt_slot(view, i, &slot))
+		return 0;
+	return euno_bpt_compare_rest(key, at, slot.tail, slot.tail_len);
+}
+
+/* The number of heads below h (or, with "equal", not above it). */
+static inline uint32_t
+lower_head(const uint64_t *heads, uint32_t count, uint64_t h)
+{
+	uint32_t	base = 0;
+
+	if (count == 0)
+		return 0;
+	while (count > 1)
+	{
+		uint32_t	half = count / 2;
+
+		base += euno_load64(&heads[base + half - 1]) < h ? half : 0;
+		count -= half;
+	}
+	return base + (euno_load64(&heads[base]) < h);
+}
+
+/* COMPARE: the first slot not below the key. */
+static uint32_t
+lower_opaque(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
+{
+	uint32_t	lo = 0;
+	uint32_t	hi = view->count;
+
+	while (lo < hi)
+	{
+		uint32_t	mid = (lo + hi) / 2;
+		BptSlot		slot;
+		int			c;
+
+		if (!euno_bpt_slot(view, mid, &slot))
+			return 0;
+		c = euno_bpt_compare_opaque(cx, key, slot.tail, slot.len,
+									view->heads[mid] & EUNO_TID_MAX);
+		if (c <= 0)
+		{
+			hi = mid;
+			*exact = c == 0;
+			if (*exact)
+				break;
+		}
+		else
+			lo = mid + 1;
+	}
+	return hi;
+}
+
+/* The first slot whose first entry is not below the key. */
+static uint32_t
+lower_slot(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
+{
+	uint64_t	h;
+	uint32_t	lo;
+	uint32_t	hi;
+
+	*exact = false;
+	if (view->format == BPT_OPAQUE)
+		return lower_opaque(cx, view, key, exact);
+	h = bpt_key_word(key, view->prefix_len);
+	lo = lower_head(view->heads, view->count, h);
+	if (lo == view->count || euno_load64(&view->heads[lo]) != h)
+		return lo;
+
+	/* Equal heads: mostly one, else as many as share eight more bytes. */
+	hi = lo + 1;
+	if (hi < view->count && euno_load64(&view->heads[hi]) == h)
+		hi = h == UINT64_MAX ? view->count :
+			hi + lower_head(view->heads + hi, view->count - hi, h + 1);
+	while (lo < hi)
+	{
+		uint32_t	mid = (lo + hi) / 2;
+		int			c = compare_tail(view, key, mid);
+
+		if (c <= 0)
+		{
+			hi = mid;
+			*exact = c == 0;
+			if (*exact)
+				break;
+		}
+		else
+			lo = mid + 1;
+	}
+	return hi;
+}
+
+/*
+ * Has slot i the key that "key" (which may be longer or a position) starts
+ * with?  If so, *bound is the TID below which entries of that key are left of
+ * the position, and *pure says that the position is a whole (key, TID).
+ */
+bool
+euno_bpt_same_key(EunoContext *cx, BptView *view, const BptKey *key,
+				  uint32_t i, EunoTid *bound, bool *pure)
+{
+	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	uint32_t	len = euno_bpt_key_bytes(view, i, bytes);
+
+	if (view->torn)
+		return false;
+	if (view->format == BPT_OPAQUE)
+	{
+		const EunoPosition *pos = key->pos;
+
+		if (cx->compare(cx->compare_arg, pos, bytes, len) != 0)
+			return false;
+		*pure = pos->side == 0;
+		*bound = pos->side < 0 ? 0 :
+			pos->side > 0 ? EUNO_TID_MAX + 1 : pos->tid;
+		return true;
+	}
+	if (key->len < len || memcmp(key->bytes, bytes, len) != 0)
+		return false;
+	*bound = bpt_key_word(key, len) >> 16;
+	*pure = key->len == len + EUNO_TID_BYTES;
+	if (euno_bpt_compare_rest(key, len + EUNO_TID_BYTES, NULL, 0) > 0)
+		(*bound)++;
+	return true;
+}
+
+/*
+ * The gap that the key stands for.  The key must be within the leaf's fences.
+ */
+void
+euno_bpt_find(EunoContext *cx, BptView *view, const BptKey *key, BptGap *gap)
+{
+	EunoTid		tids[BPT_LIST_MAX];
+	EunoTid		bound;
+	BptSlot		slot;
+	bool		pure;
+	uint32_t	n;
+	uint32_t	i;
+
+	gap->slot = lower_slot(cx, view, key, &gap->exact);
+	gap->sub = 0;
+	if (gap->exact || gap->slot == 0 || view->format == BPT_FIXED)
+		return;
+
+	/* It may be inside the list of the slot before. */
+	if (!euno_bpt_slot(view, gap->slot - 1, &slot) || slot.ntids == 1 ||
+		!euno_bpt_same_key(cx, view, key, gap->slot - 1, &bound, &pure))
+		return;
+	n = euno_bpt_slot_tids(view, gap->slot - 1, tids);
+	for (i = 0; i < n && tids[i] < bound; i++)
+		;
+	if (i < n && i > 0)
+	{
+		gap->slot--;
+		gap->sub = i;
+		gap->exact = pure && tids[i] == bound;
+	}
+}
+
+/*
+ * The same, for a key that is likely to be found at slot "from" (which is not
+ * right of it) or soon after: the end of a short range.
+ */
+void
+euno_bpt_find_near(EunoContext *cx, BptView *view, const BptKey *key,
+				   uint32_t from, BptGap *gap)
+{
+	if (view->format == BPT_FIXED)
+	{
+		uint64_t	h = bpt_key_word(key, view->prefix_len);
+
+		for (uint32_t i = from; i < from + 4; i++)
+		{
+			uint64_t	head;
+
+			gap->slot = i;
+			gap->sub = 0;
+			gap->exact = false;
+			if (i >= view->count)
+				return;
+			head = euno_load64(&view->heads[i]);
+			if (head > h || (head == h && compare_tail(view, key, i) <= 0))
+				return;
+		}
+	}
+	euno_bpt_find(cx, view, key, gap);
+}

@@ -1,0 +1,240 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_split.c
+ *	  An entry that does not fit as the leaf is: repacking and splitting.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/* How full, in percent, a leaf may be after repacking instead of a split. */
+#define BPT_REPACK_FILL		85
+
+/* The fences of a leaf that is linked; "high" is copied to "buf". */
+void
+euno_bpt_fences(BptPlace *place, BptFence *low, BptFence *high, uint8_t *buf)
+{
+	const BptLeaf *leaf = &place->image->leaf;
+	const BptLeaf *right = leaf->right;
+
+	low->bytes = leaf->has_low ? bpt_low(leaf) : NULL;
+	low->len = leaf->low_len;
+	low->tid = leaf->low_tid;
+	high->bytes = NULL;
+	high->len = 0;
+	high->tid = 0;
+	if (right != NULL)
+	{
+		high->len = euno_load32(&right->low_len);
+		if (high->len > BPT_MAX_COMPOSITE)
+			high->len = BPT_MAX_COMPOSITE;
+		euno_copy_out(buf, bpt_low(right), high->len);
+		high->tid = euno_load64(&right->low_tid);
+		high->bytes = buf;
+	}
+}
+
+/* The constant part of an image's header. */
+void
+euno_bpt_image_like(BptImage *image, const BptLeaf *leaf)
+{
+	image->leaf.size_log2 = euno_load8(&leaf->size_log2);
+	image->leaf.body = euno_load16(&leaf->body);
+}
+
+/* What item i adds to a leaf, roughly. */
+static uint32_t
+item_weight(const BptItems *it, uint32_t i)
+{
+	const BptItem *item = &it->items[i];
+	uint32_t	base = it->source_len[item->source];
+
+	if (i > 0 && item->off == it->items[i - 1].off &&
+		item->source == it->items[i - 1].source && it->posting)
+		return 4;
+	return 16 + item->payload_len +
+		(item->key_len > base ? item->key_len - base : 0);
+}
+
+/*
+ * How many of the items (one of which, number "at", is new) stay in the left
+ * leaf, if they fit: at least one, and not all.
+ */
+static uint32_t
+choose_split(EunoTree *tree, const BptItems *it, uint32_t at,
+			 const BptLeaf *leaf)
+{
+	uint64_t	total = 0;
+	uint64_t	left = 0;
+	uint32_t	m;
+
+	if (at == it->n - 1)
+	{
+		/* Ascending: what comes next comes to the right leaf. */
+		m = it->n * tree->config.fillfactor / 100;
+		if (leaf->right != NULL)
+			m = it->n - 1;
+		return m < 1 ? 1 : m > it->n - 1 ? it->n - 1 : m;
+	}
+	if (at == 0 && !leaf->has_low)
+		return 1;				/* descending */
+	for (uint32_t i = 0; i < it->n; i++)
+		total += item_weight(it, i);
+	for (m = 0; m < it->n - 1 && (left < total / 2 || m == 0); m++)
+		left += item_weight(it, m);
+	return m;
+}
+
+/* Which item is the one right of the gap? */
+static uint32_t
+gap_item(BptView *view, const BptGap *gap)
+{
+	uint32_t	at = gap->sub;
+
+	if (view->format == BPT_FIXED)
+		return gap->slot;
+	for (uint32_t i = 0; i < gap->slot; i++)
+	{
+		BptSlot		slot;
+
+		if (!euno_bpt_slot(view, i, &slot))
+			return 0;
+		at += slot.ntids;
+	}
+	return at;
+}
+
+/* What a split is made of; large, in private memory. */
+typedef struct Split
+{
+	BptWork		work;
+	BptFence	low;
+	BptFence	high;
+	BptFence	middle;
+	uint8_t		high_buf[BPT_MAX_COMPOSITE + 8];
+	uint8_t		middle_buf[BPT_MAX_COMPOSITE + 8];
+	BptImage	left;
+	BptImage	right;
+} Split;
+
+/* Chooses the split point and builds the left leaf.  0 if that is impossible. */
+static uint32_t
+build_left(EunoTree *tree, Split *s, uint32_t at, const BptLeaf *leaf)
+{
+	const BptItems *it = &s->work.it;
+	uint32_t	m = choose_split(tree, it, at, leaf);
+
+	while (m > 0)
+	{
+		s->middle.bytes = s->middle_buf;
+		s->middle.len = euno_bpt_separator(it, m, s->middle_buf,
+										   &s->middle.tid);
+		if (euno_bpt_encode(tree, it, 0, m, &s->low, &s->middle, &s->left))
+			return m;
+
+		/* What was in the leaf before fits; so does one entry alone. */
+		m = m > at && at > 0 ? at : m - 1 - m / 16;
+	}
+	return 0;
+}
+
+/* Allocates and builds the right leaf, not yet reachable. */
+static EunoStatus
+build_right(EunoContext *cx, EunoTree *tree, Split *s, uint32_t m,
+			BptLeaf *old_right, uint64_t seqno, BptLeaf **right)
+{
+	const BptItems *it = &s->work.it;
+	BptFormat	format;
+	uint32_t	prefix = euno_bpt_prefix(tree, it, m, it->n, &s->middle,
+										 &s->high);
+	uint32_t	used = euno_bpt_measure(it, m, it->n, prefix, &format);
+	size_t		size = euno_bpt_leaf_size_for(s->middle.len, used);
+
+	if (size == 0)
+		return EUNO_CORRUPT;
+	*right = euno_bpt_leaf_alloc(cx, tree, size, &s->middle);
+	if (*right == NULL)
+		return EUNO_NO_MEMORY;
+	euno_bpt_image_like(&s->right, *right);
+	if (!euno_bpt_encode(tree, it, m, it->n, &s->middle, &s->high, &s->right))
+		return EUNO_CORRUPT;
+	s->right.leaf.seqno = seqno;
+	s->right.leaf.right = old_right;
+	euno_bpt_install(*right, &s->right);
+	return EUNO_OK;
+}
+
+/*
+ * Inserts an entry at a gap of a leaf that has no room for it as it is: by
+ * packing the leaf anew (other prefix, other format, no garbage), or by
+ * splitting it.  Everything is built before the leaf is locked, so that a
+ * failure leaves no trace, and the lock is held for one copy.
+ *
+ * EUNO_OK (*created: the new right leaf, whose separator is not posted yet),
+ * EUNO_STALE (the leaf has changed: seek again), EUNO_FULL, EUNO_NO_MEMORY,
+ * EUNO_CORRUPT.
+ */
+EunoStatus
+euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
+			   const BptGap *gap, const EunoEntry *entry, bool no_split,
+			   BptLeaf **created)
+{
+	BptBody    *body = bpt_body(tree);
+	BptLeaf    *leaf = place->leaf;
+	BptLeaf    *right;
+	BptFormat	format;
+	EunoStatus	status = euno_bpt_copy(cx, place);
+	Split		s;
+	uint32_t	at;
+	uint32_t	m;
+	uint32_t	used;
+
+	if (status != EUNO_OK)
+		return status;
+	euno_bpt_items_init(&s.work, tree);
+	at = gap_item(&place->view, gap);
+	if (!euno_bpt_items_add_leaf(&s.work, &place->view) ||
+		!euno_bpt_items_insert(&s.work, at, entry))
+		return EUNO_CORRUPT;
+	euno_bpt_fences(place, &s.low, &s.high, s.high_buf);
+	euno_bpt_image_like(&s.left, leaf);
+	s.left.leaf.right = place->image->leaf.right;
+	s.left.leaf.seqno = place->image->leaf.seqno;
+
+	used = euno_bpt_measure(&s.work.it, 0, s.work.it.n,
+							euno_bpt_prefix(tree, &s.work.it, 0, s.work.it.n,
+											&s.low, &s.high), &format);
+	if (used <= (bpt_leaf_size(&s.left.leaf) - s.left.leaf.body) *
+		(s.work.it.n == 1 ? 100 : BPT_REPACK_FILL) / 100)
+	{
+		if (!euno_bpt_encode(tree, &s.work.it, 0, s.work.it.n, &s.low, &s.high,
+							 &s.left))
+			return EUNO_CORRUPT;
+		if (!euno_lock_upgrade(&leaf->lock, place->version))
+			return EUNO_STALE;
+		euno_bpt_install(leaf, &s.left);
+		euno_lock_release(&leaf->lock, cx->env);
+		return EUNO_OK;
+	}
+	if (no_split)
+		return EUNO_FULL;
+	if (s.work.it.n < 2 || (m = build_left(tree, &s, at,
+										   &place->image->leaf)) == 0)
+		return EUNO_CORRUPT;
+	status = build_right(cx, tree, &s, m, place->image->leaf.right,
+						 euno_add64(&body->seqno, 2) + 1, &right);
+	if (status != EUNO_OK)
+		return status;
+	s.left.leaf.right = right;
+	s.left.leaf.seqno = s.right.leaf.seqno + 1;
+	if (!euno_lock_upgrade(&leaf->lock, place->version))
+		return EUNO_STALE;
+	euno_bpt_install(leaf, &s.left);
+	euno_lock_release(&leaf->lock, cx->env);
+	euno_bpt_spare_used(cx);
+	(void) euno_add64(&body->splits, 1);
+	(void) euno_add64(&body->leaves, 1);
+	*created = right;
+	euno_bpt_reclaim(cx, tree);
+	return EUNO_OK;
+}

@@ -1,0 +1,386 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_verify.c
+ *	  Checking a tree while it is being used.
+ *
+ * The verifier registers as a walker: no leaf goes away under it.  Each leaf
+ * is looked at as a private copy that was valid at one moment.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+
+#include "core/bptree/bpt_directory.h"
+
+typedef struct Verifier
+{
+	EunoContext *cx;
+	EunoTree   *tree;
+	const EunoVerify *verify;
+	uint64_t	findings;
+	uint64_t	entries;
+	uint64_t	versions;		/* sum over the leaves, when looked at */
+	uint64_t	leaf_number;
+	bool		has_last;		/* "last" is the entry before */
+	uint8_t		last[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	uint32_t	last_len;
+	EunoTid		last_tid;
+	BptPlace	place;
+	BptImage	image;
+	BptWork		work;
+} Verifier;
+
+static void
+found(Verifier *v, const char *what)
+{
+	char		text[160];
+
+	v->findings++;
+	if (v->verify->report == NULL)
+		return;
+	(void) snprintf(text, sizeof(text), "leaf %llu: %s",
+					(unsigned long long) v->leaf_number, what);
+	v->verify->report(v->verify->arg, text);
+}
+
+/* The sign of a - b; composites, or in COMPARE order keys and TIDs. */
+static int
+compare(Verifier *v, const uint8_t *a, uint32_t alen, EunoTid atid,
+		const uint8_t *b, uint32_t blen, EunoTid btid)
+{
+	EunoPosition pos = {.key = a,.keylen = alen,.tid = atid};
+	BptKey		key;
+
+	if (bpt_is_opaque(v->tree))
+	{
+		key.pos = &pos;
+		return euno_bpt_compare_opaque(v->cx, &key, b, blen, btid);
+	}
+	pos.side = -1;
+	key.pos = &pos;
+	memcpy(key.bytes, a, alen);
+	memset(key.bytes + alen, 0, 16);
+	key.len = alen;
+	return euno_bpt_compare_rest(&key, 0, b, blen);
+}
+
+/* Records of a leaf: do they fill its heap together with the garbage? */
+static void
+check_records(Verifier *v, BptView *view)
+{
+	uint32_t	sum = view->garbage;
+	uint32_t	ntids = 0;
+	EunoTid		tids[BPT_LIST_MAX];
+
+	for (uint32_t i = 0; i < view->count; i++)
+	{
+		BptSlot		slot;
+		uint32_t	n;
+
+		if (!euno_bpt_slot(view, i, &slot) ||
+			(n = euno_bpt_slot_tids(view, i, tids)) == 0)
+		{
+			found(v, "a record does not lie within its leaf");
+			return;
+		}
+		sum += slot.size;
+		ntids += n;
+		for (uint32_t k = 1; k < n; k++)
+		{
+			if (tids[k] <= tids[k - 1])
+				found(v, "a posting list is not ascending");
+		}
+	}
+	if (sum != view->size - BPT_SLACK - view->heap)
+		found(v, "records and garbage do not add up to the heap");
+	if (ntids != view->leaf->ntids)
+		found(v, "the number of TIDs is wrong");
+}
+
+/* Low fence <= entries < high fence, in order; shows them to the caller. */
+static void
+check_items(Verifier *v, const BptFence *low, const BptFence *high)
+{
+	const BptItems *it = &v->work.it;
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+
+	for (uint32_t i = 0; i < it->n; i++)
+	{
+		const BptItem *item = &it->items[i];
+		uint32_t	len = euno_bpt_item_copy(it, i, 0, buf);
+
+		if (v->has_last && compare(v, v->last, v->last_len, v->last_tid,
+								   buf, len, item->tid) >= 0)
+			found(v, "entries are not in order");
+		if (i == 0 && low->bytes != NULL &&
+			compare(v, low->bytes, low->len, low->tid, buf, len,
+					item->tid) > 0)
+			found(v, "the first entry is below the low fence");
+		if (i == it->n - 1 && high->bytes != NULL &&
+			compare(v, buf, len, item->tid, high->bytes, high->len,
+					high->tid) >= 0)
+			found(v, "the last entry is not below the high fence");
+		memcpy(v->last, buf, len);
+		v->last_len = len;
+		v->last_tid = item->tid;
+		v->has_last = true;
+		v->entries++;
+		if (v->verify->entry != NULL)
+		{
+			EunoEntry	entry = {.key = buf,.keylen = item->key_len,
+			.payloadlen = item->payload_len,.tid = item->tid};
+			uint32_t	base = it->source_len[item->source];
+
+			entry.payload = it->bytes + item->off +
+				(item->key_len > base ? item->key_len - base : 0);
+			v->verify->entry(v->verify->arg, &entry);
+		}
+	}
+}
+
+static bool
+word_is(const BptFence *fence, uint32_t from, uint64_t word)
+{
+	uint8_t		bytes[8] = {0};
+
+	if (fence->bytes != NULL && from < fence->len)
+		memcpy(bytes, fence->bytes + from,
+			   fence->len - from < 8 ? fence->len - from : 8);
+	return bpt_load_word(bytes) == word;
+}
+
+/* The private copy of one leaf. */
+static void
+check_leaf(Verifier *v, const uint8_t *high_bytes, const BptFence *high)
+{
+	const BptLeaf *leaf = &v->image.leaf;
+	BptView    *view = &v->place.view;
+	BptFence	low = {leaf->has_low ? bpt_low(leaf) : NULL, leaf->low_len,
+	leaf->low_tid};
+
+	if (view->torn || leaf->low_len > BPT_MAX_COMPOSITE ||
+		(leaf->format == BPT_OPAQUE) != bpt_is_opaque(v->tree) ||
+		leaf->format > BPT_OPAQUE)
+	{
+		found(v, "the header makes no sense");
+		return;
+	}
+	if (low.bytes != NULL && high->bytes != NULL &&
+		compare(v, low.bytes, low.len, low.tid, high_bytes, high->len,
+				high->tid) >= 0)
+		found(v, "the fences are not in order");
+	if (view->prefix_len > 0 &&
+		(low.bytes == NULL || high->bytes == NULL ||
+		 view->prefix_len > low.len || view->prefix_len > high->len ||
+		 memcmp(low.bytes, high_bytes, view->prefix_len) != 0))
+		found(v, "the prefix is not common to the fences");
+	if (!bpt_is_opaque(v->tree) &&
+		(!word_is(&low, view->prefix_len, leaf->low_hint) ||
+		 (high->bytes != NULL &&
+		  !word_is(high, view->prefix_len, leaf->high_hint)) ||
+		 !word_is(&low, 0, leaf->low_word)))
+		found(v, "a fence hint is wrong");
+	if (view->format != BPT_FIXED)
+		check_records(v, view);
+	euno_bpt_items_init(&v->work, v->tree);
+	if (!euno_bpt_items_add_leaf(&v->work, view))
+		found(v, "the entries cannot be decoded");
+	else
+		check_items(v, &low, high);
+}
+
+/* Does a descent to the leaf's low fence end there? */
+static void
+check_descent(Verifier *v, BptLeaf *leaf)
+{
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	EunoPosition pos;
+	EunoStatus	status;
+	BptKey		key;
+	BptPlace	place;
+
+	if (!leaf->has_low)
+		return;
+	bpt_place_init(&place, &v->image);
+	euno_epoch_enter(v->cx->process);
+	euno_bpt_key_fence(v->tree, leaf, &pos, buf, &key);
+	do
+	{
+		status = euno_bpt_seek(v->cx, v->tree, &key, false, &place);
+		if (status == EUNO_OK)
+			status = euno_bpt_valid(&place);
+	} while (status == EUNO_STALE);
+	euno_epoch_exit(v->cx->process);
+	if (status != EUNO_OK || place.leaf != leaf)
+		found(v, "a descent to the leaf does not find it");
+}
+
+/* The chain of leaves, from left to right. */
+static void
+check_chain(Verifier *v)
+{
+	BptLeaf    *leaf = euno_load_ptr_acquire(&bpt_body(v->tree)->first);
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+
+	if (leaf->has_low)
+		found(v, "the first leaf has a low fence");
+	while (leaf != NULL)
+	{
+		BptLeaf    *right;
+		BptFence	low;
+		BptFence	high;
+		bool		live;
+
+		euno_epoch_enter(v->cx->process);
+		do
+		{
+			bpt_place_init(&v->place, &v->image);
+			v->place.leaf = leaf;
+			live = euno_lock_read(&leaf->lock, &v->place.version, v->cx->env,
+								  &v->cx->counters);
+		} while (live && euno_bpt_copy(v->cx, &v->place) == EUNO_STALE);
+		if (live)
+			euno_bpt_fences(&v->place, &low, &high, buf);
+		euno_epoch_exit(v->cx->process);
+		if (!live)
+		{
+			found(v, "the leaf is obsolete but linked");
+			return;
+		}
+		right = v->image.leaf.right;
+		v->versions += v->place.version;
+		check_leaf(v, buf, &high);
+		check_descent(v, leaf);
+		leaf = right;
+		v->leaf_number++;
+	}
+}
+
+/*
+ * A directory's nodes from this one down.  The mutex is held: what is wrong is
+ * kept in *what and reported afterwards.  Returns the number of nodes.
+ */
+static uint64_t
+check_inner(EunoTree *tree, BptInner *node, uint8_t level, const char **what)
+{
+	BptSeps		set;
+	uint64_t	nodes = 1;
+	uint8_t		sep[BPT_MAX_COMPOSITE + 8];
+	uint8_t		before[BPT_MAX_COMPOSITE + 8];
+	uint32_t	before_len = 0;
+
+	if (node->level != level || level == 0)
+	{
+		*what = "an inner node is on the wrong level";
+		return nodes;
+	}
+	if ((euno_load64(&node->lock.word) & EUNO_LOCK_OBSOLETE) != 0 ||
+		!euno_bpt_seps_load(&set, tree, node))
+	{
+		*what = "an inner node makes no sense";
+		return nodes;
+	}
+	for (uint32_t i = 0; i <= set.n; i++)
+	{
+		uint32_t	len = 0;
+
+		if (i > 0)
+		{
+			BptKey		key;
+
+			len = euno_bpt_seps_get(&set, i - 1, sep);
+			memcpy(key.bytes, sep, len);
+			memset(key.bytes + len, 0, 16);
+			key.len = len;
+			if (i > 1 && !set.opaque &&
+				euno_bpt_compare_rest(&key, 0, before, before_len) < 0)
+				*what = "separators are not in order";
+			if (level == 1)
+			{
+				const BptLeaf *leaf = set.children[i];
+
+				if (euno_load64(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
+					*what = "the directory leads to an obsolete leaf";
+				else if (!set.opaque && leaf->has_low &&
+						 euno_bpt_compare_rest(&key, 0, bpt_low(leaf),
+											   leaf->low_len) < 0)
+					*what = "a separator is below its leaf";
+			}
+			memcpy(before, sep, len);
+			before_len = len;
+		}
+		if (level > 1)
+			nodes += check_inner(tree, set.children[i], level - 1, what);
+		else if (euno_load64(&((BptLeaf *) set.children[i])->lock.word) &
+				 EUNO_LOCK_OBSOLETE)
+			*what = "the directory leads to an obsolete leaf";
+	}
+	return nodes;
+}
+
+static void
+check_directory(Verifier *v, int domain)
+{
+	BptDirectory *dir = &bpt_body(v->tree)->directories[domain];
+	const char *what = NULL;
+	BptInner   *root;
+	uint64_t	nodes = 0;
+
+	euno_epoch_enter(v->cx->process);
+	euno_mutex_lock(&dir->mutex, v->cx->env);
+	root = euno_load_ptr(&dir->root);
+	if (root != NULL)
+		nodes = check_inner(v->tree, root, root->level, &what);
+	if (what == NULL && nodes != euno_load64(&dir->inners))
+		what = "the number of inner nodes is wrong";
+	euno_mutex_unlock(&dir->mutex, v->cx->env);
+	euno_epoch_exit(v->cx->process);
+	if (what != NULL)
+		found(v, what);
+}
+
+/* Counts are only exact when nobody wrote in the meantime. */
+static void
+check_counts(Verifier *v)
+{
+	EunoTreeStats stats;
+	uint64_t	versions = 0;
+	uint64_t	leaves = 0;
+
+	euno_bpt_stats(v->cx, v->tree, &stats);
+	for (BptLeaf *leaf = euno_load_ptr_acquire(&bpt_body(v->tree)->first);
+		 leaf != NULL; leaf = euno_load_ptr_acquire(&leaf->right))
+	{
+		versions += euno_load64_acquire(&leaf->lock.word);
+		leaves++;
+	}
+	if (versions != v->versions || leaves != v->leaf_number)
+		return;
+	if (stats.entries != v->entries)
+		found(v, "the number of entries is wrong");
+	if (stats.leaves != leaves)
+		found(v, "the number of leaves is wrong");
+}
+
+/*
+ * Checks a tree; see EunoTreeOps.  Returns the number of findings.  Reports
+ * and entries are given out without locks and epoch.
+ */
+uint64_t
+euno_bpt_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
+{
+	Verifier	v;
+
+	v.cx = cx;
+	v.tree = tree;
+	v.verify = verify;
+	v.findings = v.entries = v.versions = v.leaf_number = 0;
+	v.has_last = false;
+	euno_bpt_walk_enter(cx, tree);
+	check_chain(&v);
+	check_counts(&v);
+	for (int d = 0; d < tree->config.ndomains; d++)
+		check_directory(&v, d);
+	euno_bpt_walk_leave(cx);
+	return v.findings;
+}

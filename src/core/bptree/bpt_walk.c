@@ -1,0 +1,187 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_walk.c
+ *	  Showing every entry to the caller, and removing those it wants gone.
+ *
+ * While a walk is registered no merge starts, so entries only move to the
+ * right, leaves do not go away, and the walk, which goes right, misses none.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/* Takes this process out of the walkers of the tree it is walking. */
+void
+euno_bpt_walk_leave(EunoContext *cx)
+{
+	(void) euno_add64_full(&bpt_body(cx->walking)->walkers, (uint64_t) -1);
+	cx->walking = NULL;
+}
+
+/* Registers as a walker and waits for a merge under way. */
+void
+euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree)
+{
+	BptBody    *body = bpt_body(tree);
+
+	(void) euno_add64_full(&body->walkers, 1);
+	cx->walking = tree;
+	for (;;)
+	{
+		uint32_t	merging = euno_load32_full(&body->merging);
+
+		if (merging == 0)
+			return;
+		if (merging == 1 &&
+			!__atomic_compare_exchange_n(&body->merging, &merging, 2, false,
+										 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			continue;
+		cx->env->wait(&body->merging, 2);
+	}
+}
+
+typedef struct WalkLeaf
+{
+	uint64_t	seqno;
+	BptLeaf    *right;
+	uint32_t	n;
+	uint32_t	ngone;
+	EunoTid		tids[BPT_LEAF_TIDS];
+	EunoTid		gone[BPT_LEAF_TIDS];
+} WalkLeaf;
+
+/* Copies a leaf's TIDs.  EUNO_OK, EUNO_STALE or EUNO_CORRUPT. */
+static EunoStatus
+walk_copy(EunoContext *cx, BptLeaf *leaf, WalkLeaf *wl)
+{
+	uint64_t	version;
+	BptView		view;
+
+	if (!euno_lock_read(&leaf->lock, &version, cx->env, &cx->counters))
+		return EUNO_CORRUPT;	/* nothing is merged while we walk */
+	wl->seqno = euno_load64(&leaf->seqno);
+	wl->right = euno_load_ptr_acquire(&leaf->right);
+	wl->n = 0;
+	(void) euno_bpt_view(leaf, &view);
+	for (uint32_t i = 0; i < view.count && !view.torn; i++)
+	{
+		if (wl->n + BPT_LIST_MAX > BPT_LEAF_TIDS && view.format != BPT_FIXED)
+		{
+			EunoTid		tids[BPT_LIST_MAX];
+			uint32_t	n = euno_bpt_slot_tids(&view, i, tids);
+
+			if (wl->n + n > BPT_LEAF_TIDS)
+				view.torn = true;
+			else
+				memcpy(wl->tids + wl->n, tids, n * sizeof(EunoTid));
+			wl->n += view.torn ? 0 : n;
+		}
+		else if (wl->n < BPT_LEAF_TIDS)
+			wl->n += euno_bpt_slot_tids(&view, i, wl->tids + wl->n);
+		else
+			view.torn = true;
+	}
+	if (!euno_lock_validate(&leaf->lock, version))
+		return EUNO_STALE;
+	return view.torn ? EUNO_CORRUPT : EUNO_OK;
+}
+
+static int
+compare_tids(const void *a, const void *b)
+{
+	EunoTid		x = *(const EunoTid *) a;
+	EunoTid		y = *(const EunoTid *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Sorts without a library call that might allocate. */
+static void
+sort_tids(EunoTid *tids, uint32_t n)
+{
+	for (uint32_t gap = n / 2; gap > 0; gap /= 2)
+	{
+		for (uint32_t i = gap; i < n; i++)
+		{
+			EunoTid		tid = tids[i];
+			uint32_t	k = i;
+
+			for (; k >= gap && compare_tids(&tids[k - gap], &tid) > 0; k -= gap)
+				tids[k] = tids[k - gap];
+			tids[k] = tid;
+		}
+	}
+}
+
+/*
+ * Walks one leaf.  EUNO_STALE: it was split since its TIDs were copied; it
+ * must be walked again.
+ */
+static EunoStatus
+walk_leaf(EunoContext *cx, EunoTree *tree, EunoWalk *walk, BptLeaf *leaf,
+		  WalkLeaf *wl)
+{
+	EunoStatus	status;
+	uint32_t	removed = 0;
+
+	euno_epoch_enter(cx->process);
+	status = walk_copy(cx, leaf, wl);
+	euno_epoch_exit(cx->process);
+	if (status != EUNO_OK)
+		return status;
+	wl->ngone = 0;
+	for (uint32_t i = 0; i < wl->n; i++)
+	{
+		if (walk->decide(walk->arg, wl->tids[i]))
+			wl->gone[wl->ngone++] = wl->tids[i];
+	}
+	if (wl->ngone > 0)
+	{
+		sort_tids(wl->gone, wl->ngone);
+		euno_epoch_enter(cx->process);
+		if (!euno_lock_acquire(&leaf->lock, cx->env, &cx->counters))
+			status = EUNO_CORRUPT;
+		else if (euno_load64(&leaf->seqno) != wl->seqno)
+		{
+			euno_lock_release_unchanged(&leaf->lock, cx->env);
+			status = EUNO_STALE;
+		}
+		else
+		{
+			removed = euno_bpt_leaf_remove_tids(leaf, wl->gone, wl->ngone);
+			euno_lock_release(&leaf->lock, cx->env);
+			bpt_count(cx, tree, -(int64_t) removed);
+		}
+		euno_epoch_exit(cx->process);
+		if (status != EUNO_OK)
+			return status;
+	}
+	walk->removed += removed;
+	walk->kept += wl->n > removed ? wl->n - removed : 0;
+	return EUNO_OK;
+}
+
+/* See EunoTreeOps.  decide and pause are called without locks and epoch. */
+EunoStatus
+euno_bpt_walk(EunoContext *cx, EunoTree *tree, EunoWalk *walk)
+{
+	BptLeaf    *leaf;
+	EunoStatus	status = EUNO_OK;
+	WalkLeaf	wl;
+
+	walk->removed = walk->kept = 0;
+	euno_bpt_walk_enter(cx, tree);
+	leaf = euno_load_ptr_acquire(&bpt_body(tree)->first);
+	while (leaf != NULL)
+	{
+		status = walk_leaf(cx, tree, walk, leaf, &wl);
+		if (status == EUNO_CORRUPT)
+			break;
+		if (status == EUNO_OK)
+			leaf = wl.right;
+		if (walk->pause != NULL)
+			walk->pause(walk->arg);
+	}
+	euno_bpt_walk_leave(cx);
+	return status;
+}
