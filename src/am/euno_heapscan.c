@@ -51,7 +51,7 @@ typedef struct HeapPage
  */
 static bool
 examine_chain(Relation heap, Buffer buffer, OffsetNumber root,
-			  TransactionId oldest_xmin, Snapshot snapshot, HeapPage *result)
+			  TransactionId *oldest_xmin, Snapshot snapshot, HeapPage *result)
 {
 	Page		page = BufferGetPage(buffer);
 	OffsetNumber offset = root;
@@ -71,6 +71,7 @@ examine_chain(Relation heap, Buffer buffer, OffsetNumber root,
 	for (int steps = 0; steps < max_offset; steps++)
 	{
 		HeapTupleData tuple;
+		HTSV_Result status;
 
 		if (offset < FirstOffsetNumber || offset > max_offset)
 			break;
@@ -89,7 +90,18 @@ examine_chain(Relation heap, Buffer buffer, OffsetNumber root,
 			break;
 
 		result->ntuples++;
-		if (HeapTupleSatisfiesVacuum(&tuple, oldest_xmin, buffer) != HEAPTUPLE_DEAD)
+		status = HeapTupleSatisfiesVacuum(&tuple, *oldest_xmin, buffer);
+		if (status == HEAPTUPLE_RECENTLY_DEAD && HeapTupleHasExternal(&tuple))
+		{
+			/*
+			 * The snapshot that needed it may have ended since the horizon
+			 * was computed, and its toasted values may be gone already
+			 * (traps.md T19): look again.
+			 */
+			*oldest_xmin = GetOldestNonRemovableTransactionId(heap);
+			status = HeapTupleSatisfiesVacuum(&tuple, *oldest_xmin, buffer);
+		}
+		if (status != HEAPTUPLE_DEAD)
 			chain->member = offset;
 		if (snapshot && !chain->visible)
 			chain->visible = HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer);
@@ -108,7 +120,7 @@ examine_chain(Relation heap, Buffer buffer, OffsetNumber root,
  */
 static void
 examine_page(Relation heap, BlockNumber block, BufferAccessStrategy strategy,
-			 TransactionId oldest_xmin, Snapshot snapshot, HeapPage *result)
+			 TransactionId *oldest_xmin, Snapshot snapshot, HeapPage *result)
 {
 	Buffer		buffer;
 	Page		page;
@@ -202,8 +214,8 @@ euno_heap_scan(Relation heap, Relation index, IndexInfo *index_info,
 	econtext->ecxt_scantuple = slot;
 
 	/*
-	 * Our caller has a snapshot registered, so the horizon cannot pass what a
-	 * toasted value of a tuple we choose needs.
+	 * Our caller has a snapshot registered, so toasted values of tuples that
+	 * this snapshot or a later one sees stay.
 	 */
 	oldest_xmin = GetOldestNonRemovableTransactionId(heap);
 	nblocks = RelationGetNumberOfBlocks(heap);
@@ -212,7 +224,7 @@ euno_heap_scan(Relation heap, Relation index, IndexInfo *index_info,
 	for (BlockNumber block = 0; block < nblocks; block++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		examine_page(heap, block, strategy, oldest_xmin, snapshot, page);
+		examine_page(heap, block, strategy, &oldest_xmin, snapshot, page);
 		index_page(heap, block, page, index_info, predicate, estate,
 				   callback, arg);
 		ntuples += page->ntuples;
