@@ -399,7 +399,9 @@ form_index_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
 		so->itup_buffer = MemoryContextAlloc(so->context, so->itup_size);
 	}
 	itup = (IndexTuple) so->itup_buffer;
-	memset(itup, 0, header_size);
+
+	/* Readers tell padding from a short value by its being zero. */
+	memset(itup, 0, header_size + data_size);
 	heap_fill_tuple(tupdesc, so->values, so->isnull,
 					(char *) itup + header_size, data_size, &tuple_mask,
 					has_null ? (bits8 *) ((char *) itup + sizeof(IndexTupleData)) : NULL);
