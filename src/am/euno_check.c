@@ -193,6 +193,12 @@ euno_index_check(PG_FUNCTION_ARGS)
 	check.heap = OidIsValid(heap_oid) ? table_open(heap_oid, lockmode) : NULL;
 	check.index = euno_open_index_by_oid(oid, lockmode);
 	euno_require_serving(check.index);
+	if (!check.index->rd_index->indisvalid)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot check index \"%s\"",
+						RelationGetRelationName(check.index)),
+				 errdetail("Index is not valid.")));
 	if (with_heap && check.heap->rd_rel->relam != HEAP_TABLE_AM_OID)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
