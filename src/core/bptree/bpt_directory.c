@@ -270,73 +270,59 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 	}
 }
 
-/* Moves the path to the next child of the lowest level; false at the end. */
-static bool
-path_next(BptPath *path)
+/*
+ * Could a leaf's separator be taken out of a directory?  "path" is the way to
+ * the leaf's low fence, checked to be current under the mutex, which the
+ * caller holds.
+ *
+ * A leaf has at most one reference in a directory, right of its own
+ * separator.  It cannot be taken out if the leaf is the first of several
+ * children of a node: the separator is one of the node then, higher up.
+ */
+bool
+euno_bpt_can_unpost(const BptPath *path, const BptLeaf *leaf)
 {
 	int			at = (int) path->levels - 1;
 
-	while (at >= 0 && path->index[at] >= euno_load16(&path->node[at]->count))
-		at--;
-	if (at < 0)
-		return false;
-	path->index[at]++;
-	while (at < (int) path->levels - 1)
+	if (at < 0 || path->leaf != leaf)
+		return true;
+	while (at >= 0 && path->index[at] == 0)
 	{
-		path->node[at + 1] = bpt_children(path->node[at])[path->index[at]];
-		path->index[++at] = 0;
+		if (euno_load16(&path->node[at]->count) > 0)
+			return false;
+		at--;
 	}
-	return true;
+	return at >= 0;
 }
 
 /*
- * Takes all references to a leaf out of a domain's directory: what led to it
- * will lead to its left neighbor, or somewhere further left.  "path" is the
- * way to the leaf's low fence, checked to be current under the mutex, which
- * the caller holds; it is used up.  References to one leaf lie side by side,
- * the first of them where the path ends or right after that.
- *
- * False if the directory makes no sense.
+ * Takes a leaf's separator out of a domain's directory, if it is there: what
+ * led to the leaf will lead to a leaf further left.  Nodes that had no other
+ * child go with it.  Conditions as for euno_bpt_can_unpost, which must have
+ * said yes.  False if the directory makes no sense.
  */
 bool
-euno_bpt_unpost(EunoContext *cx, EunoTree *tree, BptPath *path,
-				const BptLeaf *leaf, BptLeaf *left)
+euno_bpt_unpost(EunoContext *cx, EunoTree *tree, int domain,
+				const BptPath *path, const BptLeaf *leaf)
 {
-	uint32_t	at = path->levels - 1;
+	int			at = (int) path->levels - 1;
+	BptSeps		set;
+	BptImage	image;
 
-	if (path->levels == 0)
+	if (at < 0 || path->leaf != leaf)
 		return true;
-	for (int seen = 0;; seen++)
-	{
-		BptInner   *node = path->node[at];
-		void	  **child = bpt_children(node) + path->index[at];
+	while (path->index[at] == 0)
+		at--;
+	if (!euno_bpt_seps_load(&set, tree, path->node[at]))
+		return false;
+	euno_bpt_seps_remove(&set, path->index[at] - 1);
 
-		if (euno_load_ptr(child) == (const void *) leaf)
-		{
-			if (path->index[at] == 0)
-			{
-				(void) euno_lock_acquire(&node->lock, cx->env, NULL);
-				euno_store_ptr(child, (void *) left);
-				euno_lock_release(&node->lock, cx->env);
-			}
-			else
-			{
-				BptSeps		set;
-				BptImage	image;
-
-				if (!euno_bpt_seps_load(&set, tree, node))
-					return false;
-				euno_bpt_seps_remove(&set, path->index[at] - 1);
-				if (!euno_bpt_seps_encode(&set, 0, set.n,
-										  bpt_inner_size(node), &image))
-					return false;
-				euno_bpt_inner_install(cx, node, &image, false);
-				path->index[at]--;
-			}
-		}
-		else if (seen > 0)
-			return true;
-		if (!path_next(path))
-			return true;
-	}
+	/* A longer prefix takes no more than the separator's slot gave back. */
+	if (!euno_bpt_seps_encode(&set, 0, set.n, bpt_inner_size(path->node[at]),
+							  &image))
+		return false;
+	euno_bpt_inner_install(cx, path->node[at], &image, false);
+	while (++at < (int) path->levels)
+		euno_bpt_retire_inner(cx, tree, domain, path->node[at]);
+	return true;
 }

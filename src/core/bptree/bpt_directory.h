@@ -49,8 +49,9 @@ extern void euno_bpt_inner_install(EunoContext *cx, BptInner *node,
 /* bpt_directory.c */
 extern bool euno_bpt_path_current(EunoTree *tree, int domain,
 								  const BptPath *path);
-extern bool euno_bpt_unpost(EunoContext *cx, EunoTree *tree, BptPath *path,
-							const BptLeaf *leaf, BptLeaf *left);
+extern bool euno_bpt_can_unpost(const BptPath *path, const BptLeaf *leaf);
+extern bool euno_bpt_unpost(EunoContext *cx, EunoTree *tree, int domain,
+							const BptPath *path, const BptLeaf *leaf);
 extern void euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
 								  BptInner *node);
 

@@ -155,6 +155,8 @@ plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 			return;
 		}
 	}
+	else if (gap->sub > 0)
+		return;					/* its payload must cut a list in two: repack */
 	put->slot = gap->slot;
 	put->replace = false;
 	put->garbage = 0;

@@ -133,7 +133,8 @@ merge_locked(Merge *m, bool *unposted)
 	*unposted = false;
 	for (int d = 0; d < tree->config.ndomains; d++)
 	{
-		if (!euno_bpt_path_current(tree, d, &m->paths[d]))
+		if (!euno_bpt_path_current(tree, d, &m->paths[d]) ||
+			!euno_bpt_can_unpost(&m->paths[d], m->right))
 			return EUNO_STALE;
 	}
 	if (!merge_build(m))
@@ -141,7 +142,7 @@ merge_locked(Merge *m, bool *unposted)
 	*unposted = true;
 	for (int d = 0; d < tree->config.ndomains; d++)
 	{
-		if (!euno_bpt_unpost(m->cx, tree, &m->paths[d], m->right, m->left))
+		if (!euno_bpt_unpost(m->cx, tree, d, &m->paths[d], m->right))
 			return EUNO_CORRUPT;
 	}
 	return merge_install(m) ? EUNO_OK : EUNO_STALE;

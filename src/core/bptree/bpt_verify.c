@@ -301,10 +301,11 @@ check_inner(EunoTree *tree, BptInner *node, uint8_t level, const char **what)
 
 				if (euno_load64(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
 					*what = "the directory leads to an obsolete leaf";
-				else if (!set.opaque && leaf->has_low &&
+				else if (set.opaque ? len != leaf->low_len ||
+						 memcmp(sep, bpt_low(leaf), len) != 0 :
 						 euno_bpt_compare_rest(&key, 0, bpt_low(leaf),
-											   leaf->low_len) < 0)
-					*what = "a separator is below its leaf";
+											   leaf->low_len) != 0)
+					*what = "a separator is not its leaf's low fence";
 			}
 			memcpy(before, sep, len);
 			before_len = len;
