@@ -47,6 +47,7 @@ euno_epoch_enter(EunoProcess *process)
 	 */
 	(void) euno_exchange64_full(&epochs->slots[process->slot].pinned,
 								euno_load64_acquire(&epochs->current));
+	euno_fence_after_rmw();
 }
 
 void

@@ -172,6 +172,21 @@ euno_load32_full(const uint32_t *p)
 #define euno_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)
 #endif
 
+/*
+ * A full fence right after a sequentially consistent exchange or addition.  On
+ * x86 that instruction is one; elsewhere (AArch64) later plain loads may still
+ * overtake its store.
+ */
+static inline void
+euno_fence_after_rmw(void)
+{
+#if defined(__x86_64__) || defined(__i386__) || defined(EUNO_TSAN)
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 static inline void
 euno_pause(void)
 {

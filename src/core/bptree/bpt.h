@@ -237,7 +237,7 @@ extern void euno_bpt_free(EunoContext *cx, EunoTree *tree, int domain,
 						  void *node, size_t size);
 extern void euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node,
 							size_t size, BptLimbo *limbo);
-extern void euno_bpt_reclaim(EunoContext *cx, EunoTree *tree);
+extern uint32_t euno_bpt_reclaim(EunoContext *cx, EunoTree *tree);
 extern void *euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, size_t size);
 extern void euno_bpt_spare_used(EunoContext *cx);
 
@@ -307,7 +307,10 @@ bpt_is_opaque(const EunoTree *tree)
 	return tree->config.order == EUNO_ORDER_COMPARE;
 }
 
-/* Adds to the number of entries, on this process's own cache line. */
+/*
+ * Adds to the number of entries, on this process's own cache line.  To be
+ * called before the leaf is unlocked (see bpt_verify.c).
+ */
 static inline void
 bpt_count(EunoContext *cx, EunoTree *tree, int64_t change)
 {

@@ -46,6 +46,7 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			if (!euno_lock_upgrade(&place.leaf->lock, place.version))
 				continue;
 			euno_bpt_leaf_put(place.leaf, &put);
+			bpt_count(cx, tree, 1);
 			euno_lock_release(&place.leaf->lock, cx->env);
 			break;
 		}
@@ -57,8 +58,6 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		if (status != EUNO_STALE)
 			break;
 	}
-	if (status == EUNO_OK)
-		bpt_count(cx, tree, 1);
 	if (created != NULL)
 		euno_bpt_post(cx, tree, created);
 	else if (place.moved && status != EUNO_CORRUPT)

@@ -54,12 +54,8 @@ euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, size_t size)
 		euno_context_reset(cx);
 	}
 	cx->spare[0] = cx->env->alloc(tree->alloc_arg, cx->domain, size);
-	if (cx->spare[0] == NULL)
-	{
-		/* What is waiting for its epoch may do. */
-		euno_bpt_reclaim(cx, tree);
+	if (cx->spare[0] == NULL && euno_bpt_reclaim(cx, tree) > 0)
 		cx->spare[0] = cx->env->alloc(tree->alloc_arg, cx->domain, size);
-	}
 	cx->spare_size[0] = size;
 	cx->spare_tree = tree;
 	return cx->spare[0];
@@ -158,22 +154,24 @@ euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node, size_t size,
 	if (tail != NULL)
 		tail->next = limbo;
 	else
-		body->limbo = limbo;
+		euno_store_ptr(&body->limbo, limbo);
 	body->limbo_tail = limbo;
 	body->limbo_count++;
 	euno_mutex_unlock(&body->limbo_mutex, cx->env);
 }
 
 /*
- * Gives back what can be given back.  Never waits.  No node may be locked by
- * this process.
+ * Gives back what can be given back; returns how many nodes.  Never waits.  No
+ * node may be locked by this process.
  */
-void
+uint32_t
 euno_bpt_reclaim(EunoContext *cx, EunoTree *tree)
 {
 	BptBody    *body = bpt_body(tree);
+	uint32_t	n = 0;
 
-	while (euno_mutex_trylock(&body->limbo_mutex))
+	while (euno_load_ptr(&body->limbo) != NULL &&
+		   euno_mutex_trylock(&body->limbo_mutex))
 	{
 		BptLimbo   *limbo = body->limbo;
 
@@ -182,15 +180,17 @@ euno_bpt_reclaim(EunoContext *cx, EunoTree *tree)
 			limbo = NULL;
 		else
 		{
-			body->limbo = limbo->next;
+			euno_store_ptr(&body->limbo, limbo->next);
 			if (body->limbo == NULL)
 				body->limbo_tail = NULL;
 			body->limbo_count--;
 		}
 		euno_mutex_unlock(&body->limbo_mutex, cx->env);
 		if (limbo == NULL)
-			return;
+			break;
 		cx->env->free(tree->alloc_arg, limbo->domain, limbo->node,
 					  limbo->size);
+		n++;
 	}
+	return n;
 }

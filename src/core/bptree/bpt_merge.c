@@ -115,6 +115,7 @@ merge_install(Merge *m)
 	m->image.leaf.right = m->right_image.leaf.right;
 	euno_bpt_install(m->left, &m->image);
 	euno_store64(&m->right->seqno, seqno + 2);
+	(void) euno_add64(&bpt_body(m->tree)->leaves, (uint64_t) -1);
 	euno_lock_release_obsolete(&m->right->lock, env);
 	euno_lock_release(&m->left->lock, env);
 	return true;
@@ -216,7 +217,6 @@ merge_pair(Merge *m)
 	if (status == EUNO_OK)
 	{
 		(void) euno_add64(&body->merges, 1);
-		(void) euno_add64(&body->leaves, (uint64_t) -1);
 		euno_bpt_retire(cx, tree, m->right, bpt_leaf_size(m->right),
 						&m->right->limbo);
 	}
@@ -285,6 +285,6 @@ euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
 	if (*merged > 0)
 		directories_shrink(cx, tree);
 	euno_bpt_compact_leave(cx);
-	euno_bpt_reclaim(cx, tree);
+	(void) euno_bpt_reclaim(cx, tree);
 	return status == EUNO_CORRUPT ? EUNO_CORRUPT : EUNO_OK;
 }

@@ -52,8 +52,8 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			break;
 		}
 		euno_bpt_leaf_remove(place.leaf, &gap);
-		euno_lock_release(&place.leaf->lock, cx->env);
 		bpt_count(cx, tree, -1);
+		euno_lock_release(&place.leaf->lock, cx->env);
 		break;
 	}
 	if (place.moved && status != EUNO_CORRUPT)

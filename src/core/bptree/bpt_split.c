@@ -213,6 +213,7 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 		if (!euno_lock_upgrade(&leaf->lock, place->version))
 			return EUNO_STALE;
 		euno_bpt_install(leaf, &s.left);
+		bpt_count(cx, tree, 1);
 		euno_lock_release(&leaf->lock, cx->env);
 		return EUNO_OK;
 	}
@@ -230,11 +231,12 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	if (!euno_lock_upgrade(&leaf->lock, place->version))
 		return EUNO_STALE;
 	euno_bpt_install(leaf, &s.left);
+	bpt_count(cx, tree, 1);
+	(void) euno_add64(&body->leaves, 1);
 	euno_lock_release(&leaf->lock, cx->env);
 	euno_bpt_spare_used(cx);
 	(void) euno_add64(&body->splits, 1);
-	(void) euno_add64(&body->leaves, 1);
 	*created = right;
-	euno_bpt_reclaim(cx, tree);
+	(void) euno_bpt_reclaim(cx, tree);
 	return EUNO_OK;
 }

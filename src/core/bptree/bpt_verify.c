@@ -340,7 +340,11 @@ check_directory(Verifier *v, int domain)
 		found(v, what);
 }
 
-/* Counts are only exact when nobody wrote in the meantime. */
+/*
+ * Counts are only exact when nobody wrote in the meantime.  They change while
+ * the leaf is locked: if every leaf still has the version it had when it was
+ * looked at, the counts read before that are those of the entries seen.
+ */
 static void
 check_counts(Verifier *v)
 {
@@ -349,6 +353,7 @@ check_counts(Verifier *v)
 	uint64_t	leaves = 0;
 
 	euno_bpt_stats(v->cx, v->tree, &stats);
+	euno_fence_acquire();
 	for (BptLeaf *leaf = euno_load_ptr_acquire(&bpt_body(v->tree)->first);
 		 leaf != NULL; leaf = euno_load_ptr_acquire(&leaf->right))
 	{

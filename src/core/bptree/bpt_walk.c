@@ -149,8 +149,8 @@ walk_leaf(EunoContext *cx, EunoTree *tree, EunoWalk *walk, BptLeaf *leaf,
 		else
 		{
 			removed = euno_bpt_leaf_remove_tids(leaf, wl->gone, wl->ngone);
-			euno_lock_release(&leaf->lock, cx->env);
 			bpt_count(cx, tree, -(int64_t) removed);
+			euno_lock_release(&leaf->lock, cx->env);
 		}
 		euno_epoch_exit(cx->process);
 		if (status != EUNO_OK)
