@@ -50,7 +50,7 @@ index_only_settings="SET enable_seqscan = off; SET enable_bitmapscan = off; SET 
 
 # Nested-loop lookups: no other join, no cache of inner results, one process.
 lookup_settings="SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
-	SET enable_bitmapscan = off; SET enable_material = off; SET max_parallel_workers_per_gather = 0; SET jit = off"
+	SET enable_bitmapscan = off; SET enable_material = off; SET max_parallel_workers_per_gather = 0"
 
 # note NAME SCHEMA VALUE: one round's result.  Fails on what is not a number, so
 # that a measurement that went wrong does not become one.
