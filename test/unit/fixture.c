@@ -16,9 +16,7 @@
 
 const EunoTreeOps *const subjects[] = {
 	&reference_ops,
-#ifdef HAVE_BPTREE
 	&euno_bptree_ops,
-#endif
 };
 const int	nsubjects = sizeof(subjects) / sizeof(subjects[0]);
 

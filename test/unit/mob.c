@@ -151,7 +151,10 @@ operate(Worker *worker, Operation operation, uint32_t i, EunoStatus *status)
 	return true;
 }
 
-/* A random operation of a writer on an entry of its own. */
+/*
+ * A random operation of a writer on an entry of its own.  The tree grows and
+ * shrinks in turns, so that leaves are split and merged all the time.
+ */
 static void
 write_one(Worker *worker)
 {
@@ -159,8 +162,9 @@ write_one(Worker *worker)
 	Random	   *random = &worker->actor.random;
 	uint32_t	i = worker->own[random_below(random, worker->nown)];
 	MobState	state = get_state(mob, i);
+	uint64_t	phase = __atomic_load_n(&mob->operations[1], __ATOMIC_RELAXED) / 4000;
 	Operation	operation = random_below(random, 4) == 0 ? CONTAINS :
-		random_below(random, 2) == 0 ? INSERT : REMOVE;
+		random_below(random, 100) < (phase % 2 ? 10 : 85) ? INSERT : REMOVE;
 	EunoStatus	expected;
 	EunoStatus	status;
 

@@ -443,11 +443,3 @@ const EunoTreeOps reference_ops = {
 	.verify = reference_verify,
 	.stats = reference_stats
 };
-
-#ifndef HAVE_BPTREE
-void
-euno_context_reset(EunoContext *cx)
-{
-	(void) cx;
-}
-#endif

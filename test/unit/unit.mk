@@ -19,11 +19,7 @@ UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 UNIT_FLAGS_tsan = -O1 -fsanitize=thread
 
-UNIT_CORE = src/core/euno_epoch.c src/core/euno_lock.c src/mem/euno_arena.c
-ifneq ($(wildcard src/core/bptree/bpt_ops.c),)
 UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c
-UNIT_CFLAGS += -DHAVE_BPTREE
-endif
 UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c mob.c hook.c)
 UNIT_TESTS = arena oracle forms nomem threads epoch
 
