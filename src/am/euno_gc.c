@@ -18,12 +18,16 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/table.h"
 #include "access/transam.h"
 #include "access/xact.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
+#include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -42,9 +46,10 @@ typedef struct Suspect
 } Suspect;
 
 static List *suspects = NIL;	/* in TopTransactionContext */
+static bool committing = false; /* too late to look at pg_class */
 static object_access_hook_type previous_hook = NULL;
 
-static void
+static Suspect *
 remember(const EunoTreeKey *key, bool created)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
@@ -55,6 +60,7 @@ remember(const EunoTreeKey *key, bool created)
 	suspect->subid = GetCurrentSubTransactionId();
 	suspects = lappend(suspects, suspect);
 	MemoryContextSwitchTo(old);
+	return suspect;
 }
 
 void
@@ -74,10 +80,44 @@ euno_gc_created(const EunoTreeKey *key, Oid index_oid)
 	remember(key, true);
 }
 
+/*
+ * Does a temporary relation of this session have this file?  Other sessions'
+ * files may have the same number.
+ */
+static bool
+temporary_file_exists(const EunoTreeKey *key)
+{
+	Oid			space = key->space == MyDatabaseTableSpace ? InvalidOid : key->space;
+	Relation	rel = table_open(RelationRelationId, AccessShareLock);
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&keys[0], Anum_pg_class_reltablespace, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(space));
+	ScanKeyInit(&keys[1], Anum_pg_class_relfilenode, BTEqualStrategyNumber,
+				F_OIDEQ, ObjectIdGetDatum(key->number));
+	scan = systable_beginscan(rel, ClassTblspcRelfilenodeIndexId, true, NULL,
+							  2, keys);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+
+		found = form->relpersistence == RELPERSISTENCE_TEMP &&
+			isTempNamespace(form->relnamespace);
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
 static bool
 relation_file_exists(const EunoTreeKey *key)
 {
 	AcceptInvalidationMessages();	/* the lookup may be cached */
+	if (key->temp_owner >= 0)
+		return temporary_file_exists(key);
 	return OidIsValid(euno_relid_by_file(key->space, key->number));
 }
 
@@ -96,6 +136,7 @@ xact_callback(XactEvent event, void *arg)
 {
 	ListCell   *lc;
 
+	committing = event == XACT_EVENT_PRE_COMMIT;
 	if (suspects == NIL)
 		return;
 	switch (event)
@@ -105,9 +146,7 @@ xact_callback(XactEvent event, void *arg)
 			{
 				Suspect    *suspect = lfirst(lc);
 
-				/* Temporary files are not found by number; they go at exit. */
-				suspect->gone = suspect->key.temp_owner < 0 &&
-					!relation_file_exists(&suspect->key);
+				suspect->gone = !relation_file_exists(&suspect->key);
 			}
 			break;
 		case XACT_EVENT_COMMIT:
@@ -162,25 +201,38 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 
 /*
  * DROP of anything that may be an index of ours: a hint to look at commit.
+ * The catalog still has the relation, so its file says which tree it is.
  */
 static void
 object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 			  void *arg)
 {
+	EunoTreeKey key;
+	HeapTuple	tuple;
+	Form_pg_class form;
+	bool		is_index;
+
 	if (previous_hook)
 		previous_hook(access, class_id, object_id, sub_id, arg);
 	if (access != OAT_DROP || class_id != RelationRelationId || sub_id != 0)
 		return;
 
-	for (int i = 0; i < euno_tree_count(); i++)
-	{
-		EunoTreeSlot *slot = euno_tree_by_number(i);
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(object_id));
+	if (!HeapTupleIsValid(tuple))
+		return;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	is_index = form->relkind == RELKIND_INDEX;
+	key.database = MyDatabaseId;
+	key.space = OidIsValid(form->reltablespace) ? form->reltablespace :
+		MyDatabaseTableSpace;
+	key.number = form->relfilenode;
+	key.temp_owner = form->relpersistence == RELPERSISTENCE_TEMP ?
+		euno_my_proc_number() : -1;
+	ReleaseSysCache(tuple);
 
-		if (euno_tree_state(slot) != EUNO_STATE_FREE &&
-			slot->index_oid == object_id &&
-			slot->key.database == MyDatabaseId)
-			remember(&slot->key, false);
-	}
+	/* ON COMMIT DROP comes when the commit has begun. */
+	if (is_index && euno_tree_lookup(&key) != NULL)
+		remember(&key, false)->gone = committing;
 }
 
 void
