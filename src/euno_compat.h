@@ -87,13 +87,19 @@
 #define euno_restrict_search_path() ((void) 0)
 #endif
 
-/* 16 lets tuplesort_getdatum return without a copy; 15 always copies. */
+/* 16 checks for short reads itself. */
+#include "storage/buffile.h"
 #if PG_VERSION_NUM >= 160000
-#define euno_tuplesort_getdatum(state, value, isnull) \
-	tuplesort_getdatum(state, true, true, value, isnull, NULL)
+#define euno_buffile_read(file, ptr, size) BufFileReadExact(file, ptr, size)
 #else
-#define euno_tuplesort_getdatum(state, value, isnull) \
-	tuplesort_getdatum(state, true, value, isnull, NULL)
+static inline void
+euno_buffile_read(BufFile *file, void *ptr, size_t size)
+{
+	if (BufFileRead(file, ptr, size) != size)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not read temporary file of a euno index build")));
+}
 #endif
 
 /* 18 speaks of CompareType where there was a btree strategy number. */

@@ -1,12 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * euno_sort.c
- *	  Entries in key order, through PostgreSQL's tuplesort.
+ *	  Entries in key order.
  *
- * In BYTES order a whole entry is one bytea: key, TID, payload, and the
- * payload's length.  Keys are prefix-free, so what follows the TID never
- * decides.  In COMPARE order the columns are sorted by their operators, and
- * the TID, as an int8, comes last.
+ * In BYTES order our own sort does it (euno_bytesort.c).  In COMPARE order
+ * PostgreSQL's tuplesort sorts the columns by their operators, and the TID, as
+ * an int8, comes last.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,21 +21,20 @@
 #include "utils/tuplesort.h"
 
 #include "am/euno_am.h"
+#include "am/euno_bytesort.h"
 #include "euno_compat.h"
-
-#define BYTEA_LESS_OPERATOR 1957	/* bytea < bytea; has no symbol */
 
 struct EunoSort
 {
 	const EunoKeySchema *schema;
 	EunoOrder	order;
 	bool		ordered;		/* false: only by TID */
+	uint8_t    *form_buffer;
+	EunoByteSort *bytes;		/* BYTES only; all below are COMPARE only */
 	Tuplesortstate *state;
-	TupleTableSlot *input;		/* COMPARE only, as all below but datum */
+	TupleTableSlot *input;
 	TupleTableSlot *slot;
 	int			natts;			/* index columns, without the TID */
-	uint8_t    *form_buffer;
-	struct varlena *datum;		/* BYTES only */
 };
 
 /*
@@ -111,35 +109,11 @@ euno_sort_begin(const EunoKeySchema *schema, Relation index)
 	if (sort->order == EUNO_ORDER_BYTES)
 	{
 		sort->ordered = true;
-		sort->datum = palloc(VARHDRSZ + EUNO_MAX_ENTRY + EUNO_TID_BYTES +
-							 sizeof(uint16));
-		sort->state = tuplesort_begin_datum(BYTEAOID, BYTEA_LESS_OPERATOR,
-											InvalidOid, false,
-											maintenance_work_mem, NULL,
-											TUPLESORT_NONE);
+		sort->bytes = euno_bytesort_begin(maintenance_work_mem);
 	}
 	else
 		begin_compare_sort(sort, index);
 	return sort;
-}
-
-static void
-add_bytes(EunoSort *sort, const EunoEntry *entry)
-{
-	uint8_t    *p = (uint8_t *) VARDATA(sort->datum);
-	uint16		payloadlen = (uint16) entry->payloadlen;
-
-	memcpy(p, entry->key, entry->keylen);
-	p += entry->keylen;
-	for (int i = EUNO_TID_BYTES - 1; i >= 0; i--)
-		*p++ = (uint8_t) (entry->tid >> (8 * i));
-	if (payloadlen > 0)
-		memcpy(p, entry->payload, payloadlen);
-	p += payloadlen;
-	memcpy(p, &payloadlen, sizeof(payloadlen));
-	p += sizeof(payloadlen);
-	SET_VARSIZE(sort->datum, p - (uint8_t *) sort->datum);
-	tuplesort_putdatum(sort->state, PointerGetDatum(sort->datum), false);
 }
 
 void
@@ -152,7 +126,7 @@ euno_sort_add(EunoSort *sort, const Datum *values, const bool *isnull,
 	{
 		euno_key_form(sort->schema, values, isnull, sort->form_buffer, &entry);
 		entry.tid = tid;
-		add_bytes(sort, &entry);
+		euno_bytesort_add(sort->bytes, &entry);
 		return;
 	}
 
@@ -176,7 +150,10 @@ euno_sort_add(EunoSort *sort, const Datum *values, const bool *isnull,
 void
 euno_sort_perform(EunoSort *sort)
 {
-	tuplesort_performsort(sort->state);
+	if (sort->order == EUNO_ORDER_BYTES)
+		euno_bytesort_perform(sort->bytes);
+	else
+		tuplesort_performsort(sort->state);
 }
 
 bool
@@ -192,35 +169,7 @@ bool
 euno_sort_next(EunoSort *sort, EunoEntry *entry)
 {
 	if (sort->order == EUNO_ORDER_BYTES)
-	{
-		Datum		value;
-		bool		isnull;
-		const uint8_t *data;
-		uint32		length;
-		uint16		payloadlen;
-
-		if (sort->datum)
-		{
-			pfree(sort->datum);
-			sort->datum = NULL;
-		}
-		if (!euno_tuplesort_getdatum(sort->state, &value, &isnull))
-			return false;
-
-		/* tuplesort gives us a copy of our own */
-		sort->datum = (struct varlena *) DatumGetPointer(value);
-		data = (const uint8_t *) VARDATA_ANY(sort->datum);
-		length = VARSIZE_ANY_EXHDR(sort->datum) - sizeof(payloadlen);
-		memcpy(&payloadlen, data + length, sizeof(payloadlen));
-		entry->keylen = length - payloadlen - EUNO_TID_BYTES;
-		entry->key = data;
-		entry->payloadlen = payloadlen;
-		entry->payload = data + length - payloadlen;
-		entry->tid = 0;
-		for (int i = 0; i < EUNO_TID_BYTES; i++)
-			entry->tid = entry->tid << 8 | data[entry->keylen + i];
-		return true;
-	}
+		return euno_bytesort_next(sort->bytes, entry);
 
 	if (!tuplesort_gettupleslot(sort->state, true, false, sort->slot, NULL))
 		return false;
@@ -234,14 +183,14 @@ euno_sort_next(EunoSort *sort, EunoEntry *entry)
 void
 euno_sort_end(EunoSort *sort)
 {
-	tuplesort_end(sort->state);
-	if (sort->slot)
+	if (sort->order == EUNO_ORDER_BYTES)
+		euno_bytesort_end(sort->bytes);
+	else
 	{
+		tuplesort_end(sort->state);
 		ExecDropSingleTupleTableSlot(sort->input);
 		ExecDropSingleTupleTableSlot(sort->slot);
 	}
-	if (sort->datum)
-		pfree(sort->datum);
 	pfree(sort->form_buffer);
 	pfree(sort);
 }

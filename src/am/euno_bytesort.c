@@ -1,0 +1,424 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_bytesort.c
+ *	  Sorting entries in BYTES order.
+ *
+ * tuplesort calls a comparator for every pair; byte strings can be radix
+ * sorted.  Composites (key and TID) are collected in one buffer.  When it is
+ * full they are sorted: least significant digit first on eight bytes at a
+ * time, from where they begin to differ; groups that are equal there go on
+ * with the next eight.  What does not fit in memory is written out in sorted
+ * runs, which are merged at the end.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/binaryheap.h"
+#include "miscadmin.h"
+#include "port/pg_bswap.h"
+#include "storage/buffile.h"
+#include "utils/memutils.h"
+
+#include "am/euno_bytesort.h"
+#include "euno_compat.h"
+
+/* Below this many, comparing is faster than counting digits. */
+#define SMALL_GROUP 48
+
+#define PREFETCH_ITEMS 16
+
+#define MIN_BUFFER	((Size) 1024 * 1024)
+#define MAX_BUFFER	((Size) 0xFFFFFFF0)	/* offsets are 32 bits wide */
+#define MAX_COMPOSITE (EUNO_MAX_ENTRY + EUNO_TID_BYTES)
+
+typedef struct SortItem
+{
+	uint64		head;			/* the eight bytes being sorted by */
+	uint32		offset;			/* of the composite in the buffer */
+	uint16		length;			/* of the composite */
+	uint16		payloadlen;		/* the payload follows it */
+} SortItem;
+
+typedef struct SortRun
+{
+	BufFile    *file;
+	uint64		left;			/* entries not read yet */
+	uint16		length;			/* of the current one */
+	uint16		payloadlen;
+	uint8_t		data[MAX_COMPOSITE];	/* composite and payload */
+} SortRun;
+
+struct EunoByteSort
+{
+	MemoryContext context;
+	Size		limit;			/* of the buffer and two arrays of items */
+	uint8_t    *buffer;
+	Size		buffer_size;
+	Size		buffer_used;
+	SortItem   *items;
+	SortItem   *scratch;		/* as large as items, while sorting */
+	uint32		nitems;
+	uint32		max_items;
+	uint32		prefix;			/* bytes that all composites share */
+	uint32		next;			/* reading from memory */
+	int			nruns;
+	int			max_runs;
+	SortRun   **runs;
+	binaryheap *heap;			/* of run numbers, while merging */
+	int			last_run;		/* the one the last entry came from; -1 */
+};
+
+EunoByteSort *
+euno_bytesort_begin(int work_mem_kb)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "euno sort",
+												  ALLOCSET_DEFAULT_SIZES);
+	EunoByteSort *sort = MemoryContextAllocZero(context, sizeof(EunoByteSort));
+
+	sort->context = context;
+	sort->limit = Max((Size) work_mem_kb * 1024, 2 * MIN_BUFFER);
+	sort->limit = Min(sort->limit, MAX_BUFFER);
+	sort->buffer_size = MIN_BUFFER / 2;
+	sort->buffer = MemoryContextAllocHuge(context, sort->buffer_size);
+	sort->max_items = MIN_BUFFER / 2 / sizeof(SortItem);
+	sort->items = MemoryContextAllocHuge(context,
+										 sort->max_items * sizeof(SortItem));
+	sort->last_run = -1;
+	return sort;
+}
+
+/* The eight bytes at "depth", as a number; zeros past the end. */
+static inline uint64
+head_at(const uint8_t *composite, uint32 length, uint32 depth)
+{
+	uint64		head = 0;
+
+	if (likely(length >= depth + sizeof(head)))
+		memcpy(&head, composite + depth, sizeof(head));
+	else if (length > depth)
+		memcpy(&head, composite + depth, length - depth);
+	return pg_ntoh64(head);
+}
+
+/* All composites are distinct, and no one is the beginning of another. */
+static inline bool
+less_from(const uint8_t *buffer, const SortItem *a, const SortItem *b,
+		  uint32 depth)
+{
+	uint32		length = Min(a->length, b->length);
+
+	if (length <= depth)
+		return a->length < b->length;
+	return memcmp(buffer + a->offset + depth, buffer + b->offset + depth,
+				  length - depth) < 0;
+}
+
+static void
+insertion_sort(const uint8_t *buffer, SortItem *items, uint32 n, uint32 depth)
+{
+	for (uint32 i = 1; i < n; i++)
+	{
+		SortItem	item = items[i];
+		uint32		j = i;
+
+		for (; j > 0 && less_from(buffer, &item, &items[j - 1], depth); j--)
+			items[j] = items[j - 1];
+		items[j] = item;
+	}
+}
+
+/*
+ * Sort by the heads, one byte at a time; bytes that are the same in all items
+ * cost nothing.
+ */
+static void
+radix_sort_heads(SortItem *items, SortItem *scratch, uint32 n)
+{
+	static uint32 counts[sizeof(uint64)][256];
+	SortItem   *from = items;
+	SortItem   *to = scratch;
+
+	memset(counts, 0, sizeof(counts));
+	for (uint32 i = 0; i < n; i++)
+		for (int digit = 0; digit < (int) sizeof(uint64); digit++)
+			counts[digit][(items[i].head >> (8 * digit)) & 0xFF]++;
+
+	for (int digit = 0; digit < (int) sizeof(uint64); digit++)
+	{
+		uint32	   *count = counts[digit];
+		int			shift = 8 * digit;
+		uint32		position = 0;
+		SortItem   *swap;
+
+		if (count[(items[0].head >> shift) & 0xFF] == n)
+			continue;
+		for (int value = 0; value < 256; value++)
+		{
+			uint32		here = count[value];
+
+			count[value] = position;
+			position += here;
+		}
+		for (uint32 i = 0; i < n; i++)
+			to[count[(from[i].head >> shift) & 0xFF]++] = from[i];
+		swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != items)
+		memcpy(items, from, n * sizeof(SortItem));
+}
+
+/* Sort items that are equal in their first "depth" bytes. */
+static void
+sort_group(EunoByteSort *sort, SortItem *items, uint32 n, uint32 depth)
+{
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	for (uint32 i = 0; i < n; i++)
+		items[i].head = head_at(sort->buffer + items[i].offset,
+								items[i].length, depth);
+	radix_sort_heads(items, sort->scratch, n);
+
+	for (uint32 i = 0; i < n;)
+	{
+		uint32		end = i + 1;
+
+		while (end < n && items[end].head == items[i].head)
+			end++;
+		if (end - i > SMALL_GROUP && depth < MAX_COMPOSITE)
+			sort_group(sort, items + i, end - i, depth + sizeof(uint64));
+		else if (end - i > 1)
+			insertion_sort(sort->buffer, items + i, end - i,
+						   depth + sizeof(uint64));
+		i = end;
+	}
+}
+
+static void
+sort_memory(EunoByteSort *sort)
+{
+	if (sort->nitems < 2)
+		return;
+	sort->scratch = MemoryContextAllocHuge(sort->context,
+										   sort->nitems * sizeof(SortItem));
+	sort_group(sort, sort->items, sort->nitems, sort->prefix);
+	pfree(sort->scratch);
+	sort->scratch = NULL;
+}
+
+/* Sort what is in memory, write it out, and begin anew. */
+static void
+write_run(EunoByteSort *sort)
+{
+	MemoryContext old = MemoryContextSwitchTo(sort->context);
+	SortRun    *run = palloc(sizeof(SortRun));
+
+	sort_memory(sort);
+	run->file = BufFileCreateTemp(false);
+	run->left = sort->nitems;
+	for (uint32 i = 0; i < sort->nitems; i++)
+	{
+		SortItem   *item = &sort->items[i];
+
+		BufFileWrite(run->file, &item->length,
+					 sizeof(item->length) + sizeof(item->payloadlen));
+		BufFileWrite(run->file, sort->buffer + item->offset,
+					 item->length + item->payloadlen);
+	}
+	if (BufFileSeek(run->file, 0, 0, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not rewind temporary file of a euno index build")));
+
+	if (sort->nruns == sort->max_runs)
+	{
+		sort->max_runs = Max(16, 2 * sort->max_runs);
+		sort->runs = sort->runs ?
+			repalloc(sort->runs, sort->max_runs * sizeof(SortRun *)) :
+			palloc(sort->max_runs * sizeof(SortRun *));
+	}
+	sort->runs[sort->nruns++] = run;
+	sort->nitems = 0;
+	sort->buffer_used = 0;
+	MemoryContextSwitchTo(old);
+}
+
+/* Room for one more entry: grow within the limit, else write a run. */
+static void
+make_room(EunoByteSort *sort, Size bytes)
+{
+	Size		buffer_size = sort->buffer_size;
+	Size		max_items = sort->max_items;
+
+	if (sort->buffer_used + bytes > buffer_size)
+		buffer_size = Min(2 * buffer_size, MAX_BUFFER);
+	if (sort->nitems >= max_items)
+		max_items *= 2;
+
+	if (buffer_size + 2 * max_items * sizeof(SortItem) > sort->limit)
+	{
+		write_run(sort);
+		return;
+	}
+	if (buffer_size != sort->buffer_size)
+		sort->buffer = repalloc_huge(sort->buffer, buffer_size);
+	if (max_items != sort->max_items)
+		sort->items = repalloc_huge(sort->items, max_items * sizeof(SortItem));
+	sort->buffer_size = buffer_size;
+	sort->max_items = (uint32) max_items;
+}
+
+void
+euno_bytesort_add(EunoByteSort *sort, const EunoEntry *entry)
+{
+	uint32		length = entry->keylen + EUNO_TID_BYTES;
+	SortItem   *item;
+	uint8_t    *composite;
+
+	if (unlikely(sort->buffer_used + length + entry->payloadlen > sort->buffer_size ||
+				 sort->nitems >= sort->max_items))
+		make_room(sort, length + entry->payloadlen);
+
+	composite = sort->buffer + sort->buffer_used;
+	memcpy(composite, entry->key, entry->keylen);
+	for (int i = 0; i < EUNO_TID_BYTES; i++)
+		composite[entry->keylen + i] =
+			(uint8_t) (entry->tid >> (8 * (EUNO_TID_BYTES - 1 - i)));
+	if (entry->payloadlen > 0)
+		memcpy(composite + length, entry->payload, entry->payloadlen);
+
+	item = &sort->items[sort->nitems++];
+	item->offset = (uint32) sort->buffer_used;
+	item->length = (uint16) length;
+	item->payloadlen = (uint16) entry->payloadlen;
+	sort->buffer_used += length + entry->payloadlen;
+
+	if (sort->nitems == 1)
+		sort->prefix = length;
+	else
+	{
+		const uint8_t *first = sort->buffer + sort->items[0].offset;
+
+		sort->prefix = Min(sort->prefix, length);
+		if (memcmp(first, composite, sort->prefix) != 0)
+		{
+			uint32		same = 0;
+
+			while (first[same] == composite[same])
+				same++;
+			sort->prefix = same;
+		}
+	}
+}
+
+/* Read the run's next entry; false at its end. */
+static bool
+advance_run(SortRun *run)
+{
+	if (run->left == 0)
+		return false;
+	run->left--;
+	euno_buffile_read(run->file, &run->length,
+					  sizeof(run->length) + sizeof(run->payloadlen));
+	euno_buffile_read(run->file, run->data, run->length + run->payloadlen);
+	return true;
+}
+
+/* binaryheap keeps the greatest on top: answer the other way around. */
+static int
+compare_runs(Datum a, Datum b, void *arg)
+{
+	EunoByteSort *sort = arg;
+	SortRun    *x = sort->runs[DatumGetInt32(a)];
+	SortRun    *y = sort->runs[DatumGetInt32(b)];
+	int			result = memcmp(x->data, y->data, Min(x->length, y->length));
+
+	return result != 0 ? -result : (int) y->length - (int) x->length;
+}
+
+void
+euno_bytesort_perform(EunoByteSort *sort)
+{
+	if (sort->nruns == 0)
+	{
+		sort_memory(sort);
+		return;
+	}
+
+	if (sort->nitems > 0)
+		write_run(sort);
+	pfree(sort->buffer);
+	pfree(sort->items);
+	sort->buffer = NULL;
+	sort->items = NULL;
+
+	sort->heap = binaryheap_allocate(sort->nruns, compare_runs, sort);
+	for (int i = 0; i < sort->nruns; i++)
+		if (advance_run(sort->runs[i]))
+			binaryheap_add_unordered(sort->heap, Int32GetDatum(i));
+	binaryheap_build(sort->heap);
+}
+
+static void
+fill_entry(const uint8_t *data, uint16 length, uint16 payloadlen,
+		   EunoEntry *entry)
+{
+	entry->key = data;
+	entry->keylen = length - EUNO_TID_BYTES;
+	entry->payload = data + length;
+	entry->payloadlen = payloadlen;
+	entry->tid = 0;
+	for (int i = 0; i < EUNO_TID_BYTES; i++)
+		entry->tid = entry->tid << 8 | data[entry->keylen + i];
+}
+
+bool
+euno_bytesort_next(EunoByteSort *sort, EunoEntry *entry)
+{
+	SortRun    *run;
+
+	if (sort->heap == NULL)
+	{
+		SortItem   *item;
+
+		if (sort->next >= sort->nitems)
+			return false;
+		item = &sort->items[sort->next++];
+
+		/* Sorted entries lie all over the buffer. */
+		if (sort->next + PREFETCH_ITEMS < sort->nitems)
+			__builtin_prefetch(sort->buffer +
+							   sort->items[sort->next + PREFETCH_ITEMS].offset);
+		fill_entry(sort->buffer + item->offset, item->length,
+				   item->payloadlen, entry);
+		return true;
+	}
+
+	if (sort->last_run >= 0)
+	{
+		if (advance_run(sort->runs[sort->last_run]))
+			binaryheap_replace_first(sort->heap, Int32GetDatum(sort->last_run));
+		else
+			(void) binaryheap_remove_first(sort->heap);
+	}
+	if (binaryheap_empty(sort->heap))
+	{
+		sort->last_run = -1;
+		return false;
+	}
+	sort->last_run = DatumGetInt32(binaryheap_first(sort->heap));
+	run = sort->runs[sort->last_run];
+	fill_entry(run->data, run->length, run->payloadlen, entry);
+	return true;
+}
+
+void
+euno_bytesort_end(EunoByteSort *sort)
+{
+	for (int i = 0; i < sort->nruns; i++)
+		BufFileClose(sort->runs[i]->file);
+	MemoryContextDelete(sort->context);
+}
