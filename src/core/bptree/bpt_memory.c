@@ -143,16 +143,17 @@ euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node, size_t size,
 	BptBody    *body = bpt_body(tree);
 	BptLimbo   *tail;
 
-	limbo->next = NULL;
-	limbo->node = node;
-	limbo->size = (uint32_t) size;
+	/* Readers may still be copying the node, these fields with it. */
+	euno_store_ptr(&limbo->next, (BptLimbo *) NULL);
+	euno_store_ptr(&limbo->node, node);
+	euno_store32(&limbo->size, (uint32_t) size);
 	euno_mutex_lock(&body->limbo_mutex, cx->env);
 
 	/* Advanced under the mutex: the list is in the order of the epochs. */
-	limbo->epoch = euno_epoch_retire(cx->process->epochs);
+	euno_store64(&limbo->epoch, euno_epoch_retire(cx->process->epochs));
 	tail = body->limbo_tail;
 	if (tail != NULL)
-		tail->next = limbo;
+		euno_store_ptr(&tail->next, limbo);
 	else
 		euno_store_ptr(&body->limbo, limbo);
 	body->limbo_tail = limbo;
