@@ -79,6 +79,19 @@ extern void euno_index_unpin(EunoIndex *idx);
 extern EunoState euno_index_hold(EunoIndex *idx, EunoContext **cx);
 extern void euno_index_unhold(EunoIndex *idx);
 
+/*
+ * Starts the build of a slot's tree (see euno_tree_start_build), and completes
+ * it.  In between the memory is held; the end of the (sub)transaction by error,
+ * or of the process, gives the tree up.
+ */
+extern EunoStatus euno_index_start_build(EunoIndex *idx, EunoTreeSlot *slot,
+										 const EunoTreeOps *ops,
+										 const EunoTreeConfig *config);
+extern void euno_index_finish_build(EunoIndex *idx);
+
+/* Is this very process in the middle of building that tree? */
+extern bool euno_index_is_builder(const EunoTreeSlot *slot);
+
 extern void euno_index_init(void);	/* callbacks; once per backend */
 
 /*
@@ -161,7 +174,7 @@ extern char *eunobuildphasename(int64 phase);
 #define EUNO_PHASE_SORT		3
 #define EUNO_PHASE_LOAD		4
 
-/* Create an empty tree of the index's kind in a slot that is ABSENT. */
+/* Start a build: an empty tree of the index's kind in a slot that is ABSENT. */
 extern EunoStatus euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot,
 								   int fillfactor);
 
@@ -236,23 +249,30 @@ extern void euno_debug_wait(const char *point);
 
 /* ---- hazards ---- */
 
+/* Counts the changes of this backend's hazard word. */
+extern uint64 euno_hazard_changes;
+
 /*
  * Announce that "tid" of this tree is in use (EUNO_TID_MAX: any of its TIDs),
  * with a full barrier after it; bulk delete waits for it before its TIDs may
- * be recycled.  One per backend: announcing another replaces it.
+ * be recycled.  One per backend: announcing another replaces it, and so may
+ * any comparator that is called.
  */
 static inline void
 euno_hazard_set(EunoIndex *idx, EunoTid tid)
 {
 	EunoProcess *process = idx->cx.process;
 
+	euno_hazard_changes++;
 	__atomic_store_n(&process->epochs->slots[process->slot].hazard,
-					 (uint64) idx->slot->number << 48 | tid, __ATOMIC_SEQ_CST);
+					 (uint64) idx->slot->number << 48 | tid, __ATOMIC_RELAXED);
+	pg_memory_barrier();
 }
 
 static inline void
 euno_hazard_clear(EunoProcess *process)
 {
+	euno_hazard_changes++;
 	__atomic_store_n(&process->epochs->slots[process->slot].hazard, 0,
 					 __ATOMIC_RELEASE);
 }

@@ -77,13 +77,13 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, int fillfactor)
 		.fillfactor = (uint16_t) fillfactor,
 	.ndomains = 1};
 
-	return euno_tree_start_build(slot, &idx->cx, &euno_bptree_ops, &config);
+	return euno_index_start_build(idx, slot, &euno_bptree_ops, &config);
 }
 
 /*
- * Load sorted entries.  Nobody else can reach the tree yet: we hold a lock on
- * the index that keeps readers and writers out, or (CONCURRENTLY) the index is
- * not ready for writers.
+ * Load sorted entries.  Nobody else uses the tree yet: we hold a lock on the
+ * index that keeps readers and writers out, or (CONCURRENTLY) the index is not
+ * ready for writers.  We hold the tree, so its memory stays.
  */
 static void
 load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot, EunoSort *sort)
@@ -129,11 +129,16 @@ load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot, EunoSort *sort)
 static EunoTreeSlot *
 fresh_slot(EunoIndex *idx)
 {
-	EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
+	for (;;)
+	{
+		EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
 
-	while (!euno_tree_retire(slot, false, 10))
+		/* Retiring may end in FREE, if the tree was to be dropped already. */
+		if (euno_tree_state(slot) == EUNO_STATE_ABSENT)
+			return slot;
+		(void) euno_tree_retire(slot, false, 10);
 		CHECK_FOR_INTERRUPTS();
-	return slot;
+	}
 }
 
 IndexBuildResult *
@@ -143,6 +148,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	EunoIndex  *idx;
 	EunoTreeSlot *slot;
 	EunoSort   *sort;
+	EunoTreeStats stats;
 	EunoStatus	status;
 
 	write_metapage(index, MAIN_FORKNUM);
@@ -152,38 +158,32 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	euno_require_serving(index);
 	idx = euno_index_open(index);
 	euno_gc_created(&idx->key, idx->oid);
+
+	/*
+	 * CREATE INDEX CONCURRENTLY leaves the index open to euno_evict and
+	 * euno_rebuild.
+	 */
+	euno_build_lock(idx->oid, ExclusiveLock);
 	slot = fresh_slot(idx);
 	status = euno_tree_create(idx, slot, euno_fillfactor(index));
 	if (status != EUNO_OK)
 		euno_index_error(idx, index, status);
 
-	PG_TRY();
-	{
-		sort = euno_sort_begin(idx->schema, index);
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SCAN);
-		result->heap_tuples = table_index_build_scan(heap, index, index_info,
-													 true, true, add_tuple,
-													 sort, NULL);
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
-		euno_sort_perform(sort);
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
-		load_sorted(idx, index, slot, sort);
-		euno_sort_end(sort);
-		euno_tree_finish_build(slot);
-	}
-	PG_CATCH();
-	{
-		euno_tree_retire(slot, false, 0);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	sort = euno_sort_begin(idx->schema, index);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SCAN);
+	result->heap_tuples = table_index_build_scan(heap, index, index_info,
+												 true, true, add_tuple,
+												 sort, NULL);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
+	euno_sort_perform(sort);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
+	load_sorted(idx, index, slot, sort);
+	euno_sort_end(sort);
 
-	{
-		EunoTreeStats stats;
-
-		slot->ops->stats(&idx->cx, &slot->tree, &stats);
-		result->index_tuples = stats.entries;
-	}
+	slot->ops->stats(&idx->cx, &slot->tree, &stats);
+	result->index_tuples = stats.entries;
+	euno_index_finish_build(idx);
+	euno_build_unlock(idx->oid, ExclusiveLock);
 	return result;
 }
 

@@ -7,9 +7,10 @@
  * with nothing locked, on copies.  Two things could change meanwhile:
  *
  *	- VACUUM removes the entries and recycles the TIDs: the heap would complain
- *	  of TIDs that point nowhere.  A hazard on all TIDs of the tree, announced
- *	  before they are copied, makes VACUUM wait; and when a bulk delete is
- *	  under way already (odd vacuum epoch) we do nothing.
+ *	  of TIDs that point nowhere.  A hazard on all TIDs of the tree makes it
+ *	  wait.  It is announced after they are copied, since comparators may take
+ *	  the hazard word for scans of their own; when a bulk delete has begun by
+ *	  then (the vacuum epoch has changed, or was odd) we do nothing.
  *	- an entry is removed otherwise: then removing it finds nothing.
  *
  * The removals carry the vacuum epoch (traps.md D3).
@@ -98,6 +99,19 @@ collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
 	return true;
 }
 
+/*
+ * Keep the TIDs of a tree from being used again.  False if a bulk delete may
+ * have removed some since the vacuum epoch was read.
+ */
+static bool
+announce_all(EunoIndex *idx, EunoTreeSlot *slot, uint64 epoch)
+{
+	if (idx->slot != slot)
+		return false;
+	euno_hazard_set(idx, EUNO_TID_MAX);
+	return pg_atomic_read_u64(&slot->vacuum_epoch) == epoch;
+}
+
 void
 euno_delete_dead_versions(EunoIndex *idx, Relation index, Relation heap,
 						  const EunoEntry *entry)
@@ -107,19 +121,16 @@ euno_delete_dead_versions(EunoIndex *idx, Relation index, Relation heap,
 	EunoTreeSlot *slot = idx->slot;
 	uint64		epoch;
 
-	euno_hazard_set(idx, EUNO_TID_MAX);
 	epoch = pg_atomic_read_u64(&slot->vacuum_epoch);
 	if (epoch & 1)
-	{
-		euno_hazard_clear(idx->cx.process);
 		return;
-	}
+	pg_read_barrier();
 
 	cand = palloc(sizeof(Candidates));
 	cand->count = cand->promising = 0;
 	if (collect(idx, entry, false, cand) &&
 		collect(idx, entry, true, cand) &&
-		cand->promising > 0)
+		cand->promising > 0 && announce_all(idx, slot, epoch))
 	{
 		op.irel = index;
 		op.iblknum = 0;

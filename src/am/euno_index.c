@@ -41,7 +41,8 @@ typedef struct Operation
 	EunoContext *cx;
 	uint32		depth;			/* process depth before it */
 	int			nest_level;		/* transaction nesting it runs at */
-	EunoTreeSlot *held;			/* by euno_index_hold */
+	EunoTreeSlot *held;			/* by euno_index_hold, or being built */
+	bool		building;		/* held is our build */
 	EunoContext spare;			/* if idx->cx was in use already */
 } Operation;
 
@@ -51,6 +52,8 @@ static HTAB *index_hash = NULL;
 static List *retired_indexes = NIL; /* EunoIndex, freed at transaction end */
 static Operation operations[MAX_OPERATIONS];
 static int	noperations = 0;
+
+uint64		euno_hazard_changes = 0;
 
 /*
  * Relcache callback: what we know of this index (or of all) may be wrong.
@@ -115,9 +118,13 @@ unwind(int nest_level)
 		Operation  *op = &operations[--noperations];
 
 		euno_context_reset(op->cx);
+		if (op->building)
+			euno_tree_abandon_build(op->held);
 		if (op->held)
 			pg_atomic_fetch_sub_u32(&op->held->holders, 1);
 		euno_process_reset(euno_process(), op->depth);
+		if (op->held && euno_tree_state(op->held) == EUNO_STATE_RETIRING)
+			(void) euno_tree_finish_retired(op->held);
 	}
 }
 
@@ -143,8 +150,7 @@ xact_callback(XactEvent event, void *arg)
 	process = euno_process();
 	unwind(0);
 	euno_process_reset(process, 0);
-	__atomic_store_n(&process->epochs->slots[process->slot].hazard, 0,
-					 __ATOMIC_RELEASE);
+	euno_hazard_clear(process);
 	flush_all_counters();
 
 	while (retired_indexes != NIL)
@@ -160,8 +166,16 @@ static void
 subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 				 SubTransactionId parent_subid, void *arg)
 {
-	if (event == SUBXACT_EVENT_ABORT_SUB && noperations > 0)
+	if (event != SUBXACT_EVENT_ABORT_SUB || !euno_preloaded)
+		return;
+	if (noperations > 0)
 		unwind(GetCurrentTransactionNestLevel());
+
+	/*
+	 * A scan that was left by the error would make VACUUM wait for its hazard
+	 * until the end of the transaction.  Scans further out have used theirs.
+	 */
+	euno_hazard_clear(euno_process());
 }
 
 void
@@ -287,6 +301,7 @@ push_operation(EunoIndex *idx)
 	op->depth = idx->cx.process->depth;
 	op->nest_level = GetCurrentTransactionNestLevel();
 	op->held = NULL;
+	op->building = false;
 	for (int i = 0; i < noperations; i++)
 	{
 		if (operations[i].cx == &idx->cx)
@@ -316,6 +331,7 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 {
 	EunoProcess *process = idx->cx.process;
 	EunoState	state;
+	uint64		generation;
 
 	if (idx->order == EUNO_ORDER_BYTES)
 		*cx = &idx->cx;
@@ -325,22 +341,30 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 	for (;;)
 	{
 		euno_epoch_enter(process);	/* a full barrier: see euno_registry.h */
-		if (likely(idx->slot != NULL &&
-				   pg_atomic_read_u64(&idx->slot->generation) == idx->generation))
-			break;
+		if (likely(idx->slot != NULL))
+		{
+			/*
+			 * The generation last: between two looks the slot might have been
+			 * dropped and be another index's.
+			 */
+			state = euno_tree_state(idx->slot);
+			pg_read_barrier();
+			generation = pg_atomic_read_u64(&idx->slot->generation);
+			if (likely(generation == idx->generation))
+				break;
+		}
 		euno_epoch_exit(process);
 
 		flush_counters(idx);
-		idx->slot = euno_tree_lookup(&idx->key);
+		idx->slot = euno_tree_lookup_generation(&idx->key,
+												&idx->generation);
 		if (idx->slot == NULL)
 		{
 			euno_epoch_enter(process);
 			return EUNO_STATE_ABSENT;
 		}
-		idx->generation = pg_atomic_read_u64(&idx->slot->generation);
 	}
 
-	state = euno_tree_state(idx->slot);
 	if (unlikely(state == EUNO_STATE_RETIRING || state == EUNO_STATE_FREE))
 		state = EUNO_STATE_ABSENT;
 	return state;
@@ -359,21 +383,58 @@ euno_index_unpin(EunoIndex *idx)
 EunoState
 euno_index_hold(EunoIndex *idx, EunoContext **cx)
 {
-	EunoState	state = euno_index_pin(idx, cx);
-	Operation  *op;
+	Operation  *op = push_operation(idx);
+	EunoContext *pin_cx;
+	EunoState	state = euno_index_pin(idx, &pin_cx);
 
-	if (state != EUNO_STATE_READY)
+	if (state == EUNO_STATE_READY)
 	{
-		euno_index_unpin(idx);
-		return state;
+		pg_atomic_fetch_add_u32(&idx->slot->holders, 1);
+		op->held = idx->slot;
 	}
-	pg_atomic_fetch_add_u32(&idx->slot->holders, 1);
 	euno_index_unpin(idx);
 
-	op = push_operation(idx);
-	op->held = idx->slot;
 	*cx = op->cx;
+	if (state != EUNO_STATE_READY)
+		pop_operation(idx);
 	return state;
+}
+
+EunoStatus
+euno_index_start_build(EunoIndex *idx, EunoTreeSlot *slot,
+					   const EunoTreeOps *ops, const EunoTreeConfig *config)
+{
+	Operation  *op = push_operation(idx);
+	EunoStatus	status = euno_tree_start_build(slot, op->cx, ops, config);
+
+	if (status == EUNO_OK)
+	{
+		op->held = slot;
+		op->building = true;
+	}
+	else
+		pop_operation(idx);
+	return status;
+}
+
+void
+euno_index_finish_build(EunoIndex *idx)
+{
+	Operation  *op = &operations[noperations - 1];
+
+	Assert(op->idx == idx && op->building);
+	euno_tree_finish_build(op->held);
+	op->building = false;
+	euno_index_unhold(idx);
+}
+
+bool
+euno_index_is_builder(const EunoTreeSlot *slot)
+{
+	for (int i = 0; i < noperations; i++)
+		if (operations[i].building && operations[i].held == slot)
+			return true;
+	return false;
 }
 
 void

@@ -71,7 +71,8 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 		IndexOptInfo *info = lfirst_node(IndexOptInfo, lc);
 
 		/* The AM's OID is not known to us; this callback is only ours. */
-		if ((void *) info->amcostestimate != (void *) eunocostestimate)
+		if ((void *) info->amcostestimate != (void *) eunocostestimate ||
+			info->hypothetical)
 			continue;
 		if (!inhparent && !describe_index(info))
 			rel->indexlist = foreach_delete_current(rel->indexlist, lc);

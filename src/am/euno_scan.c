@@ -40,6 +40,9 @@
 #define FIRST_BATCH 32
 #define FULL_BATCH	1024
 
+/* How often comparators may get in the way of announcing one TID. */
+#define MAX_ANNOUNCEMENTS 100
+
 /* One batch and the place in the index that it came from. */
 typedef struct EunoWindow
 {
@@ -129,10 +132,13 @@ IndexScanDesc
 eunobeginscan(Relation index, int nkeys, int norderbys)
 {
 	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
-	EunoScan   *so = palloc0(sizeof(EunoScan));
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "euno scan",
+												  ALLOCSET_DEFAULT_SIZES);
+	EunoScan   *so = MemoryContextAllocZero(context, sizeof(EunoScan));
 
 	so->idx = euno_index_open(index);
-	so->context = CurrentMemoryContext;
+	so->context = context;
 	so->plan = euno_scan_plan_create(so->idx->schema, nkeys, so->context);
 	so->current = make_window(so);
 	scan->opaque = so;
@@ -158,7 +164,6 @@ apply_kills(IndexScanDesc scan)
 	EunoTid    *dead;
 	uint32		ndead = 0;
 
-	window->any_killed = false;
 	if ((window->vacuum_epoch & 1) != 0)
 		return;					/* read while a bulk delete was under way */
 
@@ -217,13 +222,28 @@ apply_kills(IndexScanDesc scan)
 	pfree(dead);
 }
 
+/*
+ * Bounds in COMPARE order point to the scan keys' arguments, which may be gone
+ * at a rescan.
+ */
+static bool
+bounds_are_usable(const EunoCursor *cursor)
+{
+	return (!cursor->at_lo || cursor->lo.bound == NULL) &&
+		(!cursor->at_hi || cursor->hi.bound == NULL);
+}
+
 static void
-leave_window(IndexScanDesc scan)
+leave_window(IndexScanDesc scan, bool rescan)
 {
 	EunoScan   *so = scan->opaque;
+	EunoWindow *window = so->current;
 
-	if (unlikely(so->current->any_killed))
+	if (likely(!window->any_killed))
+		return;
+	if (!rescan || bounds_are_usable(&window->cursor))
 		apply_kills(scan);
+	window->any_killed = false;
 }
 
 static void
@@ -242,7 +262,7 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 {
 	EunoScan   *so = scan->opaque;
 
-	leave_window(scan);
+	leave_window(scan, true);
 	clear_hazard(so);
 
 	if (keys && scan->numberOfKeys > 0)
@@ -266,9 +286,11 @@ eunoendscan(IndexScanDesc scan)
 {
 	EunoScan   *so = scan->opaque;
 
-	leave_window(scan);
+	leave_window(scan, false);
 	clear_hazard(so);
-	/* All memory is the caller's context's; it goes with it. */
+
+	/* Exclusion constraints open and end a scan for every row. */
+	MemoryContextDelete(so->context);
 }
 
 /*
@@ -293,6 +315,8 @@ save_marked_window(EunoScan *so)
 	if (to->started && !to->at_hi && from->right.pos.key != NULL)
 		to->right.pos.key = to->right.data;
 	fresh->forward = so->current->forward;
+	fresh->nitems = 0;
+	fresh->pos = -1;
 
 	so->marked_window = so->current;
 	so->current = fresh;
@@ -312,14 +336,17 @@ read_batch(IndexScanDesc scan, bool forward)
 	EunoBatch	batch;
 	bool		first;
 
-	leave_window(scan);
-	if (so->is_marked && so->marked_window == NULL && so->current->nitems > 0)
-		save_marked_window(so);
+	leave_window(scan, false);
 	window = so->current;
-	first = !window->cursor.started;
-
 	if (forward ? window->cursor.at_hi : window->cursor.at_lo)
-		return false;
+		return false;			/* and stay in this window */
+
+	if (so->is_marked && so->marked_window == NULL && window->nitems > 0)
+	{
+		save_marked_window(so);
+		window = so->current;
+	}
+	first = !window->cursor.started;
 
 	CHECK_FOR_INTERRUPTS();
 	batch.max_items = first ? FIRST_BATCH : FULL_BATCH;
@@ -351,6 +378,10 @@ read_batch(IndexScanDesc scan, bool forward)
 			break;
 		}
 		euno_index_unpin(idx);
+
+		/* The planner looks for an extreme value: it can do without (T24). */
+		if (scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE)
+			break;
 		euno_index_ensure_ready(idx, scan->indexRelation);
 	}
 
@@ -428,6 +459,7 @@ announce(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	.tid = tid};
 	EunoContext *cx;
 	EunoStatus	status = EUNO_OK;
+	int			attempts = 0;
 
 	EUNO_STOP_POINT("scan-batch");
 
@@ -436,18 +468,32 @@ announce(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	if (unlikely(pg_atomic_read_u64(&idx->slot->generation) != window->generation ||
 				 pg_atomic_read_u64(&idx->slot->vacuum_epoch) != window->vacuum_epoch))
 	{
+		uint64		changes;
+
 		/*
 		 * The tree may even have been rebuilt, in another slot: the hazard
-		 * has to name the one that VACUUM walks.
+		 * has to name the one that VACUUM walks.  A comparator that scans a
+		 * euno index itself takes the hazard word away from us.
 		 */
-		while (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
+		do
 		{
+			if (++attempts > MAX_ANNOUNCEMENTS)
+				ereport(ERROR,
+						(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
+						 errmsg("comparison functions of euno index \"%s\" scan euno indexes themselves",
+								RelationGetRelationName(scan->indexRelation))));
+			while (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
+			{
+				euno_index_unpin(idx);
+				euno_index_ensure_ready(idx, scan->indexRelation);
+			}
+			euno_hazard_set(idx, tid);
+			changes = euno_hazard_changes;
+			status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
 			euno_index_unpin(idx);
-			euno_index_ensure_ready(idx, scan->indexRelation);
-		}
-		euno_hazard_set(idx, tid);
-		status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
-		euno_index_unpin(idx);
+			if (status == EUNO_CORRUPT)
+				euno_index_error(idx, scan->indexRelation, status);
+		} while (status == EUNO_OK && changes != euno_hazard_changes);
 	}
 	if (status == EUNO_OK)
 		EUNO_STOP_POINT("scan-return");
@@ -496,6 +542,7 @@ eunogettuple(IndexScanDesc scan, ScanDirection direction)
 
 	if (unlikely(!so->counted))
 	{
+		euno_require_serving(scan->indexRelation);
 		euno_count_index_scan(scan);
 		so->counted = true;
 		so->use_hazards = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
@@ -566,7 +613,7 @@ eunorestrpos(IndexScanDesc scan)
 
 	if (so->marked_window != NULL)
 	{
-		leave_window(scan);
+		leave_window(scan, false);
 		so->spare = so->current;
 		so->current = so->marked_window;
 		so->marked_window = NULL;

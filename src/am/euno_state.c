@@ -14,6 +14,7 @@
 
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/pg_am_d.h"
@@ -115,10 +116,13 @@ static void
 fill_from_table(EunoIndex *idx, Relation heap, Relation index)
 {
 	IndexInfo  *index_info = BuildIndexInfo(index);
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	Snapshot	snapshot;
 	EunoSort   *sort;
 	EunoEntry	entry;
 
+	/* In a parallel query no new one may be taken; any keeps the horizon. */
+	snapshot = RegisterSnapshot(IsInParallelMode() ? GetActiveSnapshot() :
+								GetLatestSnapshot());
 	PushActiveSnapshot(snapshot);	/* for detoasting and expressions */
 	sort = euno_sort_begin(idx->schema, index);
 
@@ -165,7 +169,8 @@ euno_restore_user(EunoOwner *owner)
 }
 
 /*
- * Build the tree of an index that is ABSENT.  The build lock is held.
+ * Build the tree of an index that is ABSENT.  The build lock is held.  Does
+ * nothing if a member of our lock group has started before us.
  */
 static void
 build_absent_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
@@ -180,40 +185,51 @@ build_absent_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 
 	euno_become_owner(heap, &owner);
 	status = euno_tree_create(idx, slot, euno_fillfactor(index));
-	if (status != EUNO_OK)
+	if (status != EUNO_OK && status != EUNO_EXISTS)
 		euno_index_error(idx, index, status);
-
-	PG_TRY();
+	if (status == EUNO_OK)
 	{
 		fill_from_table(idx, heap, index);
 		EUNO_STOP_POINT("build-end");
-		euno_tree_finish_build(slot);
+		euno_index_finish_build(idx);
 	}
-	PG_CATCH();
-	{
-		euno_tree_retire(slot, false, 0);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-
 	euno_restore_user(&owner);
 
 	/* Plans made without the index, here and elsewhere, are to be made anew. */
-	CacheInvalidateRelcacheByRelid(RelationGetRelid(heap));
+	if (status == EUNO_OK)
+		CacheInvalidateRelcacheByRelid(RelationGetRelid(heap));
 	table_close(heap, NoLock);
+}
+
+/*
+ * Is the builder a living member of our lock group (a parallel query), which
+ * the build lock does not exclude?  Any other builder has died if we hold it.
+ */
+static bool
+builder_is_in_our_group(int pid)
+{
+	PGPROC	   *proc = BackendPidGetProc(pid);
+
+	return proc != NULL && proc != MyProc &&
+		MyProc->lockGroupLeader != NULL &&
+		proc->lockGroupLeader == MyProc->lockGroupLeader;
 }
 
 void
 euno_index_ensure_ready(EunoIndex *idx, Relation index)
 {
-	EunoTreeSlot *slot;
-
 	euno_require_serving(index);
+
+	/*
+	 * VACUUM may hold the build lock and wait for hazards.  What ours named
+	 * has been used; who needs it again announces it again.
+	 */
+	euno_hazard_clear(idx->cx.process);
 	euno_build_lock(idx->oid, ExclusiveLock);
-	slot = euno_tree_get(&idx->key, idx->oid);
 
 	for (;;)
 	{
+		EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
 		EunoState	state = euno_tree_state(slot);
 
 		if (state == EUNO_STATE_READY)
@@ -221,17 +237,16 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 		if (state == EUNO_STATE_ABSENT)
 		{
 			build_absent_tree(idx, index, slot);
-			break;
+			continue;
 		}
-
-		/*
-		 * BUILDING although we have the lock: its builder died by an error
-		 * nobody could catch, or is a member of our lock group (a parallel
-		 * query), which the lock does not exclude.
-		 */
+		if (euno_index_is_builder(slot))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("cannot use euno index \"%s\" while this session is building it",
+							RelationGetRelationName(index)),
+					 errhint("Functions in index expressions and predicates must not query the table itself.")));
 		if (state == EUNO_STATE_BUILDING &&
-			(slot->builder_pid == MyProcPid ||
-			 BackendPidGetProc(slot->builder_pid) == NULL))
+			!builder_is_in_our_group(slot->builder_pid))
 			euno_tree_retire(slot, false, 0);
 
 		CHECK_FOR_INTERRUPTS();

@@ -23,6 +23,7 @@
 #include "commands/vacuum.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
+#include "storage/proc.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -81,6 +82,17 @@ wait_for_hazards(EunoTreeSlot *slot, BulkDelete *bulk)
 }
 
 /*
+ * Is it CREATE INDEX CONCURRENTLY that calls bulk delete, whose callback notes
+ * every TID it is asked about, and not VACUUM?
+ */
+static bool
+collecting_tids(Relation index)
+{
+	return !index->rd_index->indisvalid &&
+		(MyProc->statusFlags & PROC_IN_VACUUM) == 0;
+}
+
+/*
  * Leave the tree alone while it is being built, and be sure that it is not
  * built while we run: the builder may have read TIDs that are recycled after
  * us (traps.md T7).
@@ -90,7 +102,8 @@ lock_for_vacuum(EunoIndex *idx, Relation index)
 {
 	/*
 	 * CREATE INDEX CONCURRENTLY collects the TIDs that are in the index
-	 * through us: there must be an index.
+	 * through us: there must be an index.  VACUUM of one that has failed needs
+	 * none, and must not build: its snapshots protect nothing (PROC_IN_VACUUM).
 	 */
 	for (;;)
 	{
@@ -98,12 +111,55 @@ lock_for_vacuum(EunoIndex *idx, Relation index)
 
 		euno_build_lock(idx->oid, ShareLock);
 		slot = euno_tree_lookup(&idx->key);
-		if (index->rd_index->indisvalid ||
+		if (!collecting_tids(index) ||
 			(slot && euno_tree_state(slot) == EUNO_STATE_READY))
 			return slot;
 		euno_build_unlock(idx->oid, ShareLock);
 		euno_index_ensure_ready(idx, index);
 	}
+}
+
+/*
+ * Remove, under an odd epoch.
+ *
+ * The epoch changes again before anybody looks at the hazards: a batch that was
+ * read since it became odd may hold what has been removed after that, and its
+ * scan must not find the epoch unchanged when we have looked already.  It does
+ * so after an error too: a bulk delete that has not returned leaves no TID to
+ * be used again, and deferred removals need not wait for the next one.
+ */
+static EunoStatus
+remove_dead(EunoIndex *idx, EunoTreeSlot *slot, BulkDelete *bulk,
+			IndexBulkDeleteResult *stats)
+{
+	EunoWalk	walk = {.decide = is_dead, .pause = between_leaves, .arg = bulk};
+	uint64		epoch = pg_atomic_read_u64(&slot->vacuum_epoch);
+	EunoContext *cx;
+	volatile EunoStatus status = EUNO_OK;
+
+	/* Odd already if a bulk delete was killed. */
+	pg_atomic_write_u64(&slot->vacuum_epoch, epoch + ((epoch & 1) ? 2 : 1));
+	pg_memory_barrier();
+
+	PG_TRY();
+	{
+		if (euno_index_hold(idx, &cx) == EUNO_STATE_READY)
+		{
+			status = slot->ops->walk(cx, &slot->tree, &walk);
+			euno_index_unhold(idx);
+			stats->estimated_count = false;
+			stats->num_index_tuples = walk.kept;
+			stats->tuples_removed += walk.removed;
+		}
+	}
+	PG_CATCH();
+	{
+		pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
+	return status;
 }
 
 IndexBulkDeleteResult *
@@ -112,12 +168,9 @@ eunobulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 {
 	Relation	index = info->index;
 	BulkDelete	bulk = {callback, callback_state};
-	EunoWalk	walk = {.decide = is_dead, .pause = between_leaves, .arg = &bulk};
 	EunoIndex  *idx;
 	EunoTreeSlot *slot;
-	EunoContext *cx;
 	EunoStatus	status = EUNO_OK;
-	uint64		epoch;
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
@@ -130,28 +183,10 @@ eunobulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	slot = lock_for_vacuum(idx, index);
 	if (slot != NULL)
 	{
-		/* Make it odd; an interrupted bulk delete left it so. */
-		epoch = pg_atomic_read_u64(&slot->vacuum_epoch);
-		pg_atomic_write_u64(&slot->vacuum_epoch, epoch + ((epoch & 1) ? 2 : 1));
-		pg_memory_barrier();
-
-		if (euno_index_hold(idx, &cx) == EUNO_STATE_READY)
-		{
-			status = slot->ops->walk(cx, &slot->tree, &walk);
-			euno_index_unhold(idx);
-			stats->estimated_count = false;
-			stats->num_index_tuples = walk.kept;
-			stats->tuples_removed += walk.removed;
-		}
-
-		/*
-		 * The epoch changes again before we look at the hazards: a batch that
-		 * was read since it became odd may hold what has been removed after
-		 * that, and its scan must not find the epoch unchanged when we have
-		 * looked already.
-		 */
-		pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
-		wait_for_hazards(slot, &bulk);
+		status = remove_dead(idx, slot, &bulk, stats);
+		/* The callback must not hear of TIDs that are only in a hazard. */
+		if (!collecting_tids(index))
+			wait_for_hazards(slot, &bulk);
 		EUNO_STOP_POINT("bulkdelete-end");
 	}
 	euno_build_unlock(idx->oid, ShareLock);

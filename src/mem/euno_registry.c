@@ -49,6 +49,7 @@ static LWLock *registry_lock;
 
 static EunoProcess my_process;
 static bool my_process_ready = false;
+static uint32 node_lock_event = 0;
 
 /*
  * Allocation for core: tree_arg is the slot's array of pools.
@@ -74,10 +75,9 @@ env_free(void *tree_arg, int domain, void *node, size_t size)
 static void
 env_wait(uint32_t *word, uint32_t seen)
 {
-	static uint32 event = 0;
 	struct timespec timeout = {.tv_sec = 0, .tv_nsec = 50 * 1000 * 1000};
 
-	pgstat_report_wait_start(euno_wait_event(&event, "EunoNodeLock"));
+	pgstat_report_wait_start(euno_wait_event(&node_lock_event, "EunoNodeLock"));
 	(void) syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0);
 	pgstat_report_wait_end();
 }
@@ -196,12 +196,15 @@ euno_shared_epochs(void)
 }
 
 /*
- * At process exit: nothing of ours may keep others waiting.
+ * At process exit: nothing of ours may keep others waiting.  After the abort of
+ * a transaction that is still open, whose callbacks give back what operations
+ * hold in trees: until then the trees must stay.
  */
 static void
 process_exit(int code, Datum arg)
 {
 	EunoEpochSlot *slot = &epochs->slots[my_process.slot];
+	EunoTreeDescription tree;
 
 	euno_process_reset(&my_process, 0);
 	__atomic_store_n(&slot->hazard, 0, __ATOMIC_RELEASE);
@@ -210,11 +213,9 @@ process_exit(int code, Datum arg)
 
 	for (int i = 0; i < registry->used; i++)
 	{
-		EunoTreeSlot *tree = &registry->slots[i];
-
-		if (tree->key.temp_owner == euno_my_proc_number() &&
-			euno_tree_state(tree) != EUNO_STATE_FREE)
-			euno_tree_retire(tree, true, 0);
+		if (euno_tree_describe(i, &tree) &&
+			tree.key.temp_owner == euno_my_proc_number())
+			euno_tree_drop(&tree.key);
 	}
 }
 
@@ -223,13 +224,16 @@ euno_process(void)
 {
 	if (!my_process_ready)
 	{
+		/* Naming an event may raise: not when a node is locked. */
+		(void) euno_wait_event(&node_lock_event, "EunoNodeLock");
+
 		my_process.epochs = epochs;
 		my_process.slot = euno_my_proc_number();
 		my_process.depth = 0;
 		euno_process_reset(&my_process, 0);
 		epochs->slots[my_process.slot].hazard = 0;
 		epochs->slots[my_process.slot].pid = MyProcPid;
-		before_shmem_exit(process_exit, 0);
+		on_shmem_exit(process_exit, 0);
 		my_process_ready = true;
 	}
 	return &my_process;
@@ -238,20 +242,46 @@ euno_process(void)
 EunoTreeSlot *
 euno_tree_lookup(const EunoTreeKey *key)
 {
+	uint64		generation;
+
+	return euno_tree_lookup_generation(key, &generation);
+}
+
+EunoTreeSlot *
+euno_tree_lookup_generation(const EunoTreeKey *key, uint64 *generation)
+{
 	TreeHashEntry *entry;
-	int			number;
+	EunoTreeSlot *slot = NULL;
 
 	LWLockAcquire(registry_lock, LW_SHARED);
 	entry = hash_search(tree_hash, key, HASH_FIND, NULL);
-	number = entry ? entry->number : -1;
+	if (entry != NULL)
+	{
+		slot = &registry->slots[entry->number];
+		*generation = pg_atomic_read_u64(&slot->generation);
+	}
 	LWLockRelease(registry_lock);
 
-	return number >= 0 ? &registry->slots[number] : NULL;
+	return slot;
+}
+
+bool
+euno_tree_describe(int number, EunoTreeDescription *result)
+{
+	EunoTreeSlot *slot = &registry->slots[number];
+
+	LWLockAcquire(registry_lock, LW_SHARED);
+	result->key = slot->key;
+	result->index_oid = slot->index_oid;
+	result->creator = slot->creator;
+	result->state = euno_tree_state(slot);
+	LWLockRelease(registry_lock);
+
+	return result->state != EUNO_STATE_FREE;
 }
 
 /*
- * Find a slot that is FREE, completing retired ones on the way.
- * EunoRegistryLock is held exclusively.
+ * Find a slot that is FREE.  EunoRegistryLock is held exclusively.
  */
 static EunoTreeSlot *
 find_free_slot(void)
@@ -282,7 +312,8 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 
 	/* Dropped trees may wait for their last reader; that is long gone. */
 	for (int i = 0; i < registry->used; i++)
-		euno_tree_finish_retired(&registry->slots[i]);
+		if (euno_tree_state(&registry->slots[i]) == EUNO_STATE_RETIRING)
+			euno_tree_finish_retired(&registry->slots[i]);
 
 	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
 	entry = hash_search(tree_hash, key, HASH_FIND, NULL);
@@ -386,10 +417,10 @@ euno_tree_finish_retired(EunoTreeSlot *slot)
 	return true;
 }
 
-bool
-euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms)
+/* EunoRegistryLock is held exclusively. */
+static void
+retire_locked(EunoTreeSlot *slot, bool drop)
 {
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
 	switch (euno_tree_state(slot))
 	{
 		case EUNO_STATE_FREE:
@@ -420,6 +451,13 @@ euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms)
 			slot->retired_epoch = euno_epoch_retire(epochs);
 			break;
 	}
+}
+
+bool
+euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms)
+{
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	retire_locked(slot, drop);
 	LWLockRelease(registry_lock);
 
 	for (int i = 0;; i++)
@@ -432,26 +470,51 @@ euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms)
 	}
 }
 
+void
+euno_tree_drop(const EunoTreeKey *key)
+{
+	TreeHashEntry *entry;
+	EunoTreeSlot *slot = NULL;
+
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	entry = hash_search(tree_hash, key, HASH_FIND, NULL);
+	if (entry != NULL)
+	{
+		slot = &registry->slots[entry->number];
+		retire_locked(slot, true);
+	}
+	LWLockRelease(registry_lock);
+
+	if (slot != NULL)
+		(void) euno_tree_finish_retired(slot);
+}
+
 EunoStatus
 euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 					  const EunoTreeOps *ops, const EunoTreeConfig *config)
 {
 	EunoStatus	status;
 
-	Assert(euno_tree_state(slot) == EUNO_STATE_ABSENT);
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	if (euno_tree_state(slot) != EUNO_STATE_ABSENT)
+	{
+		LWLockRelease(registry_lock);
+		return EUNO_EXISTS;
+	}
 	memset(&slot->tree, 0, sizeof(slot->tree));
 	slot->tree.alloc_arg = slot->pools;
 	slot->ops = ops;
-	slot->builder_pid = MyProcPid;
 	status = ops->create(cx, &slot->tree, config);
 	if (status != EUNO_OK)
 	{
 		for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
 			euno_pool_release(&slot->pools[i]);
+		LWLockRelease(registry_lock);
 		return status;
 	}
 
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	slot->builder_pid = MyProcPid;
+	pg_atomic_fetch_add_u32(&slot->holders, 1);
 	pg_atomic_write_u64(&slot->generation, registry->next_generation++);
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->state, EUNO_STATE_BUILDING);
@@ -466,16 +529,39 @@ euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 	return EUNO_OK;
 }
 
+/*
+ * The tree may be another process's build by now, if ours was retired and a
+ * member of our lock group has started over.
+ */
 void
 euno_tree_finish_build(EunoTreeSlot *slot)
 {
-	uint32		expected = EUNO_STATE_BUILDING;
+	EunoState	state;
+	bool		ours;
 
-	pg_write_barrier();
-	if (!pg_atomic_compare_exchange_u32(&slot->state, &expected,
-										EUNO_STATE_READY))
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	state = euno_tree_state(slot);
+	ours = state == EUNO_STATE_BUILDING && slot->builder_pid == MyProcPid;
+	if (ours)
+	{
+		pg_write_barrier();
+		pg_atomic_write_u32(&slot->state, EUNO_STATE_READY);
+	}
+	LWLockRelease(registry_lock);
+
+	if (!ours)
 		elog(ERROR, "euno tree is %s at the end of its build",
-			 euno_state_name(expected));
+			 euno_state_name(state));
+}
+
+void
+euno_tree_abandon_build(EunoTreeSlot *slot)
+{
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	if (euno_tree_state(slot) == EUNO_STATE_BUILDING &&
+		slot->builder_pid == MyProcPid)
+		retire_locked(slot, false);
+	LWLockRelease(registry_lock);
 }
 
 uint64

@@ -17,10 +17,9 @@
  * ABSENT never means "no rows": nobody may answer from a tree that is not
  * READY.  RETIRING counts as ABSENT for everybody but the one who frees it.
  *
- * Locks.  Looking a tree up, creating and freeing one take EunoRegistryLock.
- * "state" and "generation" are written by
- *	  - the builder, which holds the heavyweight build lock (am/euno_state.c);
- *	  - euno_tree_retire, by compare-and-swap from READY or BUILDING.
+ * Locks.  "state" and "generation" change only under EunoRegistryLock, and
+ * from ABSENT to BUILDING only by who holds the heavyweight build lock too
+ * (am/euno_state.c).
  * A reader that has entered the epoch and then finds READY and the generation
  * it knows may use the tree until it leaves the epoch: memory is given back
  * only after the state has changed *and* every epoch pinned at that time has
@@ -69,10 +68,11 @@ typedef struct EunoTreeSlot
 	pg_atomic_uint64 generation;
 	FullTransactionId creator;	/* the transaction that made the relation file
 								 * known to us; invalid if it had no xid */
-	int			builder_pid;	/* while BUILDING */
+	int			builder_pid;	/* while BUILDING; under EunoRegistryLock */
 	bool		drop_when_retired;
 	pg_atomic_uint32 holders;	/* operations that keep the tree in memory
-								 * without an epoch (bulk delete, check) */
+								 * without an epoch (bulk delete, check, its
+								 * builder) */
 	uint64		retired_epoch;	/* while RETIRING */
 
 	/*
@@ -111,6 +111,13 @@ extern EunoEpochs *euno_shared_epochs(void);
 extern EunoTreeSlot *euno_tree_lookup(const EunoTreeKey *key);
 
 /*
+ * The same, and the slot's generation at that time: should the slot serve
+ * another key later, it will have another.
+ */
+extern EunoTreeSlot *euno_tree_lookup_generation(const EunoTreeKey *key,
+												 uint64 *generation);
+
+/*
  * The slot of a key, made ABSENT if it is new.  ERROR 53400 naming
  * euno.max_indexes when the registry is full.
  */
@@ -118,6 +125,17 @@ extern EunoTreeSlot *euno_tree_get(const EunoTreeKey *key, Oid index_oid);
 
 extern int	euno_tree_count(void);
 extern EunoTreeSlot *euno_tree_by_number(int number);	/* may be FREE */
+
+/* What a slot holds, read under EunoRegistryLock; false if it is FREE. */
+typedef struct EunoTreeDescription
+{
+	EunoTreeKey key;
+	Oid			index_oid;
+	FullTransactionId creator;
+	EunoState	state;
+} EunoTreeDescription;
+
+extern bool euno_tree_describe(int number, EunoTreeDescription *result);
 
 extern const char *euno_state_name(EunoState state);
 
@@ -131,14 +149,26 @@ extern bool euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms);
 extern bool euno_tree_finish_retired(EunoTreeSlot *slot);
 
 /*
+ * Retires and drops the tree of this key, if there is one; never that of
+ * another key that has got the slot meanwhile.
+ */
+extern void euno_tree_drop(const EunoTreeKey *key);
+
+/*
  * ABSENT to BUILDING, with an empty tree of the given kind.  The caller holds
- * the build lock.  EUNO_NO_MEMORY leaves it ABSENT.
+ * the build lock.  EUNO_NO_MEMORY leaves it ABSENT; EUNO_EXISTS means that it
+ * was not ABSENT (members of a parallel query are not excluded by the lock).
+ * On success the caller is one of the tree's holders, so that its memory stays
+ * whatever others do to the tree.
  */
 extern EunoStatus euno_tree_start_build(EunoTreeSlot *slot,
 										EunoContext *cx,
 										const EunoTreeOps *ops,
 										const EunoTreeConfig *config);
 extern void euno_tree_finish_build(EunoTreeSlot *slot);
+
+/* Retires the tree if it is still this process's build.  Waits for nothing. */
+extern void euno_tree_abandon_build(EunoTreeSlot *slot);
 
 extern uint64 euno_tree_bytes(EunoTreeSlot *slot);
 extern void euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak);
