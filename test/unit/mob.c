@@ -344,7 +344,7 @@ decide(void *arg, EunoTid tid)
 	if (i == UINT32_MAX)
 		return false;
 	worker->shown[i] = 1;
-	if (random_below(&worker->actor.random, 100) == 0)
+	if (random_below(&worker->actor.random, 1000) == 0)
 		sched_yield();
 	return get_state(worker->mob, i) == MOB_DOOMED;
 }
@@ -432,16 +432,18 @@ work_once(Worker *worker, MobRole role)
 		case MOB_SCANNER:
 			scan(worker);
 			break;
+
+			/* nothing is merged during a walk, so the walkers take breaks */
 		case MOB_WALKER:
 			walk(worker);
-			usleep(random_below(&worker->actor.random, 2000));
+			usleep(random_below(&worker->actor.random, 30000));
 			break;
 		case MOB_COMPACTOR:
 			compact(worker);
 			break;
 		case MOB_VERIFIER:
 			check_verify(&worker->actor);
-			usleep(random_below(&worker->actor.random, 5000));
+			usleep(random_below(&worker->actor.random, 20000));
 			break;
 	}
 }

@@ -13,25 +13,30 @@ UNIT_CC ?= gcc
 UNIT_CLANG ?= clang
 UNIT_BUILD = build/unit
 UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
-	-Isrc -Itest/unit -DEUNO_TEST
+	-Isrc -Itest/unit
 UNIT_FLAGS_plain = -O2
+UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 UNIT_FLAGS_tsan = -O1 -fsanitize=thread
 
 UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c
 UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c mob.c hook.c)
-UNIT_TESTS = arena oracle forms nomem threads epoch
+UNIT_TESTS = arena oracle forms nomem threads epoch processes
+
+# "hook" has somebody else take over, or a process stop, between any two steps.
+# ThreadSanitizer looks at one process only.
+UNIT_plain = $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/processes
+UNIT_asan = $(addprefix asan/,$(UNIT_TESTS))
+UNIT_tsan = $(addprefix tsan/,$(filter-out processes,$(UNIT_TESTS)))
 
 .PHONY: unit unit-asan unit-tsan
-unit: UNIT_RUN = $(UNIT_BUILD)/plain
-unit-asan: UNIT_RUN = $(UNIT_BUILD)/asan
-unit-tsan: UNIT_RUN = $(UNIT_BUILD)/tsan
-unit: $(UNIT_TESTS:%=$(UNIT_BUILD)/plain/%)
-unit-asan: $(UNIT_TESTS:%=$(UNIT_BUILD)/asan/%)
-unit-tsan: $(UNIT_TESTS:%=$(UNIT_BUILD)/tsan/%)
-unit unit-asan unit-tsan:
-	@test/unit/run $(UNIT_RUN) $(UNIT_TESTS)
+unit: $(addprefix $(UNIT_BUILD)/,$(UNIT_plain))
+	@test/unit/run $(UNIT_BUILD) $(UNIT_plain)
+unit-asan: $(addprefix $(UNIT_BUILD)/,$(UNIT_asan))
+	@test/unit/run $(UNIT_BUILD) $(UNIT_asan)
+unit-tsan: $(addprefix $(UNIT_BUILD)/,$(UNIT_tsan))
+	@test/unit/run $(UNIT_BUILD) $(UNIT_tsan)
 
 # One set of rules for each flavor.
 define unit_flavor
@@ -44,7 +49,7 @@ $$(UNIT_TESTS:%=$$(UNIT_BUILD)/$(1)/%): $$(UNIT_BUILD)/$(1)/%: \
 		$$(patsubst %.c,$$(UNIT_BUILD)/$(1)/%.o,$$(UNIT_SUPPORT) $$(UNIT_CORE))
 	$$(UNIT_CC) $$(UNIT_CFLAGS) $$(UNIT_FLAGS_$(1)) -o $$@ $$^
 endef
-$(foreach flavor,plain asan tsan,$(eval $(call unit_flavor,$(flavor))))
+$(foreach flavor,plain hook asan tsan,$(eval $(call unit_flavor,$(flavor))))
 
 .SECONDARY:
 -include $(shell find $(UNIT_BUILD) -name '*.d' 2>/dev/null)
