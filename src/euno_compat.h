@@ -151,15 +151,6 @@ euno_count_index_scan(IndexScanDesc scan)
 #define euno_array_length(root, node) ((void) (root), (double) estimate_array_length(node))
 #endif
 
-/* 16 speaks of file numbers. */
-#if PG_VERSION_NUM >= 160000
-#include "utils/relfilenumbermap.h"
-#define euno_relid_by_file(space, number) RelidByRelfilenumber(space, number)
-#else
-#include "utils/relfilenodemap.h"
-#define euno_relid_by_file(space, number) RelidByRelfilenode(space, number)
-#endif
-
 /* 18 added btree's support function 6 (skip support). */
 #if PG_VERSION_NUM >= 180000
 #define EUNO_NSUPPORT	6

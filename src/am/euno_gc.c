@@ -31,6 +31,7 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "am/euno_am.h"
@@ -69,31 +70,39 @@ euno_gc_created(const EunoTreeKey *key, Oid index_oid)
 	/* Other files of this index: REINDEX and TRUNCATE leave them behind. */
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
-		EunoTreeSlot *slot = euno_tree_by_number(i);
+		EunoTreeDescription tree;
 
-		if (euno_tree_state(slot) != EUNO_STATE_FREE &&
-			slot->index_oid == index_oid &&
-			slot->key.database == key->database &&
-			slot->key.number != key->number)
-			remember(&slot->key, false);
+		if (euno_tree_describe(i, &tree) &&
+			tree.index_oid == index_oid &&
+			tree.key.database == key->database &&
+			tree.key.temp_owner == key->temp_owner &&
+			tree.key.number != key->number)
+			remember(&tree.key, false);
 	}
 	remember(key, true);
 }
 
 /*
- * Does a temporary relation of this session have this file?  Other sessions'
- * files may have the same number.
+ * Does a relation of this database have this file?  Temporary files of other
+ * sessions may have the same number.
  */
 static bool
-temporary_file_exists(const EunoTreeKey *key)
+relation_file_exists(const EunoTreeKey *key)
 {
 	Oid			space = key->space == MyDatabaseTableSpace ? InvalidOid : key->space;
-	Relation	rel = table_open(RelationRelationId, AccessShareLock);
+	Relation	rel;
 	ScanKeyData keys[2];
 	SysScanDesc scan;
 	HeapTuple	tuple;
 	bool		found = false;
 
+	/*
+	 * A transaction is not in progress any more before its invalidations are
+	 * sent: a catalog snapshot from before might still be thought good.
+	 */
+	InvalidateCatalogSnapshot();
+
+	rel = table_open(RelationRelationId, AccessShareLock);
 	ScanKeyInit(&keys[0], Anum_pg_class_reltablespace, BTEqualStrategyNumber,
 				F_OIDEQ, ObjectIdGetDatum(space));
 	ScanKeyInit(&keys[1], Anum_pg_class_relfilenode, BTEqualStrategyNumber,
@@ -104,31 +113,15 @@ temporary_file_exists(const EunoTreeKey *key)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
 
-		found = form->relpersistence == RELPERSISTENCE_TEMP &&
-			isTempNamespace(form->relnamespace);
+		if (key->temp_owner >= 0)
+			found = form->relpersistence == RELPERSISTENCE_TEMP &&
+				isTempNamespace(form->relnamespace);
+		else
+			found = form->relpersistence != RELPERSISTENCE_TEMP;
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
 	return found;
-}
-
-static bool
-relation_file_exists(const EunoTreeKey *key)
-{
-	AcceptInvalidationMessages();	/* the lookup may be cached */
-	if (key->temp_owner >= 0)
-		return temporary_file_exists(key);
-	return OidIsValid(euno_relid_by_file(key->space, key->number));
-}
-
-/* Free the tree of a relation file that is known to be gone. */
-static void
-drop_tree(const EunoTreeKey *key)
-{
-	EunoTreeSlot *slot = euno_tree_lookup(key);
-
-	if (slot != NULL)
-		(void) euno_tree_retire(slot, true, 0);
 }
 
 static void
@@ -155,7 +148,7 @@ xact_callback(XactEvent event, void *arg)
 				Suspect    *suspect = lfirst(lc);
 
 				if (suspect->gone)
-					drop_tree(&suspect->key);
+					euno_tree_drop(&suspect->key);
 			}
 			suspects = NIL;
 			break;
@@ -165,7 +158,7 @@ xact_callback(XactEvent event, void *arg)
 				Suspect    *suspect = lfirst(lc);
 
 				if (suspect->created)
-					drop_tree(&suspect->key);
+					euno_tree_drop(&suspect->key);
 			}
 			suspects = NIL;
 			break;
@@ -193,7 +186,7 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 			suspect->subid = parent_subid;
 		else if (event == SUBXACT_EVENT_ABORT_SUB && suspect->created)
 		{
-			drop_tree(&suspect->key);
+			euno_tree_drop(&suspect->key);
 			suspect->created = false;
 		}
 	}
@@ -258,23 +251,25 @@ euno_gc_database(void)
 
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
-		EunoTreeSlot *slot = euno_tree_by_number(i);
-		EunoTreeKey key = slot->key;
-		EunoState	state = euno_tree_state(slot);
+		EunoTreeDescription tree;
 
-		if (state == EUNO_STATE_RETIRING)
-			(void) euno_tree_finish_retired(slot);
-		if (state == EUNO_STATE_FREE || state == EUNO_STATE_RETIRING ||
-			key.database != MyDatabaseId || key.temp_owner >= 0)
+		if (!euno_tree_describe(i, &tree))
+			continue;
+		if (tree.state == EUNO_STATE_RETIRING)
+		{
+			(void) euno_tree_finish_retired(euno_tree_by_number(i));
+			continue;
+		}
+		if (tree.key.database != MyDatabaseId || tree.key.temp_owner >= 0)
 			continue;
 
 		/* Its maker's catalog rows are invisible to us until it commits. */
-		if (FullTransactionIdIsValid(slot->creator) &&
-			TransactionIdIsInProgress(XidFromFullTransactionId(slot->creator)))
+		if (FullTransactionIdIsValid(tree.creator) &&
+			TransactionIdIsInProgress(XidFromFullTransactionId(tree.creator)))
 			continue;
-		if (relation_file_exists(&key))
+		if (relation_file_exists(&tree.key))
 			continue;
-		drop_tree(&key);
+		euno_tree_drop(&tree.key);
 		freed++;
 	}
 	return freed;

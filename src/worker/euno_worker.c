@@ -81,6 +81,10 @@ euno_worker_register(void)
 {
 	BackgroundWorker worker;
 
+	/* pg_upgrade drops and copies databases: nobody else may be connected. */
+	if (IsBinaryUpgrade)
+		return;
+
 	fill_worker(&worker, "euno launcher", "euno_launcher_main");
 	worker.bgw_restart_time = 5;
 	RegisterBackgroundWorker(&worker);
@@ -144,32 +148,50 @@ rebuild_database(Oid database)
 	pfree(handle);
 }
 
-/* Trees of databases that are gone. */
+/*
+ * Trees of databases that are gone.  The trees are noted before the databases
+ * are listed: a database whose tree we have seen is listed, or dropped.
+ */
 static void
 collect_dropped_databases(void)
 {
-	List	   *databases = list_databases(false);
+	List	   *keys = NIL;
+	List	   *databases;
+	ListCell   *lc;
 	int			freed = 0;
 
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
-		EunoTreeSlot *slot = euno_tree_by_number(i);
-		EunoState	state = euno_tree_state(slot);
+		EunoTreeDescription tree;
 
-		if (state == EUNO_STATE_RETIRING)
-			(void) euno_tree_finish_retired(slot);
-		else if (state != EUNO_STATE_FREE &&
-				 !list_member_oid(databases, slot->key.database) &&
-				 !(FullTransactionIdIsValid(slot->creator) &&
-				   TransactionIdIsInProgress(XidFromFullTransactionId(slot->creator))))
+		if (!euno_tree_describe(i, &tree))
+			continue;
+		if (tree.state == EUNO_STATE_RETIRING)
+			(void) euno_tree_finish_retired(euno_tree_by_number(i));
+		else
 		{
-			(void) euno_tree_retire(slot, true, 0);
+			EunoTreeKey *key = palloc(sizeof(EunoTreeKey));
+
+			*key = tree.key;
+			keys = lappend(keys, key);
+		}
+	}
+
+	databases = list_databases(false);
+	foreach(lc, keys)
+	{
+		EunoTreeKey *key = lfirst(lc);
+
+		if (!list_member_oid(databases, key->database))
+		{
+			euno_tree_drop(key);
 			freed++;
 		}
 	}
 	if (freed > 0)
 		ereport(LOG, (errmsg("collected %d euno indexes of dropped databases", freed)));
 	list_free(databases);
+	list_free_deep(keys);
 }
 
 void
