@@ -233,11 +233,7 @@ convert_to_local(TimestampTz moment, bool to_date, EunoArg *result)
 		}
 		least = first ? before : Min(least, before);
 		most = first ? before : Max(most, before);
-		if (found == 0)
-			break;
-		least = Min(least, after);
-		most = Max(most, after);
-		if (boundary > to || boundary <= from)
+		if (found == 0 || boundary > to || boundary <= from)
 			break;
 		from = boundary;
 	}

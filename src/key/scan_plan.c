@@ -106,7 +106,7 @@ bytes_end(EunoPosition *pos, const EunoKeyColumn *col, const EunoSpan *span,
 	if (end->set)
 	{
 		len = append_value(col, end, buf, len, &cut);
-		side = cut || end->inclusive == is_low ? -1 : 1;
+		side = end->inclusive == is_low ? -1 : 1;
 	}
 	else if (span->not_null && len < EUNO_MAX_ENTRY)
 	{
