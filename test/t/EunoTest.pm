@@ -1,0 +1,116 @@
+# What the tests that start their own servers share.
+
+package EunoTest;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(euno_node wait_for_state wait_for_recovery same_answers
+  by_index by_seqscan check_indexes used_bytes kill_process);
+
+# How each of the two sides of a comparison is planned.
+my $index_settings =
+  "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;";
+my $seqscan_settings =
+  "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;";
+
+# A server with euno_index preloaded, not started.
+sub euno_node
+{
+	my ($name, $settings, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%params);
+	$node->append_conf('postgresql.conf', <<"CONF");
+shared_preload_libraries = 'euno_index'
+autovacuum = off
+restart_after_crash = on
+log_statement = none
+euno.max_memory = 256MB
+max_connections = 40
+max_prepared_transactions = 10
+$settings
+CONF
+	return $node;
+}
+
+# Waits until all euno indexes of a database are in a state; true if they are.
+sub wait_for_state
+{
+	my ($node, $dbname, $state) = @_;
+
+	return $node->poll_query_until($dbname,
+		"SELECT count(*) > 0 AND bool_and(state = '$state') FROM euno_stat_indexes");
+}
+
+# Waits until the server accepts connections again after a crash.
+sub wait_for_recovery
+{
+	my ($node) = @_;
+
+	return $node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+}
+
+sub by_index
+{
+	my ($node, $dbname, $query) = @_;
+
+	return $node->safe_psql($dbname, "$index_settings $query");
+}
+
+sub by_seqscan
+{
+	my ($node, $dbname, $query) = @_;
+
+	return $node->safe_psql($dbname, "$seqscan_settings $query");
+}
+
+# Does a query, planned with indexes, use one of ours, and is its answer that of
+# a sequential scan?
+sub same_answers
+{
+	my ($node, $dbname, $query, $name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	like(by_index($node, $dbname, "EXPLAIN (COSTS OFF) $query"),
+		qr/Index (Only )?Scan/, "$name: the index is used");
+	is( by_index($node, $dbname, $query),
+		by_seqscan($node, $dbname, $query),
+		"$name: the answer is that of a sequential scan");
+	return;
+}
+
+# Runs euno_index_check on every valid euno index of a database.
+sub check_indexes
+{
+	my ($node, $dbname, $name) = @_;
+	my ($ret, $stdout, $stderr) = $node->psql($dbname,
+		"SELECT euno_index_check(indexrelid, true) FROM pg_index"
+		  . " WHERE indisvalid AND indexrelid IN (SELECT indexrelid FROM euno_stat_indexes)");
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is("$ret $stderr", "0 ", "$name: euno_index_check is content");
+	return;
+}
+
+# Kills a server process without mercy.
+sub kill_process
+{
+	my ($pid) = @_;
+
+	die "not the ID of a process: $pid" unless $pid =~ /^[0-9]+$/ && $pid > 1;
+	return kill('KILL', $pid);
+}
+
+sub used_bytes
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres', 'SELECT used_bytes FROM euno_memory');
+}
+
+1;
