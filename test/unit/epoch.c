@@ -337,7 +337,10 @@ heap_reader(void *arg)
 										true, &actor.batch) != EUNO_OK ||
 				actor.batch.nitems == 0)
 				break;
-			sched_yield();
+
+			/* long enough for a vacuum, once in a while */
+			if (random_below(&actor.random, 10) == 0)
+				usleep(1000);
 			for (uint32_t i = 0; i < actor.batch.nitems; i++)
 				return_item(heap, &actor, epoch, i);
 		}
@@ -385,7 +388,10 @@ vacuum(Heap *heap, Actor *actor)
 	for (uint32_t i = 0; i < HEAP_SLOTS; i++)
 		heap->dead[i] = random_below(&actor->random, 4) == 0;
 	if (heap->protocol == EPOCH_EARLY)
+	{
 		__atomic_add_fetch(&heap->vacuum_epoch, 1, __ATOMIC_SEQ_CST);
+		usleep(300);
+	}
 	CHECK(heap->fixture.ops->walk(&actor->cx, heap->fixture.tree, &walk) ==
 		  EUNO_OK, "walk failed");
 
@@ -412,6 +418,12 @@ vacuum(Heap *heap, Actor *actor)
 		CHECK(heap->fixture.ops->insert(&actor->cx, heap->fixture.tree, &entry,
 										false) == EUNO_OK, "insert failed");
 	}
+}
+
+static uint64_t
+counted(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
 static void
@@ -452,8 +464,8 @@ test_hazards(const EunoTreeOps *ops, Protocol protocol, double seconds)
 	{
 		vacuum(heap, &actor);
 		if (protocol == RIGHT ?
-			now() > start + seconds && heap->skipped > 0 && heap->waited > 0 :
-			heap->wrong > 0)
+			now() > start + seconds && counted(&heap->skipped) > 0 &&
+			counted(&heap->waited) > 0 : counted(&heap->wrong) > 0)
 			break;
 	}
 	__atomic_store_n(&heap->stop, 1, __ATOMIC_RELAXED);

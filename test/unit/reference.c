@@ -28,6 +28,26 @@ reference(EunoTree *tree)
 	return *(Reference **) tree->body;
 }
 
+/* A position's bytes against key || TID, which zero bytes follow. */
+static int
+compare_bytes(const EunoPosition *position, const EunoEntry *entry)
+{
+	uint32_t	n = position->keylen;
+	int			c;
+
+	if (n > entry->keylen)
+		n = entry->keylen;
+	c = n == 0 ? 0 : memcmp(position->key, entry->key, n);
+	for (uint32_t i = n; c == 0 && i < position->keylen; i++)
+	{
+		uint32_t	shift = 8 * (EUNO_TID_BYTES - 1 - (i - n));
+
+		c = position->key[i] -
+			(i - n < EUNO_TID_BYTES ? (uint8_t) (entry->tid >> shift) : 0);
+	}
+	return c;
+}
+
 /* Position against entry: < 0, 0, > 0; 0 only for side = 0 and this TID. */
 static int
 compare_entry(EunoContext *cx, EunoTree *tree, const EunoPosition *position,
@@ -38,19 +58,7 @@ compare_entry(EunoContext *cx, EunoTree *tree, const EunoPosition *position,
 	if (tree->config.order == EUNO_ORDER_COMPARE)
 		c = cx->compare(cx->compare_arg, position, entry->key, entry->keylen);
 	else
-	{
-		uint8_t		composite[EUNO_MAX_ENTRY + EUNO_TID_BYTES] = {0};
-		uint32_t	length = entry->keylen + EUNO_TID_BYTES;
-
-		memcpy(composite, entry->key, entry->keylen);
-		for (int i = 0; i < EUNO_TID_BYTES; i++)
-			composite[entry->keylen + (uint32_t) i] =
-				(uint8_t) (entry->tid >> (8 * (EUNO_TID_BYTES - 1 - i)));
-		if (length < position->keylen)
-			length = position->keylen;
-		c = position->keylen == 0 ? 0 :
-			memcmp(position->key, composite, position->keylen);
-	}
+		c = compare_bytes(position, entry);
 	if (c != 0)
 		return c;
 	if (position->side != 0)
@@ -400,9 +408,12 @@ reference_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 	pthread_mutex_lock(&ref->mutex);
 	for (uint32_t i = 0; i < ref->n; i++)
 	{
-		bool		exact;
+		EunoEntry  *entry = ref->entries[i];
+		EunoPosition position = {
+			.key = entry->key,.keylen = entry->keylen,.tid = entry->tid
+		};
 
-		if (find_entry(cx, tree, ref->entries[i], &exact) != i || !exact)
+		if (i > 0 && compare_entry(cx, tree, &position, ref->entries[i - 1]) <= 0)
 		{
 			verify->report(verify->arg, "an entry is out of order");
 			findings++;

@@ -16,19 +16,21 @@ UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
 	-Isrc -Itest/unit
 UNIT_FLAGS_plain = -O2
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
+UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
+UNIT_LINK_fuzz = -fsanitize=fuzzer,address
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 UNIT_FLAGS_tsan = -O1 -fsanitize=thread
 
 UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c
 UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c mob.c hook.c)
-UNIT_TESTS = arena oracle forms nomem threads epoch processes
+UNIT_TESTS = arena oracle forms nomem threads epoch processes fuzz
 
 # "hook" has somebody else take over, or a process stop, between any two steps.
-# ThreadSanitizer looks at one process only.
+# ThreadSanitizer has nothing to say about a single thread or other processes.
 UNIT_plain = $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/processes
 UNIT_asan = $(addprefix asan/,$(UNIT_TESTS))
-UNIT_tsan = $(addprefix tsan/,$(filter-out processes,$(UNIT_TESTS)))
+UNIT_tsan = tsan/arena tsan/threads tsan/epoch
 
 .PHONY: unit unit-asan unit-tsan
 unit: $(addprefix $(UNIT_BUILD)/,$(UNIT_plain))
@@ -38,18 +40,29 @@ unit-asan: $(addprefix $(UNIT_BUILD)/,$(UNIT_asan))
 unit-tsan: $(addprefix $(UNIT_BUILD)/,$(UNIT_tsan))
 	@test/unit/run $(UNIT_BUILD) $(UNIT_tsan)
 
+$(UNIT_BUILD)/%/test/unit/fuzz.o: UNIT_DEFINES = -DFUZZ_REPLAY
+$(UNIT_BUILD)/fuzz/%: UNIT_CC = $(UNIT_CLANG)
+$(UNIT_BUILD)/fuzz/test/unit/fuzz.o: UNIT_DEFINES =
+
+# New inputs go to the build directory; what fails is kept in the top one.
+.PHONY: unit-fuzz
+unit-fuzz: $(UNIT_BUILD)/fuzz/fuzz
+	@mkdir -p $(UNIT_BUILD)/fuzz/corpus
+	$< -max_total_time=$${EUNO_SECONDS:-60} -max_len=2048 -len_control=0 -timeout=20 \
+		$(UNIT_BUILD)/fuzz/corpus test/unit/corpus
+
 # One set of rules for each flavor.
 define unit_flavor
 $$(UNIT_BUILD)/$(1)/%.o: %.c
 	@mkdir -p $$(@D)
-	$$(UNIT_CC) $$(UNIT_CFLAGS) $$(UNIT_FLAGS_$(1)) -c -o $$@ $$<
+	$$(UNIT_CC) $$(UNIT_CFLAGS) $$(UNIT_FLAGS_$(1)) $$(UNIT_DEFINES) -c -o $$@ $$<
 
 $$(UNIT_TESTS:%=$$(UNIT_BUILD)/$(1)/%): $$(UNIT_BUILD)/$(1)/%: \
 		$$(UNIT_BUILD)/$(1)/test/unit/%.o \
 		$$(patsubst %.c,$$(UNIT_BUILD)/$(1)/%.o,$$(UNIT_SUPPORT) $$(UNIT_CORE))
-	$$(UNIT_CC) $$(UNIT_CFLAGS) $$(UNIT_FLAGS_$(1)) -o $$@ $$^
+	$$(UNIT_CC) $$(UNIT_CFLAGS) $$(UNIT_FLAGS_$(1)) $$(UNIT_LINK_$(1)) -o $$@ $$^
 endef
-$(foreach flavor,plain hook asan tsan,$(eval $(call unit_flavor,$(flavor))))
+$(foreach flavor,plain hook asan tsan fuzz,$(eval $(call unit_flavor,$(flavor))))
 
 .SECONDARY:
 -include $(shell find $(UNIT_BUILD) -name '*.d' 2>/dev/null)
