@@ -52,6 +52,12 @@ index_only_settings="SET enable_seqscan = off; SET enable_bitmapscan = off; SET 
 lookup_settings="SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 	SET enable_bitmapscan = off; SET enable_material = off; SET max_parallel_workers_per_gather = 0"
 
+# turns ROUND: the schemas, each first in every other round.
+turns()
+{
+	if [ $(($1 % 2)) -eq 0 ]; then echo euno btree; else echo btree euno; fi
+}
+
 # note NAME SCHEMA VALUE: one round's result.  Fails on what is not a number, so
 # that a measurement that went wrong does not become one.
 note()
