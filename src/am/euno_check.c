@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/relation.h"
 #include "access/table.h"
 #include "catalog/index.h"
 #include "catalog/pg_am_d.h"
@@ -190,7 +191,7 @@ euno_index_check(PG_FUNCTION_ARGS)
 	EunoOwner	owner;
 
 	/* The table first, as everybody does. */
-	check.heap = OidIsValid(heap_oid) ? table_open(heap_oid, lockmode) : NULL;
+	check.heap = OidIsValid(heap_oid) ? try_relation_open(heap_oid, lockmode) : NULL;
 	check.index = euno_open_index_by_oid(oid, lockmode);
 	euno_require_serving(check.index);
 	if (!check.index->rd_index->indisvalid)

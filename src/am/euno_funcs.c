@@ -9,6 +9,7 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/relation.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "fmgr.h"
@@ -25,14 +26,21 @@
 Relation
 euno_open_index_by_oid(Oid oid, LOCKMODE lockmode)
 {
-	Relation	index;
+	Relation	index = NULL;
+	char		relkind = get_rel_relkind(oid);
 
-	if (get_rel_relkind(oid) != RELKIND_INDEX)
+	if (relkind == RELKIND_INDEX)
+		index = try_relation_open(oid, lockmode);
+	else if (relkind != '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an index",
-						get_rel_name(oid) ? get_rel_name(oid) : "(unknown)")));
-	index = index_open(oid, lockmode);
+				 errmsg("\"%s\" is not an index", get_rel_name(oid))));
+
+	/* Perhaps it was dropped just now. */
+	if (index == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("index with OID %u does not exist", oid)));
 	if (index->rd_indam->ambuild != eunobuild)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
