@@ -56,6 +56,7 @@ typedef struct BptView
 	uint32_t	heap;
 	uint32_t	garbage;
 	BptFormat	format;
+	bool		open;			/* the prefix says nothing of keys (BPT_OPEN) */
 	bool		torn;
 } BptView;
 
@@ -170,6 +171,8 @@ extern void euno_bpt_key_fence(EunoTree *tree, const BptLeaf *leaf,
 							   EunoPosition *pos, uint8_t *buf, BptKey *key);
 extern int	euno_bpt_compare_rest(const BptKey *key, uint32_t from,
 								  const uint8_t *bytes, uint32_t len);
+extern int	euno_bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf,
+									uint32_t prefix_len);
 extern int	euno_bpt_compare_fence(EunoContext *cx, EunoTree *tree,
 								   const BptKey *key, const BptLeaf *leaf);
 extern int	euno_bpt_compare_opaque(EunoContext *cx, const BptKey *key,

@@ -45,23 +45,9 @@ euno_bpt_range(EunoContext *cx, EunoTree *tree, const BptView *view,
 
 	if (view->format == BPT_OPAQUE)
 		return opaque_range(cx, tree, view, right, key, below);
-	if (plen > 0)
-	{
-		uint32_t	n = plen < 8 ? plen : 8;
-		uint64_t	low = euno_load64(&leaf->low_word) >> (64 - 8 * n);
-		uint64_t	mine = bpt_key_word(key, 0) >> (64 - 8 * n);
-
-		if (mine != low)
-			return mine < low ? -1 : 1;
-		for (n = 8; n < plen; n++)
-		{
-			uint8_t		b = euno_load8(&bpt_low(leaf)[n]);
-			uint8_t		k = n < key->len ? key->bytes[n] : 0;
-
-			if (k != b)
-				return k < b ? -1 : 1;
-		}
-	}
+	c = euno_bpt_compare_prefix(key, leaf, plen);
+	if (c != 0)
+		return c > 0 && view->open && right == NULL ? 0 : c;
 	word = bpt_key_word(key, plen);
 	hint = euno_load64(&leaf->low_hint);
 	if (word < hint)

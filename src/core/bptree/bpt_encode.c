@@ -320,17 +320,30 @@ euno_bpt_separator(const BptItems *it, uint32_t i, uint8_t *to, EunoTid *tid)
 	return same < len ? same + 1 : len;
 }
 
-/* The prefix of a leaf with these fences and items [a, b). */
+/*
+ * The prefix of a leaf with these fences and items [a, b).  Without a high
+ * fence it goes by the last item (BPT_OPEN): an ascending load fills the last
+ * leaf, which shall hold as many entries then as it will after its split.
+ */
 uint32_t
 euno_bpt_prefix(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 				const BptFence *low, const BptFence *high)
 {
+	const uint8_t *top = high->bytes;
+	uint32_t	top_len = high->len;
 	uint32_t	len = 0;
+	uint8_t		last[BPT_MAX_COMPOSITE];
 
-	if (bpt_is_opaque(tree) || low->bytes == NULL || high->bytes == NULL)
+	if (bpt_is_opaque(tree) || low->bytes == NULL)
 		return 0;
-	while (len < low->len && len < high->len &&
-		   low->bytes[len] == high->bytes[len])
+	if (top == NULL)
+	{
+		if (a == b)
+			return 0;
+		top_len = euno_bpt_item_copy(it, b - 1, 0, last);
+		top = last;
+	}
+	while (len < low->len && len < top_len && low->bytes[len] == top[len])
 		len++;
 	for (uint32_t i = a; i < b; i++)
 	{
@@ -491,6 +504,8 @@ euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 		return false;
 	leaf->prefix_len = (uint16_t) prefix_len;
 	leaf->format = (uint8_t) format;
+	if (low->bytes != NULL && high->bytes == NULL && format != BPT_OPAQUE)
+		leaf->format |= BPT_OPEN;
 	leaf->garbage = 0;
 	leaf->heap = 0;
 	leaf->low_hint = fence_word(low, prefix_len);

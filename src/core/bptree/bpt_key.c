@@ -113,6 +113,32 @@ euno_bpt_compare_rest(const BptKey *key, uint32_t from, const uint8_t *bytes,
 	return 0;
 }
 
+/* BYTES: the sign of (key, as far as the prefix goes) - (a leaf's prefix). */
+int
+euno_bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf,
+						uint32_t prefix_len)
+{
+	uint32_t	n = prefix_len < 8 ? prefix_len : 8;
+	uint64_t	low;
+	uint64_t	mine;
+
+	if (n == 0)
+		return 0;
+	low = euno_load64(&leaf->low_word) >> (64 - 8 * n);
+	mine = bpt_key_word(key, 0) >> (64 - 8 * n);
+	if (mine != low)
+		return mine < low ? -1 : 1;
+	for (n = 8; n < prefix_len; n++)
+	{
+		uint8_t		b = euno_load8(&bpt_low(leaf)[n]);
+		uint8_t		k = n < key->len ? key->bytes[n] : 0;
+
+		if (k != b)
+			return k < b ? -1 : 1;
+	}
+	return 0;
+}
+
 /*
  * COMPARE: the sign of (key) - (entry with these key bytes and TID).  The
  * bytes are private memory of any alignment.

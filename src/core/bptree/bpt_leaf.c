@@ -175,6 +175,9 @@ euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
 
 	if (view->count >= view->cap)
 		return false;
+	if (view->open &&
+		euno_bpt_compare_prefix(key, view->leaf, view->prefix_len) != 0)
+		return false;
 	put->nrecs = 0;
 	if (view->format == BPT_FIXED)
 	{

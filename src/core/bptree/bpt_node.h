@@ -63,6 +63,13 @@ typedef enum BptFormat
 	BPT_OPAQUE
 } BptFormat;
 
+/*
+ * Set in a leaf's format when it has a low fence but no high one: its prefix
+ * is what the low fence and its entries had in common when it was built.  A key
+ * above the low fence need not have it.
+ */
+#define BPT_OPEN			0x80
+
 #define BPT_REC_LEN			0x0FFF
 #define BPT_REC_PAYLOAD		0x1000
 #define BPT_REC_LIST		0x2000

@@ -159,8 +159,8 @@ check_leaf(Verifier *v, const uint8_t *high_bytes, const BptFence *high)
 	leaf->low_tid};
 
 	if (view->torn || leaf->low_len > BPT_MAX_COMPOSITE ||
-		(leaf->format == BPT_OPAQUE) != bpt_is_opaque(v->tree) ||
-		leaf->format > BPT_OPAQUE)
+		(view->format == BPT_OPAQUE) != bpt_is_opaque(v->tree) ||
+		view->format > BPT_OPAQUE)
 	{
 		found(v, "the header makes no sense");
 		return;
@@ -170,9 +170,10 @@ check_leaf(Verifier *v, const uint8_t *high_bytes, const BptFence *high)
 				high->tid) >= 0)
 		found(v, "the fences are not in order");
 	if (view->prefix_len > 0 &&
-		(low.bytes == NULL || high->bytes == NULL ||
-		 view->prefix_len > low.len || view->prefix_len > high->len ||
-		 memcmp(low.bytes, high_bytes, view->prefix_len) != 0))
+		(low.bytes == NULL || view->prefix_len > low.len ||
+		 (high->bytes == NULL ? !view->open :
+		  view->prefix_len > high->len ||
+		  memcmp(low.bytes, high_bytes, view->prefix_len) != 0)))
 		found(v, "the prefix is not common to the fences");
 	if (!bpt_is_opaque(v->tree) &&
 		(!word_is(&low, view->prefix_len, leaf->low_hint) ||
