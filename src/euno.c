@@ -82,7 +82,13 @@ _PG_init(void)
 					(errmsg("euno indexes are not used while \"old_snapshot_threshold\" is set")));
 	}
 	euno_debug_init();
-	MarkGUCPrefixReserved("euno");
+
+	/*
+	 * Loaded later, we have not defined all of our settings; that must not
+	 * make every session complain of those in the configuration file.
+	 */
+	if (euno_preloaded)
+		MarkGUCPrefixReserved("euno");
 
 	euno_options_init();
 	euno_index_init();
