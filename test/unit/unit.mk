@@ -51,6 +51,14 @@ unit-fuzz: $(UNIT_BUILD)/fuzz/fuzz
 	$< -max_total_time=$${EUNO_SECONDS:-60} -max_len=2048 -len_control=0 -timeout=20 \
 		$(UNIT_BUILD)/fuzz/corpus test/unit/corpus
 
+.PHONY: bench-core
+bench-core: $(UNIT_BUILD)/plain/core_bench
+	$<
+
+$(UNIT_BUILD)/plain/core_bench: $(UNIT_BUILD)/plain/test/bench/core_bench.o \
+		$(patsubst %.c,$(UNIT_BUILD)/plain/%.o,test/unit/env.c $(UNIT_CORE))
+	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_plain) -o $@ $^ -lm
+
 # One set of rules for each flavor.
 define unit_flavor
 $$(UNIT_BUILD)/$(1)/%.o: %.c

@@ -1,0 +1,373 @@
+/*-------------------------------------------------------------------------
+ *
+ * core_bench.c
+ *	  How long the tree's operations take, without a server.
+ *
+ * Prints a table of nanoseconds per operation and bytes per entry.  EUNO_ROWS
+ * sets the number of entries (10 million), EUNO_THREADS the most threads (16).
+ * Times are those of all threads over the operations of all threads: "wall" says
+ * what one gets, "cpu" what it costs, also on a machine that others use.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "env.h"
+
+#define MAX_THREADS 64
+#define STRING_BYTES 40
+#define ZIPF_THETA 0.99
+#define SCAN_ENTRIES 100
+
+typedef enum Keys
+{
+	DENSE,						/* int8: 0, 1, 2, ... */
+	SPARSE,						/* int8: scattered over all 64 bits */
+	STRINGS						/* 40 bytes, half of them alike */
+} Keys;
+
+typedef enum Job
+{
+	INSERT_RANDOM,
+	INSERT_ASCENDING,
+	LOOKUP_RANDOM,
+	LOOKUP_ZIPF,
+	SCAN_RANDOM,				/* SCAN_ENTRIES from a random place on */
+	SCAN_ALL
+} Job;
+
+static const char *const key_names[] = {"int8 dense", "int8 sparse", "string 40"};
+static const char *const job_names[] = {
+	"insert, random", "insert, ascending", "lookup", "lookup, Zipf 0.99",
+	"scan of 100, per entry", "scan of all, per entry"
+};
+
+typedef struct Bench
+{
+	Keys		keys;
+	uint64_t	rows;
+	uint32_t	bits;			/* rows <= 2^bits */
+	EunoTree   *tree;
+	NodeSource	source;
+	EunoPool   *pool;
+	EunoEpochs *epochs;
+	double		zeta;			/* of rows, for Zipf */
+} Bench;
+
+typedef struct Work
+{
+	pthread_t	thread;
+	Bench	   *bench;
+	Job			job;
+	uint32_t	number;
+	uint32_t	threads;
+	uint64_t	operations;		/* to do; entries seen, for scans */
+	uint64_t	seen;
+} Work;
+
+static EunoArena *arena;
+
+/* A permutation of 0 .. rows - 1: a few Feistel-like steps, walked in cycles. */
+static uint64_t
+scatter(const Bench *bench, uint64_t i)
+{
+	uint64_t	mask = (UINT64_C(1) << bench->bits) - 1;
+
+	do
+	{
+		for (int round = 0; round < 3; round++)
+		{
+			i = (i * UINT64_C(0x9E3779B97F4A7C15) + 12345) & mask;
+			i ^= i >> (bench->bits / 2 + 1);
+		}
+	} while (i >= bench->rows);
+	return i;
+}
+
+/* The key of row i, in an order that is that of i for DENSE and STRINGS. */
+static uint32_t
+make_key(const Bench *bench, uint64_t i, uint8_t *key)
+{
+	if (bench->keys == SPARSE)
+		i *= UINT64_C(0x9E3779B97F4A7C15);
+	else
+		i += UINT64_C(0x8000000000000000);
+	key[0] = 2;
+	if (bench->keys == STRINGS)
+	{
+		memset(key + 1, 'k', STRING_BYTES / 2);
+		snprintf((char *) key + 1 + STRING_BYTES / 2, STRING_BYTES / 2 + 1,
+				 "%020llu", (unsigned long long) i);
+		return STRING_BYTES + 2;
+	}
+	i = __builtin_bswap64(i);
+	memcpy(key + 1, &i, 8);
+	return 9;
+}
+
+static EunoTid
+make_tid(uint64_t i)
+{
+	return (i / 200) << 16 | (i % 200 + 1);
+}
+
+/* After Gray et al., "Quickly generating billion-record synthetic databases". */
+static uint64_t
+zipf(const Bench *bench, Random *random)
+{
+	double		n = (double) bench->rows;
+	double		u = (double) (random_next(random) >> 11) / 9007199254740992.0;
+	double		uz = u * bench->zeta;
+	double		zeta2 = 1 + pow(0.5, ZIPF_THETA);
+	double		eta = (1 - pow(2 / n, 1 - ZIPF_THETA)) / (1 - zeta2 / bench->zeta);
+	uint64_t	rank;
+
+	if (uz < 1)
+		return 0;
+	if (uz < zeta2)
+		return 1;
+	rank = (uint64_t) (n * pow(eta * u - eta + 1, 1 / (1 - ZIPF_THETA)));
+	return rank < bench->rows ? rank : bench->rows - 1;
+}
+
+static void
+die(const char *what)
+{
+	fprintf(stderr, "%s\n", what);
+	exit(1);
+}
+
+static void
+do_inserts(Work *work, EunoContext *cx)
+{
+	Bench	   *bench = work->bench;
+	uint8_t		key[STRING_BYTES + 2];
+
+	for (uint64_t j = work->number; j < bench->rows; j += work->threads)
+	{
+		uint64_t	i = work->job == INSERT_RANDOM ? scatter(bench, j) : j;
+		EunoEntry	entry = {.key = key,.tid = make_tid(i)};
+
+		entry.keylen = make_key(bench, i, key);
+		if (euno_bptree_ops.insert(cx, bench->tree, &entry, false) != EUNO_OK)
+			die("an insert failed");
+		work->seen++;
+	}
+}
+
+static void
+do_lookups(Work *work, EunoContext *cx)
+{
+	Bench	   *bench = work->bench;
+	Random		random = {work->number * 77 + 1};
+	EunoCursor *cursor = calloc(1, sizeof(EunoCursor));
+	EunoTid		tids[4];
+	EunoBatch	batch = {.max_items = 4,.tids = tids};
+	uint8_t		key[STRING_BYTES + 2];
+
+	cursor->lo.key = cursor->hi.key = key;
+	cursor->lo.side = -1;
+	cursor->hi.side = 1;
+	for (uint64_t j = 0; j < work->operations; j++)
+	{
+		uint64_t	i = work->job == LOOKUP_ZIPF ?
+			scatter(bench, zipf(bench, &random)) :
+			random_next(&random) % bench->rows;
+
+		cursor->lo.keylen = cursor->hi.keylen = make_key(bench, i, key);
+		euno_cursor_start(cursor);
+		if (euno_bptree_ops.read(cx, bench->tree, cursor, true, &batch) != EUNO_OK ||
+			batch.nitems != 1 || tids[0] != make_tid(i))
+			die("a lookup went wrong");
+	}
+	work->seen = work->operations;
+	free(cursor);
+}
+
+static void
+do_scans(Work *work, EunoContext *cx)
+{
+	Bench	   *bench = work->bench;
+	Random		random = {work->number * 77 + 1};
+	EunoCursor *cursor = calloc(1, sizeof(EunoCursor));
+	EunoTid		tids[1024];
+	EunoBatch	batch = {.max_items = 1024,.tids = tids};
+	uint8_t		key[STRING_BYTES + 2];
+	uint64_t	limit = work->job == SCAN_ALL ? UINT64_MAX : SCAN_ENTRIES;
+
+	cursor->hi.side = 1;
+	cursor->lo.side = -1;
+	cursor->lo.key = key;
+	while (work->seen < work->operations)
+	{
+		uint64_t	seen = 0;
+
+		if (work->job == SCAN_RANDOM)
+			cursor->lo.keylen = make_key(bench, random_next(&random) % bench->rows,
+										 key);
+		euno_cursor_start(cursor);
+		do
+		{
+			batch.max_items = limit - seen < 1024 ? (uint32_t) (limit - seen) : 1024;
+			if (euno_bptree_ops.read(cx, bench->tree, cursor, true, &batch) != EUNO_OK)
+				die("a scan failed");
+			seen += batch.nitems;
+		} while (batch.nitems > 0 && seen < limit);
+		work->seen += seen;
+		if (work->job == SCAN_ALL && seen != bench->rows)
+			die("a scan did not see all entries");
+	}
+	free(cursor);
+}
+
+static void *
+run_work(void *arg)
+{
+	Work	   *work = arg;
+	EunoProcess process = {work->bench->epochs, work->number, 0};
+	EunoContext cx = {.process = &process,.env = &test_env};
+
+	if (work->job <= INSERT_ASCENDING)
+		do_inserts(work, &cx);
+	else if (work->job <= LOOKUP_ZIPF)
+		do_lookups(work, &cx);
+	else
+		do_scans(work, &cx);
+	return NULL;
+}
+
+/* Nanoseconds per operation. */
+typedef struct Times
+{
+	double		wall;
+	double		cpu;
+} Times;
+
+/* Does a job with this many threads. */
+static Times
+run_job(Bench *bench, Job job, uint32_t threads)
+{
+	static Work works[MAX_THREADS];
+	double		start = now();
+	double		cpu_start = cpu_seconds();
+	uint64_t	seen = 0;
+	Times		times;
+
+	for (uint32_t t = 0; t < threads; t++)
+	{
+		works[t] = (Work)
+		{
+			.bench = bench,.job = job,.number = t,.threads = threads,
+				.operations = (bench->rows < 4000000 ? bench->rows : 4000000) / threads
+		};
+		pthread_create(&works[t].thread, NULL, run_work, &works[t]);
+	}
+	for (uint32_t t = 0; t < threads; t++)
+	{
+		pthread_join(works[t].thread, NULL);
+		seen += works[t].seen;
+	}
+	times.wall = (now() - start) * 1e9 / (double) seen;
+	times.cpu = (cpu_seconds() - cpu_start) * 1e9 / (double) seen;
+	return times;
+}
+
+static void
+make_tree(Bench *bench)
+{
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 1};
+	EunoProcess process = {bench->epochs, 0, 0};
+	EunoContext cx = {.process = &process,.env = &test_env};
+
+	memset(bench->tree, 0, sizeof(EunoTree));
+	euno_pool_init(bench->pool, arena, 0);
+	node_source_init(&bench->source, bench->pool);
+	bench->tree->alloc_arg = &bench->source;
+	if (euno_bptree_ops.create(&cx, bench->tree, &config) != EUNO_OK)
+		die("no tree");
+}
+
+static void
+print_row(const Bench *bench, Job job, uint32_t threads, Times times)
+{
+	printf("| %-11s | %-22s | %7u | %7.1f | %7.1f |", key_names[bench->keys],
+		   job_names[job], threads, times.wall, times.cpu);
+	if (job <= INSERT_ASCENDING)
+		printf(" %11.2f |", (double) bench->source.live_bytes /
+			   (double) bench->rows);
+	else
+		printf(" %11s |", "");
+	printf("\n");
+	fflush(stdout);
+}
+
+static void
+run_keys(Bench *bench, uint32_t max_threads)
+{
+	static const uint32_t threads[] = {1, 2, 16};
+	static const Job reads[] = {LOOKUP_RANDOM, LOOKUP_ZIPF, SCAN_RANDOM, SCAN_ALL};
+
+	for (int job = INSERT_ASCENDING; job >= INSERT_RANDOM; job--)
+	{
+		/* scattered keys have no ascending order of their own */
+		if (job == INSERT_ASCENDING && bench->keys == SPARSE)
+			continue;
+		for (int t = 2; t >= 0; t--)
+		{
+			if (threads[t] > max_threads)
+				continue;
+			make_tree(bench);
+			print_row(bench, (Job) job, threads[t],
+					  run_job(bench, (Job) job, threads[t]));
+			if (job != INSERT_RANDOM || threads[t] != 1)
+				euno_pool_release(bench->pool);
+		}
+	}
+	for (size_t r = 0; r < sizeof(reads) / sizeof(reads[0]); r++)
+	{
+		for (int t = 0; t < 3; t++)
+		{
+			if (threads[t] <= max_threads)
+				print_row(bench, reads[r], threads[t],
+						  run_job(bench, reads[r], threads[t]));
+		}
+	}
+	euno_pool_release(bench->pool);
+}
+
+int
+main(void)
+{
+	const char *rows = getenv("EUNO_ROWS");
+	const char *threads = getenv("EUNO_THREADS");
+	uint32_t	max_threads = threads != NULL ? (uint32_t) atoi(threads) : 16;
+	Bench		bench = {.rows = rows != NULL ? strtoull(rows, NULL, 10) : 10000000};
+
+	if (bench.rows < 1000)
+		die("EUNO_ROWS must be at least 1000");
+	while ((UINT64_C(1) << bench.bits) < bench.rows)
+		bench.bits++;
+	for (uint64_t i = 1; i <= bench.rows; i++)
+		bench.zeta += 1 / pow((double) i, ZIPF_THETA);
+	arena = euno_arena_reserve((size_t) 16 << 30, 1, &test_env);
+	if (arena == NULL)
+		die("no address space");
+	bench.tree = shared_memory(sizeof(EunoTree));
+	bench.pool = shared_memory(sizeof(EunoPool));
+	bench.epochs = shared_memory(euno_epochs_size(MAX_THREADS));
+	euno_epochs_init(bench.epochs, MAX_THREADS);
+	printf("%llu rows\n\n",
+		   (unsigned long long) bench.rows);
+	printf("| keys        | job                    | threads | wall ns |  cpu ns | bytes/entry |\n");
+	printf("|-------------|------------------------|--------:|--------:|--------:|------------:|\n");
+	for (int keys = DENSE; keys <= STRINGS; keys++)
+	{
+		bench.keys = (Keys) keys;
+		run_keys(&bench, max_threads);
+	}
+	return 0;
+}
