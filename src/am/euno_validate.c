@@ -292,7 +292,7 @@ euno_adjustmembers(Oid opfamilyoid, Oid opclassoid, List *operators,
 	{
 		OpFamilyMember *member = (OpFamilyMember *) lfirst(lc);
 		bool		loose = member->lefttype != member->righttype ||
-		(member->is_func && member->number != BTORDER_PROC);
+			(member->is_func && member->number != BTORDER_PROC);
 
 		if (!loose && member->lefttype != intype)
 		{

@@ -22,7 +22,7 @@ deform_bytes(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
 	const uint8_t *end = key + keylen;
 	const uint8_t *bitmap = *lost;
 	const uint8_t *next_lost = bitmap == NULL ? NULL :
-	bitmap + EUNO_LOSSY_BYTES(schema);
+		bitmap + EUNO_LOSSY_BYTES(schema);
 
 	for (int i = 0; i < ncols; i++)
 	{

@@ -189,8 +189,8 @@ typedef struct EunoBoundColumn
 {
 	EunoBoundClass class;
 	Datum		value;
-	FmgrInfo   *cross;			/* compares (column, value), or NULL: value has
-								 * the column's type */
+	FmgrInfo   *cross;			/* compares (column, value), or NULL: value
+								 * has the column's type */
 } EunoBoundColumn;
 
 typedef struct EunoKeyBound

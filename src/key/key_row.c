@@ -30,7 +30,7 @@ put_varlena(const EunoKeyColumn *col, Datum value, uint8_t *buf, uint64_t off,
 	struct varlena *v = PG_DETOAST_DATUM_PACKED(value);
 	uint32_t	n = VARSIZE_ANY_EXHDR(v);
 	bool		shorten = col->may_short &&
-	n + VARHDRSZ_SHORT <= VARATT_SHORT_MAX;
+		n + VARHDRSZ_SHORT <= VARATT_SHORT_MAX;
 	uint64_t	start = shorten ? off : att_align_nominal(off, col->attalign);
 	uint64_t	next = start + n + (shorten ? VARHDRSZ_SHORT : VARHDRSZ);
 

@@ -71,7 +71,7 @@ column_kind(Relation index, Form_pg_attribute att, Oid proc, Oid collation)
 	{
 		const EunoKnownComparator *known = &known_comparators[i];
 		bool		byval = known->attlen > 0 &&
-		known->kind != EUNO_KIND_FIXED && known->kind != EUNO_KIND_NAME;
+			known->kind != EUNO_KIND_FIXED && known->kind != EUNO_KIND_NAME;
 
 		if (known->proc != proc)
 			continue;

@@ -30,6 +30,7 @@ static const struct
 	Oid			proc;
 	EunoConversion conversion;
 }			known_conversions[] =
+
 {
 	{F_BTINT24CMP, EUNO_CONVERT_INT4},
 	{F_BTINT28CMP, EUNO_CONVERT_INT8},
@@ -99,7 +100,7 @@ static void
 convert_integer(EunoKeyKind kind, int64 n, EunoArg *result)
 {
 	int64		max = kind == EUNO_KIND_INT16 ? PG_INT16_MAX :
-	kind == EUNO_KIND_INT32 ? PG_INT32_MAX : PG_INT64_MAX;
+		kind == EUNO_KIND_INT32 ? PG_INT32_MAX : PG_INT64_MAX;
 	int64		min = -max - 1;
 
 	if (n > max)
