@@ -99,8 +99,8 @@ static const BptLeaf *
 leftmost_leaf(BptInner *node)
 {
 	while (node->level > 1)
-		node = bpt_children(node)[0];
-	return (const BptLeaf *) bpt_children(node)[0];
+		node = bpt_pairs(node)[0].child;
+	return (const BptLeaf *) bpt_pairs(node)[0].child;
 }
 
 /* Builds one level above the leaves, or above the nodes of "below". */
@@ -140,7 +140,7 @@ retire_tree(EunoContext *cx, EunoTree *tree, int domain, BptInner *node)
 	if (euno_load8(&node->level) > 1)
 	{
 		for (uint32_t i = 0; i <= euno_load16(&node->count); i++)
-			retire_tree(cx, tree, domain, bpt_children(node)[i]);
+			retire_tree(cx, tree, domain, bpt_pairs(node)[i].child);
 	}
 	euno_bpt_retire_inner(cx, tree, domain, node);
 }

@@ -131,7 +131,7 @@ replace_node(Change *ch, int at, const BptSeps *set)
 		BptInner   *parent = ch->path->node[at - 1];
 
 		(void) euno_lock_acquire(&parent->lock, ch->cx->env, NULL);
-		euno_store_ptr(bpt_children(parent) + ch->path->index[at - 1],
+		euno_store_ptr(&bpt_pairs(parent)[ch->path->index[at - 1]].child,
 					   (void *) node);
 		euno_lock_release(&parent->lock, ch->cx->env);
 	}
@@ -140,6 +140,7 @@ replace_node(Change *ch, int at, const BptSeps *set)
 }
 
 static bool insert_at(Change *ch, int at, const BptFence *fence, void *child);
+static bool rebuild_at(Change *ch, int at, const BptFence *fence, void *child);
 
 /* Moves the upper part of a node that has become too full to a new one. */
 static bool
@@ -190,17 +191,24 @@ split_node(Change *ch, int at, const BptSeps *set)
 static bool
 insert_at(Change *ch, int at, const BptFence *fence, void *child)
 {
-	BptInner   *node;
+	BptInner   *node = ch->path->node[at < 0 ? 0 : at];
+
+	if (at < 0)
+		return add_root(ch, fence, node, child,
+						(uint8_t) (euno_load8(&node->level) + 1));
+	return euno_bpt_inner_put(ch->cx, ch->tree, node, ch->path->index[at],
+							  fence, child) ||
+		rebuild_at(ch, at, fence, child);
+}
+
+/* The same, where the node must be built anew. */
+static bool
+rebuild_at(Change *ch, int at, const BptFence *fence, void *child)
+{
+	BptInner   *node = ch->path->node[at];
 	BptSeps		set;
 	BptImage	image;
 
-	if (at < 0)
-	{
-		node = ch->path->node[0];
-		return add_root(ch, fence, node, child,
-						(uint8_t) (euno_load8(&node->level) + 1));
-	}
-	node = ch->path->node[at];
 	if (!euno_bpt_seps_load(&set, ch->tree, node) ||
 		!euno_bpt_seps_insert(&set, ch->path->index[at], fence, child))
 		return false;

@@ -45,6 +45,9 @@ extern bool euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b,
 								 size_t size, BptImage *image);
 extern void euno_bpt_inner_install(EunoContext *cx, BptInner *node,
 								   const BptImage *image, bool is_new);
+extern bool euno_bpt_inner_put(EunoContext *cx, EunoTree *tree,
+							   BptInner *node, uint32_t i,
+							   const BptFence *fence, void *child);
 
 /* bpt_directory.c */
 extern bool euno_bpt_path_current(EunoTree *tree, int domain,
@@ -54,11 +57,5 @@ extern bool euno_bpt_unpost(EunoContext *cx, EunoTree *tree, int domain,
 							const BptPath *path, const BptLeaf *leaf);
 extern void euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
 								  BptInner *node);
-
-static inline void **
-bpt_children(BptInner *node)
-{
-	return (void **) (bpt_heads(node) + euno_load16(&node->cap));
-}
 
 #endif							/* BPT_DIRECTORY_H */

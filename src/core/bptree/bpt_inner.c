@@ -13,8 +13,7 @@
 typedef struct InnerView
 {
 	const uint8_t *base;
-	const uint64_t *heads;
-	BptInner   *const *children;
+	const BptPair *pairs;		/* separator i is left of child i + 1 */
 	const uint16_t *offs;
 	uint32_t	size;
 	uint32_t	count;
@@ -30,11 +29,9 @@ inner_view(const BptInner *node, InnerView *view)
 	view->size = 1U << (euno_load8(&node->size_log2) & 15);
 	view->count = euno_load16(&node->count);
 	view->prefix_len = euno_load16(&node->prefix_len);
-	view->heads = bpt_heads(node);
-	view->children = (BptInner *const *) (bpt_heads(node) + cap);
-	view->offs = (const uint16_t *) (view->children + cap + 1);
-	return view->count <= cap &&
-		BPT_INNER_HEADER + 18 * cap + 8 <= view->size;
+	view->pairs = bpt_pairs(node);
+	view->offs = (const uint16_t *) (view->pairs + cap + 1);
+	return view->count <= cap && BPT_INNER_BYTES(cap) <= view->size;
 }
 
 /* The separator's bytes after prefix and head; false if torn. */
@@ -111,13 +108,69 @@ compare_prefix(const InnerView *view, const BptInner *node, const BptKey *key,
 	return 0;
 }
 
+static inline uint64_t
+load_head(const InnerView *view, uint32_t i)
+{
+	return euno_load64(&view->pairs[i + 1].head);
+}
+
+/* The number of heads below h, starting where it would be by interpolation. */
+static uint32_t
+lower_head(const InnerView *view, const BptInner *node, uint64_t h)
+{
+	uint64_t	first = euno_load64(&node->first_head);
+	uint64_t	last = euno_load64(&node->last_head);
+	uint32_t	lo = 0;
+	uint32_t	n = view->count;
+
+	if (n >= 16 && h > first && h <= last)
+	{
+		uint32_t	at = (uint32_t) ((double) (h - first) /
+									 (double) (last - first) * (n - 1));
+		uint32_t	step = 4;
+
+		if (at >= n)
+			at = n - 1;
+		if (load_head(view, at) < h)
+		{
+			lo = at + 1;
+			while (lo + step < n && load_head(view, lo + step) < h)
+			{
+				lo += step + 1;
+				step *= 2;
+			}
+			n = lo + step < n ? step : n - lo;
+		}
+		else
+		{
+			uint32_t	hi = at;
+
+			while (hi > step && load_head(view, hi - step) >= h)
+			{
+				hi -= step;
+				step *= 2;
+			}
+			lo = hi > step ? hi - step : 0;
+			n = hi - lo;
+		}
+	}
+	while (n > 0)
+	{
+		uint32_t	half = n / 2;
+		bool		right = load_head(view, lo + half) < h;
+
+		lo = right ? lo + half + 1 : lo;
+		n = right ? n - half - 1 : half;
+	}
+	return lo;
+}
+
 /* BYTES: the number of separators left of the key. */
 static uint32_t
 search_bytes(const InnerView *view, const BptInner *node, const BptKey *key,
 			 bool below, bool *torn)
 {
-	uint32_t	lo = 0;
-	uint32_t	n = view->count;
+	uint32_t	lo;
 	uint32_t	hi;
 	uint64_t	h;
 	int			c = compare_prefix(view, node, key, torn);
@@ -125,15 +178,8 @@ search_bytes(const InnerView *view, const BptInner *node, const BptKey *key,
 	if (c != 0)
 		return c < 0 ? 0 : view->count;
 	h = bpt_key_word(key, view->prefix_len);
-	while (n > 0)
-	{
-		uint32_t	half = n / 2;
-		bool		right = euno_load64(&view->heads[lo + half]) < h;
-
-		lo = right ? lo + half + 1 : lo;
-		n = right ? n - half - 1 : half;
-	}
-	for (hi = lo; hi < view->count && euno_load64(&view->heads[hi]) == h; hi++)
+	lo = lower_head(view, node, h);
+	for (hi = lo; hi < view->count && load_head(view, hi) == h; hi++)
 		;
 	while (lo < hi)
 	{
@@ -169,7 +215,7 @@ search_opaque(EunoContext *cx, const InnerView *view, const BptKey *key,
 			return 0;
 		}
 		c = euno_bpt_compare_opaque(cx, key, bytes, len,
-									view->heads[mid] & EUNO_TID_MAX);
+									load_head(view, mid) & EUNO_TID_MAX);
 		if (c > 0 || (c == 0 && !below))
 			lo = mid + 1;
 		else
@@ -197,7 +243,7 @@ euno_bpt_inner_child(EunoContext *cx, const BptInner *node, const BptKey *key,
 	}
 	*index = opaque ? search_opaque(cx, &view, key, below, torn) :
 		search_bytes(&view, node, key, below, torn);
-	child = euno_load_ptr(&view.children[*index]);
+	child = euno_load_ptr(&view.pairs[*index].child);
 	__builtin_prefetch(child);
 	return child;
 }

@@ -28,15 +28,14 @@ euno_bpt_seps_load(BptSeps *set, EunoTree *tree, const BptInner *node)
 {
 	const BptInner *copy = &set->copy.inner;
 	size_t		size = bpt_inner_size(node);
+	const BptPair *pairs = bpt_pairs(copy);
 	const uint16_t *offs;
-	void	   *const *children;
 
 	euno_bpt_seps_init(set, tree);
 	euno_copy_out(set->copy.bytes, node, size);
-	children = (void *const *) (bpt_heads(copy) + copy->cap);
-	offs = (const uint16_t *) (children + copy->cap + 1);
+	offs = (const uint16_t *) (pairs + copy->cap + 1);
 	if (copy->count > copy->cap || copy->count >= BPT_MAX_SEPS ||
-		BPT_INNER_HEADER + 18 * (size_t) copy->cap + 8 > size ||
+		BPT_INNER_BYTES((size_t) copy->cap) > size ||
 		copy->prefix_len > BPT_MAX_COMPOSITE)
 		return false;
 	set->prefix_len = copy->prefix_len;
@@ -50,15 +49,15 @@ euno_bpt_seps_load(BptSeps *set, EunoTree *tree, const BptInner *node)
 	else
 		bpt_store_word(set->prefix, copy->prefix_word);
 	set->n = copy->count;
-	set->children[0] = children[0];
+	set->children[0] = pairs[0].child;
 	for (uint32_t i = 0; i < set->n; i++)
 	{
 		BptSep	   *sep = &set->seps[i];
 		const uint8_t *rec = set->copy.bytes + offs[i];
 
-		set->children[i + 1] = children[i + 1];
+		set->children[i + 1] = pairs[i + 1].child;
 		sep->whole = false;
-		sep->head = bpt_heads(copy)[i];
+		sep->head = pairs[i + 1].head;
 		sep->bytes = NULL;
 		sep->len = 0;
 		if (offs[i] == 0)
@@ -163,10 +162,10 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 	uint8_t		prefix[BPT_MAX_COMPOSITE + 8];
 	uint32_t	plen = common_prefix(set, a, b, prefix);
 	uint32_t	n = b - a;
-	uint32_t	used = BPT_INNER_HEADER + 8 + 18 * n + (plen > 8 ? plen : 0);
+	uint32_t	used = BPT_INNER_BYTES(n) + (plen > 8 ? plen : 0);
 	uint32_t	cap;
 	uint32_t	heap = (uint32_t) size;
-	void	  **children;
+	BptPair    *pairs = bpt_pairs(node);
 	uint16_t   *offs;
 
 	for (uint32_t i = a; i < b; i++)
@@ -186,8 +185,7 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 		(n == 0 ? 64 : (used - BPT_INNER_HEADER) / n + 1);
 	if (cap > BPT_MAX_SEPS - 1)
 		cap = BPT_MAX_SEPS - 1;
-	children = (void **) (bpt_heads(node) + cap);
-	offs = (uint16_t *) (children + cap + 1);
+	offs = (uint16_t *) (pairs + cap + 1);
 	node->count = (uint16_t) n;
 	node->cap = (uint16_t) cap;
 	node->prefix_len = (uint16_t) plen;
@@ -200,16 +198,17 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 		memcpy(image->bytes + heap, prefix, plen);
 		node->prefix_off = (uint16_t) heap;
 	}
-	children[0] = set->children[a];
+	pairs[0].head = 0;
+	pairs[0].child = set->children[a];
 	for (uint32_t i = a; i < b; i++)
 	{
 		uint32_t	len = euno_bpt_seps_get(set, i, buf);
 		uint32_t	skip = set->opaque ? 0 : plen + 8;
 
 		memset(buf + len, 0, 8);
-		bpt_heads(node)[i - a] = set->opaque ? set->seps[i].head :
+		pairs[i - a + 1].head = set->opaque ? set->seps[i].head :
 			bpt_load_word(buf + plen);
-		children[i - a + 1] = set->children[i + 1];
+		pairs[i - a + 1].child = set->children[i + 1];
 		offs[i - a] = 0;
 		if (set->opaque || len > skip)
 		{
@@ -221,6 +220,8 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 		}
 	}
 	node->heap = (uint16_t) heap;
+	node->first_head = n > 0 ? pairs[1].head : 0;
+	node->last_head = pairs[n].head;
 	return true;
 }
 
@@ -242,8 +243,78 @@ euno_bpt_inner_install(EunoContext *cx, BptInner *node, const BptImage *image,
 	euno_store16(&node->prefix_off, from->prefix_off);
 	euno_store16(&node->cap, from->cap);
 	euno_store16(&node->heap, from->heap);
-	euno_copy_in(bpt_heads(node), bpt_heads(from),
+	euno_store64(&node->first_head, from->first_head);
+	euno_store64(&node->last_head, from->last_head);
+	euno_copy_in(bpt_pairs(node), bpt_pairs(from),
 				 bpt_inner_size(node) - BPT_INNER_HEADER);
 	if (!is_new)
 		euno_lock_release(&node->lock, cx->env);
+}
+
+/*
+ * Inserts a separator at i and the child right of it, if there is room and the
+ * node keeps its prefix; otherwise false and nothing changed.  The directory's
+ * mutex is held.
+ */
+bool
+euno_bpt_inner_put(EunoContext *cx, EunoTree *tree, BptInner *node,
+				   uint32_t i, const BptFence *fence, void *child)
+{
+	BptPair    *pairs = bpt_pairs(node);
+	uint32_t	cap = euno_load16(&node->cap);
+	uint32_t	count = euno_load16(&node->count);
+	uint32_t	plen = euno_load16(&node->prefix_len);
+	uint32_t	heap = euno_load16(&node->heap);
+	uint16_t   *offs = (uint16_t *) (pairs + cap + 1);
+	uint32_t	skip = bpt_is_opaque(tree) ? 0 : plen + 8;
+	uint8_t		buf[BPT_MAX_COMPOSITE + 16];
+	uint8_t		record[2];
+	uint32_t	need = 0;
+	uint32_t	off = 0;
+	uint64_t	head = fence->tid;
+
+	if (count >= cap || count == 0)
+		return false;
+	if (!bpt_is_opaque(tree))
+	{
+		uint8_t		prefix[BPT_MAX_COMPOSITE + 8];
+
+		bpt_store_word(prefix, euno_load64(&node->prefix_word));
+		if (plen > 8)
+			euno_copy_out(prefix, (uint8_t *) node +
+						  euno_load16(&node->prefix_off), plen);
+		if (fence->len < plen || memcmp(prefix, fence->bytes, plen) != 0)
+			return false;
+	}
+	if (fence->len > 0)
+		memcpy(buf, fence->bytes, fence->len);
+	memset(buf + fence->len, 0, 8);
+	if (!bpt_is_opaque(tree))
+		head = bpt_load_word(buf + plen);
+	if (bpt_is_opaque(tree) || fence->len > skip)
+		need = 2 + fence->len - skip;
+	if (need > 0 && heap < BPT_INNER_BYTES(cap) + need)
+		return false;
+	(void) euno_lock_acquire(&node->lock, cx->env, &cx->counters);
+	if (need > 0)
+	{
+		off = heap - need;
+		record[0] = (uint8_t) (need - 2);
+		record[1] = (uint8_t) ((need - 2) >> 8);
+		euno_copy_in((uint8_t *) node + off, record, 2);
+		euno_copy_in((uint8_t *) node + off + 2, buf + skip, need - 2);
+		euno_store16(&node->heap, (uint16_t) off);
+	}
+	euno_move(&pairs[i + 2], &pairs[i + 1], (count - i) * sizeof(BptPair));
+	euno_move(&offs[i + 1], &offs[i], (count - i) * 2);
+	euno_store64(&pairs[i + 1].head, head);
+	euno_store_ptr(&pairs[i + 1].child, child);
+	euno_store16(&offs[i], (uint16_t) off);
+	euno_store16(&node->count, (uint16_t) (count + 1));
+	if (i == 0)
+		euno_store64(&node->first_head, head);
+	if (i == count)
+		euno_store64(&node->last_head, head);
+	euno_lock_release(&node->lock, cx->env);
+	return true;
 }

@@ -125,14 +125,29 @@ typedef struct BptInner
 	uint16_t	heap;
 	uint8_t		level;			/* constant: 1 = its children are leaves */
 	uint8_t		size_log2;		/* constant */
+	uint64_t	first_head;		/* heads of the outermost separators */
+	uint64_t	last_head;
 	BptLimbo	limbo;
-	/* heads[cap], children[cap + 1], off[cap], heap */
+	/* BptPair[cap + 1], off[cap], heap */
 } BptInner;
 
-#define BPT_INNER_HEADER	64
+/*
+ * Side by side, because who has found the head wants the child: child i, and
+ * the head of separator i - 1 left of it (nothing for i = 0).
+ */
+typedef struct BptPair
+{
+	uint64_t	head;
+	void	   *child;
+} BptPair;
+
+#define BPT_INNER_HEADER	80
+
+/* Bytes of an inner node whose arrays have room for this many separators. */
+#define BPT_INNER_BYTES(cap)	(BPT_INNER_HEADER + 16 + 18 * (cap))
 
 _Static_assert(sizeof(BptLeaf) == BPT_LEAF_HEADER, "leaf header is two lines");
-_Static_assert(sizeof(BptInner) == BPT_INNER_HEADER, "inner header is a line");
+_Static_assert(sizeof(BptInner) == BPT_INNER_HEADER, "pairs do not straddle");
 _Static_assert(offsetof(BptLeaf, low_tid) == 64, "hot fields share a line");
 
 /* One domain's directory.  The mutex is for its writers; readers take none. */
@@ -193,11 +208,10 @@ bpt_low(const BptLeaf *leaf)
 	return (uint8_t *) leaf + BPT_LEAF_HEADER;
 }
 
-/* An inner node's heads. */
-static inline uint64_t *
-bpt_heads(const BptInner *node)
+static inline BptPair *
+bpt_pairs(const BptInner *node)
 {
-	return (uint64_t *) ((uint8_t *) node + BPT_INNER_HEADER);
+	return (BptPair *) ((uint8_t *) node + BPT_INNER_HEADER);
 }
 
 static inline size_t
