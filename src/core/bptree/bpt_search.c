@@ -11,7 +11,6 @@
  *-------------------------------------------------------------------------
  */
 #include "core/bptree/bpt.h"
-#include "core/bptree/bpt_heads.h"
 
 /*
  * Reads a leaf's header.  False (and torn) if its fields do not go together;
@@ -21,6 +20,7 @@ bool
 euno_bpt_view(const BptLeaf *leaf, BptView *view)
 {
 	uint32_t	end;
+	uint8_t		format;
 
 	view->leaf = leaf;
 	view->size = 1U << (euno_load8(&leaf->size_log2) & 15);
@@ -31,7 +31,9 @@ euno_bpt_view(const BptLeaf *leaf, BptView *view)
 	view->suffix_len = euno_load16(&leaf->suffix_len);
 	view->heap = euno_load16(&leaf->heap);
 	view->garbage = euno_load16(&leaf->garbage);
-	view->format = (BptFormat) euno_load8(&leaf->format);
+	format = euno_load8(&leaf->format);
+	view->format = (BptFormat) (format & ~BPT_OPEN);
+	view->open = (format & BPT_OPEN) != 0;
 	view->heads = (const uint64_t *) ((const uint8_t *) leaf + view->body);
 	view->tails = (const uint8_t *) (view->heads + view->cap);
 	view->offs = (const uint16_t *) view->tails;
@@ -245,21 +247,71 @@ compare_tail(BptView *view, const BptKey *key, uint32_t i)
 	return euno_bpt_compare_rest(key, at, slot.tail, slot.tail_len);
 }
 
-/*
- * The number of heads below h.  What comes after finding it, the rest of the
- * entry, is fetched meanwhile.
- */
+/* The number of heads below h. */
 static inline uint32_t
-lower_head(const BptView *view, uint64_t h)
+lower_head(const uint64_t *heads, uint32_t count, uint64_t h)
 {
-	uint32_t	guess;
+	uint32_t	base = 0;
 
-	if (view->count == 0)
+	if (count == 0)
 		return 0;
-	guess = bpt_guess_head(view->count, h, euno_load64(&view->leaf->low_hint),
-						   euno_load64(&view->leaf->high_hint));
-	__builtin_prefetch(view->tails + guess * view->tail_len);
-	return bpt_lower_head_near(view->heads, view->count, h, guess);
+	while (count > 1)
+	{
+		uint32_t	half = count / 2;
+
+		base += euno_load64(&heads[base + half - 1]) < h ? half : 0;
+		count -= half;
+	}
+	return base + (euno_load64(&heads[base]) < h);
+}
+
+/*
+ * The same.  The guess is where h would be if the leaf's heads were spread
+ * evenly between its fences: for integers, uuids and the like it is off by a
+ * cache line or two, and the others are never touched.  From there by doubling
+ * steps, so that a bad guess costs no more than twice a binary search.
+ */
+static uint32_t
+guess_head(const BptView *view, uint64_t h)
+{
+	const uint64_t *heads = view->heads;
+	uint64_t	low = euno_load64(&view->leaf->low_hint);
+	uint64_t	high = euno_load64(&view->leaf->high_hint);
+	uint32_t	count = view->count;
+	uint32_t	at;
+	uint32_t	lo;
+	uint32_t	hi;
+
+	if (count < 16 || h <= low || h >= high)
+		return lower_head(heads, count, h);
+	at = (uint32_t) ((double) (h - low) / (double) (high - low) * count);
+	if (at >= count)
+		at = count - 1;
+	if (view->format == BPT_FIXED)
+		__builtin_prefetch(view->tails + at * view->tail_len);
+	if (euno_load64(&heads[at]) < h)
+	{
+		lo = at + 1;
+		hi = at + 4;
+		while (hi < count && euno_load64(&heads[hi]) < h)
+		{
+			lo = hi + 1;
+			hi += 2 * (hi - at);
+		}
+		if (hi > count)
+			hi = count;
+	}
+	else
+	{
+		hi = at;
+		lo = at > 4 ? at - 4 : 0;
+		while (lo > 0 && euno_load64(&heads[lo]) >= h)
+		{
+			hi = lo;
+			lo = lo > 2 * (at - lo) ? lo - 2 * (at - lo) : 0;
+		}
+	}
+	return lo + lower_head(heads + lo, hi - lo, h);
 }
 
 /* COMPARE: the first slot not below the key. */
@@ -303,8 +355,16 @@ lower_slot(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 	*exact = false;
 	if (view->format == BPT_OPAQUE)
 		return lower_opaque(cx, view, key, exact);
+	if (view->open && view->prefix_len > 0)
+	{
+		int			c = euno_bpt_compare_prefix(key, view->leaf,
+												view->prefix_len);
+
+		if (c != 0)
+			return c < 0 ? 0 : view->count;
+	}
 	h = bpt_key_word(key, view->prefix_len);
-	lo = lower_head(view, h);
+	lo = guess_head(view, h);
 	if (lo == view->count || euno_load64(&view->heads[lo]) != h)
 		return lo;
 
@@ -312,7 +372,7 @@ lower_slot(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 	hi = lo + 1;
 	if (hi < view->count && euno_load64(&view->heads[hi]) == h)
 		hi = h == UINT64_MAX ? view->count :
-			hi + bpt_lower_head(view->heads + hi, view->count - hi, h + 1);
+			hi + lower_head(view->heads + hi, view->count - hi, h + 1);
 	while (lo < hi)
 	{
 		uint32_t	mid = (lo + hi) / 2;
@@ -406,7 +466,7 @@ void
 euno_bpt_find_near(EunoContext *cx, BptView *view, const BptKey *key,
 				   uint32_t from, BptGap *gap)
 {
-	if (view->format == BPT_FIXED)
+	if (view->format == BPT_FIXED && !view->open)
 	{
 		uint64_t	h = bpt_key_word(key, view->prefix_len);
 
