@@ -98,13 +98,20 @@ column_kind(Relation index, Form_pg_attribute att, Oid proc, Oid collation)
 	return EUNO_KIND_OPAQUE;
 }
 
-/* Does the opclass promise that equal values are equal images? */
+/*
+ * Does the opclass promise that equal values are equal images?  bpchar's does
+ * in some releases (18.6) and not in others (15.20); two values that differ in
+ * trailing blanks are equal, so the answer is no.
+ */
 static bool
 column_equalimage(const EunoKeyColumn *col)
 {
 	Oid			proc = get_opfamily_proc(col->opfamily, col->opcintype,
 										 col->opcintype, EUNO_EQUALIMAGE_PROC);
 
+	if (col->cmp.fn_oid == F_BPCHARCMP ||
+		col->cmp.fn_oid == F_BTBPCHAR_PATTERN_CMP)
+		return false;
 	return OidIsValid(proc) &&
 		DatumGetBool(OidFunctionCall1Coll(proc, col->collation,
 										  ObjectIdGetDatum(col->opcintype)));
