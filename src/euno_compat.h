@@ -178,4 +178,14 @@ euno_translate_cmptype(CompareType cmptype, Oid opfamily)
 }
 #endif
 
+/* Sleep where pg_stat_activity can see it. */
+#include "utils/wait_event.h"
+static inline void
+euno_sleep(long microseconds)
+{
+	pgstat_report_wait_start(PG_WAIT_EXTENSION);
+	pg_usleep(microseconds);
+	pgstat_report_wait_end();
+}
+
 #endif							/* EUNO_COMPAT_H */

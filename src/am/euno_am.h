@@ -111,6 +111,9 @@ extern void euno_index_error(EunoIndex *idx, Relation index,
 extern bool euno_can_serve(const char **why, const char **hint);
 extern void euno_require_serving(Relation index);
 
+/* The registry's slot of an index; ERROR 53400 if there is none left. */
+extern EunoTreeSlot *euno_index_slot(EunoIndex *idx);
+
 /* Build the tree if it is not READY.  May wait for another builder. */
 extern void euno_index_ensure_ready(EunoIndex *idx, Relation index);
 

@@ -131,7 +131,7 @@ fresh_slot(EunoIndex *idx)
 {
 	for (;;)
 	{
-		EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
+		EunoTreeSlot *slot = euno_index_slot(idx);
 
 		/* Retiring may end in FREE, if the tree was to be dropped already. */
 		if (euno_tree_state(slot) == EUNO_STATE_ABSENT)

@@ -36,6 +36,7 @@ typedef struct Check
 	TupleTableSlot *slot;
 	uint8_t    *form_buffer;
 	bool		with_heap;
+	BlockNumber nblocks;		/* of the heap, when last looked at */
 	uint64		findings;
 	char		first[256];		/* the first finding */
 } Check;
@@ -130,7 +131,9 @@ check_entry(void *arg, const EunoEntry *entry)
 	Page		page;
 
 	CHECK_FOR_INTERRUPTS();
-	if (block >= RelationGetNumberOfBlocks(check->heap))
+	if (block >= check->nblocks)
+		check->nblocks = RelationGetNumberOfBlocks(check->heap);
+	if (block >= check->nblocks)
 	{
 		report_tid(check, "an entry points past the end of the table", entry->tid);
 		return;

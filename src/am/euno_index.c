@@ -52,6 +52,7 @@ static HTAB *index_hash = NULL;
 static List *retired_indexes = NIL; /* EunoIndex, freed at transaction end */
 static Operation operations[MAX_OPERATIONS];
 static int	noperations = 0;
+static bool used_in_transaction = false;	/* some index was pinned */
 
 uint64		euno_hazard_changes = 0;
 
@@ -145,13 +146,15 @@ xact_callback(XactEvent event, void *arg)
 			return;
 	}
 
-	if (!euno_preloaded)
-		return;
-	process = euno_process();
-	unwind(0);
-	euno_process_reset(process, 0);
-	euno_hazard_clear(process);
-	flush_all_counters();
+	if (used_in_transaction)
+	{
+		process = euno_process();
+		unwind(0);
+		euno_process_reset(process, 0);
+		euno_hazard_clear(process);
+		flush_all_counters();
+		used_in_transaction = false;
+	}
 
 	while (retired_indexes != NIL)
 	{
@@ -166,7 +169,7 @@ static void
 subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 				 SubTransactionId parent_subid, void *arg)
 {
-	if (event != SUBXACT_EVENT_ABORT_SUB || !euno_preloaded)
+	if (event != SUBXACT_EVENT_ABORT_SUB || !used_in_transaction)
 		return;
 	if (noperations > 0)
 		unwind(GetCurrentTransactionNestLevel());
@@ -295,6 +298,7 @@ push_operation(EunoIndex *idx)
 				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
 				 errmsg("comparison functions of euno indexes are nested too deeply")));
 
+	used_in_transaction = true;
 	op = &operations[noperations];
 	op->idx = idx;
 	op->cx = &idx->cx;
@@ -333,6 +337,7 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 	EunoState	state;
 	uint64		generation;
 
+	used_in_transaction = true;
 	if (idx->order == EUNO_ORDER_BYTES)
 		*cx = &idx->cx;
 	else

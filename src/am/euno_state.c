@@ -215,6 +215,26 @@ builder_is_in_our_group(int pid)
 		proc->lockGroupLeader == MyProc->lockGroupLeader;
 }
 
+/*
+ * The slot of an index.  If the registry is full, trees whose relation is gone
+ * make room.
+ */
+EunoTreeSlot *
+euno_index_slot(EunoIndex *idx)
+{
+	EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
+
+	if (slot == NULL && euno_gc_database() > 0)
+		slot = euno_tree_get(&idx->key, idx->oid);
+	if (slot == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many euno indexes"),
+				 errhint("Increase \"euno.max_indexes\" (now %d) and restart the server.",
+						 euno_max_indexes)));
+	return slot;
+}
+
 void
 euno_index_ensure_ready(EunoIndex *idx, Relation index)
 {
@@ -229,7 +249,7 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 
 	for (;;)
 	{
-		EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
+		EunoTreeSlot *slot = euno_index_slot(idx);
 		EunoState	state = euno_tree_state(slot);
 
 		if (state == EUNO_STATE_READY)
@@ -251,7 +271,7 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 
 		CHECK_FOR_INTERRUPTS();
 		if (!euno_tree_finish_retired(slot) || state == EUNO_STATE_BUILDING)
-			pg_usleep(1000);
+			euno_sleep(1000);
 	}
 	euno_build_unlock(idx->oid, ExclusiveLock);
 }

@@ -76,7 +76,7 @@ wait_for_hazards(EunoTreeSlot *slot, BulkDelete *bulk)
 		while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == hazard)
 		{
 			CHECK_FOR_INTERRUPTS();
-			pg_usleep(500);
+			euno_sleep(500);
 		}
 	}
 }

@@ -323,11 +323,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		if (slot == NULL)
 		{
 			LWLockRelease(registry_lock);
-			ereport(ERROR,
-					(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-					 errmsg("too many euno indexes"),
-					 errhint("Increase \"euno.max_indexes\" (now %d) and restart the server.",
-							 euno_max_indexes)));
+			return NULL;
 		}
 		entry = hash_search(tree_hash, key, HASH_ENTER, &found);
 		entry->number = slot->number;

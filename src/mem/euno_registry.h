@@ -118,8 +118,7 @@ extern EunoTreeSlot *euno_tree_lookup_generation(const EunoTreeKey *key,
 												 uint64 *generation);
 
 /*
- * The slot of a key, made ABSENT if it is new.  ERROR 53400 naming
- * euno.max_indexes when the registry is full.
+ * The slot of a key, made ABSENT if it is new.  NULL when the registry is full.
  */
 extern EunoTreeSlot *euno_tree_get(const EunoTreeKey *key, Oid index_oid);
 
