@@ -43,6 +43,7 @@ typedef struct Keys
 } Keys;
 
 static Keys keys;
+static Input whole;				/* what is being run */
 static uint32_t walk_mask;
 
 static uint8_t
@@ -62,10 +63,18 @@ next_number(Input *input)
 	return high << 8 | next_byte(input);
 }
 
+/* The plain program leaves the input behind, as libFuzzer does. */
 static void
 fail(const char *what)
 {
+	FILE	   *file = fopen("build/unit/fuzz-failed", "wb");
+
 	fprintf(stderr, "%s\n", what);
+	if (file != NULL)
+	{
+		(void) fwrite(whole.bytes, 1, whole.n, file);
+		fclose(file);
+	}
 	abort();
 }
 
@@ -355,6 +364,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	universe.shape = shape_by_name(names[which]);
 	keys.n = 0;
+	whole = (Input)
+	{
+		data, size
+	};
 	fixture_open(&sides[0].fixture, &euno_bptree_ops, &universe, 90, 1);
 	fixture_open(&sides[1].fixture, &reference_ops, &universe, 90, 1);
 	for (int s = 0; s < 2; s++)
@@ -421,10 +434,15 @@ main(int argc, char **argv)
 	uint32_t	inputs = SANITIZED ? 20 : 100;
 	uint8_t		bytes[1500];
 
-	for (int i = 1; i < argc; i++)
-		replay_file(argv[i]);
-	if (argc == 1)
-		replay_corpus("test/unit/corpus");
+	if (argc > 1)
+	{
+		tap_begin("fuzz: the inputs given");
+		for (int i = 1; i < argc; i++)
+			replay_file(argv[i]);
+		tap_end();
+		return tap_done();
+	}
+	replay_corpus("test/unit/corpus");
 	tap_begin("fuzz: random bytes");
 	for (uint32_t i = 0; i < inputs || now() < end; i++)
 	{
