@@ -372,6 +372,19 @@ SELECT length(t) FROM long_t WHERE t < repeat('a', 1000000) ORDER BY t;
 SELECT length(t) FROM long_t WHERE t > repeat('a', 1000000) ORDER BY t;
 SELECT length(t) FROM long_t WHERE t > repeat('a', 2701) || repeat('A', 1000000) ORDER BY t;
 DROP TABLE long_t;
+--
+-- Types that change and leave the index as it is
+--
+CREATE TABLE change_t (id int, b char(4), v varchar(10) COLLATE "C");
+INSERT INTO change_t VALUES (1, 'a', 'a '), (2, 'abcd', ''), (3, '', 'b'), (4, NULL, NULL);
+CREATE INDEX change_k ON change_t USING euno (b, v) INCLUDE (id);
+SELECT pg_relation_filenode('change_k') AS filenode \gset
+ALTER TABLE change_t ALTER b TYPE bpchar, ALTER v TYPE text COLLATE "C";
+SELECT pg_relation_filenode('change_k') = :filenode AS same;
+INSERT INTO change_t VALUES (5, 'a', 'a'), (6, 'a  ', 'a'), (7, '     ', 'c');
+EXPLAIN (COSTS OFF) SELECT id, format('<%s>', b) AS b, v FROM change_t WHERE b >= '' ORDER BY change_t.b, v;
+SELECT id, format('<%s>', b) AS b, v FROM change_t WHERE b >= '' ORDER BY change_t.b, v;
+DROP TABLE change_t;
 DROP FUNCTION differ(text, text, text), differ(text, text), check_columns,
 	check_cross, check_type;
 DROP OPERATOR CLASS abs_ops USING btree;

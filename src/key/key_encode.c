@@ -16,7 +16,6 @@
  */
 #include "postgres.h"
 
-#include "mb/pg_wchar.h"
 #include "port/pg_bswap.h"
 #include "utils/builtins.h"
 
@@ -295,20 +294,6 @@ overrun(void)
 			 errmsg_internal("encoded key column has no end")));
 }
 
-/* How many blanks a char(n) value of these characters is padded with. */
-static uint32_t
-natural_blanks(const EunoKeyColumn *col, const char *data, uint32_t n)
-{
-	int32		width = col->typmod - (int32) VARHDRSZ;
-	int32		chars;
-
-	if (width <= 0)
-		return 0;
-	chars = pg_database_encoding_max_length() == 1 ? (int32) n :
-		pg_mbstrlen_with_len(data, n);
-	return width > chars ? width - chars : 0;
-}
-
 /* Decodes the bytes of a bytea up to its terminator; returns what follows. */
 static const uint8_t *
 get_bytea(bool desc, const uint8_t *p, const uint8_t *end, uint8_t *data,
@@ -389,13 +374,6 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 	}
 	if (col->kind != EUNO_KIND_BYTEA)
 		copy_bytes(col->desc, data, p, n);
-	if (col->kind == EUNO_KIND_BPCHAR)
-	{
-		uint32_t	blanks = natural_blanks(col, (char *) data, n);
-
-		memset(data + n, ' ', blanks);
-		n += blanks;
-	}
 	SET_VARSIZE(*scratch, VARHDRSZ + n);
 	*scratch += MAXALIGN(VARHDRSZ + n);
 	return next;
@@ -403,7 +381,9 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 
 /*
  * "hidden" grows by the blanks that are in no key or payload but come back
- * when the value is decoded.
+ * when the value is decoded.  They are counted even where char(n) implies
+ * them: ALTER TABLE can take the length away from a column and leave its index
+ * as it is.
  */
 uint32_t
 euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
@@ -411,9 +391,7 @@ euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
 {
 	struct varlena *v;
 	uint32_t	n;
-	uint32_t	bare;
 	uint32_t	blanks;
-	uint32_t	natural;
 
 	if (col->kind == EUNO_KIND_FLOAT4)
 	{
@@ -433,14 +411,12 @@ euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
 	Assert(col->kind == EUNO_KIND_BPCHAR);
 	v = PG_DETOAST_DATUM_PACKED(value);
 	n = VARSIZE_ANY_EXHDR(v);
-	bare = bpchartruelen(VARDATA_ANY(v), n);
-	blanks = n - bare;
-	natural = natural_blanks(col, VARDATA_ANY(v), bare);
+	blanks = n - bpchartruelen(VARDATA_ANY(v), n);
 	if ((Pointer) v != DatumGetPointer(value))
 		pfree(v);
-	*hidden += Max(natural, blanks);
+	*hidden += blanks;
 	memcpy(p, &blanks, sizeof(blanks));
-	return blanks == natural ? 0 : sizeof(blanks);
+	return blanks == 0 ? 0 : sizeof(blanks);
 }
 
 /* To be called right after euno_encode_get of the same value. */
@@ -466,15 +442,15 @@ euno_encode_restore(const EunoKeyColumn *col, const uint8_t *p,
 		*value = Int32GetDatum((int32) number);
 	else
 	{
-		/* The value is the last one in scratch: give it its own blanks. */
+		/* The value is the last one in scratch: there is room behind it */
 		uint8_t    *v = (uint8_t *) DatumGetPointer(*value);
-		uint32_t	bare = bpchartruelen(VARDATA(v), VARSIZE(v) - VARHDRSZ);
+		uint32_t	len = VARSIZE(v);
 
 		if (unlikely(number > EUNO_MAX_ENTRY))
 			overrun();
-		memset(VARDATA(v) + bare, ' ', number);
-		SET_VARSIZE(v, VARHDRSZ + bare + number);
-		*scratch = v + MAXALIGN(VARHDRSZ + bare + number);
+		memset(v + len, ' ', number);
+		SET_VARSIZE(v, len + number);
+		*scratch = v + MAXALIGN(len + number);
 	}
 	return p + width;
 }

@@ -64,7 +64,6 @@ typedef struct EunoKeyColumn
 	bool		attbyval;
 	char		attalign;
 	int16		lossy;			/* its number among lossy columns, or -1 */
-	int32		typmod;
 	Oid			collation;
 	Oid			opfamily;
 	Oid			opcintype;

@@ -167,7 +167,6 @@ euno_key_schema(Relation index, MemoryContext context)
 		col->attlen = att->attlen;
 		col->attbyval = att->attbyval;
 		col->attalign = att->attalign;
-		col->typmod = att->atttypmod;
 		col->may_short = att->attlen == -1 &&
 			get_typstorage(att->atttypid) != TYPSTORAGE_PLAIN;
 		col->lossy = -1;
