@@ -1,0 +1,137 @@
+--
+-- Index-only scans give back what was stored, bit by bit; INCLUDE, expression
+-- and partial indexes
+--
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET extra_float_digits = 3;
+CREATE TABLE x (id int, f4 float4, f8 float8, n numeric, bp char(5), v varchar(8), t text COLLATE "C",
+	i interval, b bytea, j jsonb, a int[], ip inet, tz timetz, bit bit varying(9));
+ALTER TABLE x SET (autovacuum_enabled = off);
+INSERT INTO x VALUES
+	(1, 0, 0, 1, 'a', 'a', 'a', '1 mon', '\x00', '{"a": 1.0}', '{1,2}', '10.0.0.1/24', '12:00+01', B'1'),
+	(2, '-0', '-0', 1.0, 'a ', 'a ', 'a ', '30 days', '\x0000', '{"a": 1.00}', '[0:1]={1,2}', '10.0.0.1', '13:00+02', B'10'),
+	(3, 'NaN', 'NaN', 1.000, 'a    ', 'a  ', '', '720 hours', '', '{"a": 1}', '{1,NULL}', '10.0.0.0/24', '11:00+00', B'100'),
+	(4, '-NaN', '-NaN', 'NaN', '', '', repeat('long', 200), '-1 mon +30 days', '\xffff', '[]', '{}', '::1', '24:00', B''),
+	(5, 1.1, 1.1, -0.0, 'b', 'b', 'b', '1 mon', '\xff', '{}', '{{1,2},{3,4}}', '10.0.0.1/8', '00:00', B'000000001'),
+	(6, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+	(7, 1e-45, 5e-324, 1e-20, 'ä', 'ä', 'ä', '0', '\x01', 'null', '{NULL}', '255.255.255.255', '00:00:00.000001-15:59', B'1111'),
+	(8, 'inf', '-inf', 'Infinity', E'\t', E'\t', E'\t', '178000000 years', '\x0001', '"x"', '{2147483647,-2147483648}', '0.0.0.0/0', '23:59:60', B'0');
+VACUUM x;
+
+-- All values of a column as their binary representation, from the index and
+-- from the table: the same?
+CREATE FUNCTION identical(col name, definition text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	plan text := '';
+	from_index text;
+	from_table text;
+	query text := (SELECT format('SELECT string_agg(bytes, '' '' ORDER BY bytes) FROM (SELECT coalesce(encode(%s(%I), ''hex''), ''NULL'') AS bytes FROM x) s',
+			typsend, col)
+		FROM pg_type t JOIN pg_attribute ON atttypid = t.oid WHERE attrelid = 'x'::regclass AND attname = col);
+BEGIN
+	EXECUTE 'CREATE INDEX x_i ON x USING euno ' || definition;
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP plan := plan || line; END LOOP;
+	IF plan !~ 'Index Only Scan using x_i' THEN
+		RETURN plan;
+	END IF;
+	EXECUTE query INTO from_index;
+	DROP INDEX x_i;
+	EXECUTE query INTO from_table;
+	RETURN CASE WHEN from_index = from_table THEN 'identical' ELSE from_index || ' instead of ' || from_table END;
+END $$;
+SELECT attname, identical(attname, format('(%I)', attname)) AS ascending,
+		identical(attname, format('(%I DESC NULLS FIRST)', attname)) AS descending,
+		identical(attname, format('(id, %I)', attname)) AS second,
+		identical(attname, format('(id) INCLUDE (%I)', attname)) AS included
+	FROM pg_attribute WHERE attrelid = 'x'::regclass AND attnum > 0 ORDER BY attnum;
+
+-- The table would tell: this is what differs within equal values
+SELECT count(*) AS rows, count(DISTINCT f8) AS f8, count(DISTINCT f8::text) AS f8_text, count(DISTINCT n) AS n, count(DISTINCT n::text) AS n_text,
+	count(DISTINCT i) AS i, count(DISTINCT i::text) AS i_text, count(DISTINCT j) AS j, count(DISTINCT j::text) AS j_text FROM x;
+
+-- Values that the index has in another form are found by what they equal
+CREATE INDEX x_f8 ON x USING euno (f8) INCLUDE (id);
+CREATE INDEX x_n ON x USING euno (n) INCLUDE (id);
+CREATE INDEX x_bp ON x USING euno (bp) INCLUDE (id);
+EXPLAIN (COSTS OFF) SELECT id, f8 FROM x WHERE f8 = '-0';
+SELECT id, f8 FROM x WHERE f8 = '-0';
+SELECT id, f8 FROM x WHERE f8 = 'NaN';
+SELECT id, f8 FROM x WHERE f8 > 1;
+SELECT id, n FROM x WHERE n = 1.00;
+SELECT id, n FROM x WHERE n = 0;
+SELECT id, n FROM x WHERE n >= 2;
+SELECT id, bp || '.' AS bp FROM x WHERE bp = 'a';
+SELECT id, bp || '.' AS bp FROM x WHERE bp < 'a';
+SELECT id, f8 FROM x ORDER BY f8;
+SELECT id, n FROM x ORDER BY n DESC;
+DROP TABLE x;
+DROP FUNCTION identical;
+
+-- INCLUDE: what is included is kept, not compared, and of any type
+CREATE TABLE inc (k int, p point, big text, small text);
+ALTER TABLE inc SET (autovacuum_enabled = off);
+ALTER TABLE inc ALTER big SET STORAGE EXTERNAL;
+INSERT INTO inc SELECT n % 100, point(n, -n), CASE n % 4 WHEN 0 THEN NULL ELSE repeat(md5(n::text), n % 60) END, n::text
+	FROM generate_series(1, 1000) n;
+CREATE INDEX inc_k ON inc USING euno (k) INCLUDE (p, big, small);
+VACUUM inc;
+EXPLAIN (COSTS OFF) SELECT k, p, length(big), small FROM inc WHERE k = 7;
+SELECT k, p, length(big), small FROM inc WHERE k = 7;
+EXPLAIN (COSTS OFF) SELECT k FROM inc WHERE k < 50 AND small = '107';
+SELECT k FROM inc WHERE k < 50 AND small = '107';
+SELECT count(*), sum(hashtext(big)::bigint), sum(p[0]) FROM (SELECT big, p FROM inc WHERE k >= 0) i;
+SET enable_indexonlyscan = off;
+SELECT count(*), sum(hashtext(big)::bigint), sum(p[0]) FROM (SELECT big, p FROM inc WHERE k >= 0) i;
+RESET enable_indexonlyscan;
+
+-- A row whose included column was toasted does not refer to the toast table
+UPDATE inc SET big = repeat('toast', 400) WHERE k = 8;
+DELETE FROM inc WHERE k = 9;
+VACUUM inc;
+SELECT k, length(big), md5(big) FROM inc WHERE k BETWEEN 8 AND 9 AND small < '3';
+INSERT INTO inc VALUES (1, NULL, repeat('x', 3000), NULL);
+SELECT euno_index_check('inc_k', true);
+DROP TABLE inc;
+
+-- An expression; what it gives may be read from the index
+CREATE TABLE e (id int, t text, n int);
+ALTER TABLE e SET (autovacuum_enabled = off);
+INSERT INTO e SELECT n, 'Row ' || n, n FROM generate_series(1, 2000) n;
+CREATE INDEX e_lower ON e USING euno (lower(t), (n % 10) DESC);
+CREATE INDEX e_n ON e USING euno ((n % 10), id);
+VACUUM ANALYZE e;
+EXPLAIN (COSTS OFF) SELECT t FROM e WHERE lower(t) = 'row 77';
+SELECT t FROM e WHERE lower(t) = 'row 77';
+SELECT count(*) FROM e WHERE lower(t) < 'row 2' AND n % 10 = 3;
+EXPLAIN (COSTS OFF) SELECT id FROM e WHERE n % 10 = 3 ORDER BY id LIMIT 2;
+SELECT id FROM e WHERE n % 10 = 3 ORDER BY id LIMIT 2;
+UPDATE e SET t = upper(t), n = n + 1 WHERE id = 77;
+SELECT t, n FROM e WHERE lower(t) = 'row 77';
+
+-- An expression that fails leaves nothing behind
+CREATE INDEX e_fails ON e USING euno ((100 / (n - 500)));
+DELETE FROM e WHERE n = 500;
+CREATE INDEX e_fails ON e USING euno ((100 / (n - 500)));
+INSERT INTO e VALUES (3000, 'fails', 500);
+SELECT count(*) FROM e WHERE id = 3000;
+SELECT count(*) FROM e WHERE lower(t) = 'fails';
+SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 'e' ORDER BY 1;
+DROP INDEX e_fails;
+
+-- Partial: rows come and go as they satisfy the predicate
+CREATE INDEX e_part ON e USING euno (id) WHERE n > 1990;
+SELECT entries FROM euno_stat_indexes WHERE indexrelname = 'e_part';
+EXPLAIN (COSTS OFF) SELECT id FROM e WHERE n > 1990 AND id < 1995;
+SELECT id FROM e WHERE n > 1990 AND id < 1995;
+EXPLAIN (COSTS OFF) SELECT id FROM e WHERE n > 1995;
+SELECT id FROM e WHERE n > 1995;
+UPDATE e SET n = 5 WHERE id = 1993;
+UPDATE e SET n = 3000 WHERE id = 5;
+SELECT id, n FROM e WHERE n > 1990 AND id < 1995;
+EXPLAIN (COSTS OFF) SELECT id FROM e WHERE n > 1980 AND id < 5;
+VACUUM e;
+SELECT entries BETWEEN 10 AND 12 FROM euno_stat_indexes WHERE indexrelname = 'e_part';
+SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 'e' ORDER BY 1;
+DROP TABLE e;

@@ -1,0 +1,104 @@
+--
+-- Entries of dead rows go when a scan finds them dead, and before a leaf that
+-- they fill is split
+--
+CREATE TABLE k (id int, v int, note text) WITH (autovacuum_enabled = off, fillfactor = 50);
+INSERT INTO k SELECT n, n % 100 FROM generate_series(1, 5000) n;
+CREATE INDEX k_id ON k USING euno (id);
+CREATE INDEX k_v ON k USING euno (v);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+
+-- Other sessions (an ANALYZE of autovacuum's, say) may keep rows from being
+-- dead to everybody for a while: scan until they are.
+CREATE PROCEDURE scan_until(query text, index text, target bigint) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1..300 LOOP
+		EXECUTE query;
+		COMMIT;
+		-- What is marked is removed when the scan goes on or ends
+		EXIT WHEN (SELECT entries <= target FROM euno_stat_indexes WHERE indexrelname = index);
+		PERFORM pg_sleep(0.1);
+		COMMIT;
+	END LOOP;
+END $$;
+CREATE VIEW entries AS SELECT indexrelname, entries FROM euno_stat_indexes WHERE relname = 'k';
+
+-- A scan over deleted rows
+DELETE FROM k WHERE id BETWEEN 1001 AND 2000;
+SELECT * FROM entries ORDER BY 1;
+CALL scan_until('SELECT count(note) FROM k WHERE id BETWEEN 900 AND 2100', 'k_id', 4000);
+SELECT * FROM entries ORDER BY 1;
+SELECT count(note), count(*) FROM k WHERE id BETWEEN 900 AND 2100;
+
+-- Rows of an aborted transaction, backward
+BEGIN;
+INSERT INTO k SELECT 10000 + n, n % 100 FROM generate_series(1, 1000) n;
+SELECT * FROM entries ORDER BY 1;
+ROLLBACK;
+CALL scan_until('SELECT id FROM k WHERE id > 9000 ORDER BY id DESC', 'k_id', 4000);
+SELECT * FROM entries WHERE indexrelname = 'k_id';
+
+-- Not what somebody may still see
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT count(note), count(*) FROM k WHERE id > 4000;
+DELETE FROM k WHERE id > 4000;
+SELECT count(*) FROM k WHERE id > 4000;
+SELECT * FROM entries WHERE indexrelname = 'k_id';
+ROLLBACK;
+SELECT count(*) FROM k WHERE id > 4000;
+SELECT * FROM entries WHERE indexrelname = 'k_id';
+
+-- An index-only scan, too: it looks at the rows of pages that are not all
+-- visible
+DELETE FROM k WHERE id BETWEEN 3001 AND 3500;
+EXPLAIN (COSTS OFF) SELECT count(id) FROM k WHERE id BETWEEN 2900 AND 3600;
+CALL scan_until('SELECT count(id) FROM k WHERE id BETWEEN 2900 AND 3600', 'k_id', 3500);
+SELECT * FROM entries WHERE indexrelname = 'k_id';
+
+-- A nested loop: kills across rescans
+DELETE FROM k WHERE id BETWEEN 2001 AND 2500;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+CALL scan_until('SELECT count(k.note) FROM generate_series(1990, 2510) n JOIN k ON k.id = n', 'k_id', 3000);
+SELECT * FROM entries WHERE indexrelname = 'k_id';
+SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 'k' ORDER BY 1;
+
+-- Version churn: a few rows are updated again and again, never HOT because "v"
+-- is indexed.  The index of id gets an entry with the same key each time, and
+-- removes the dead ones before a leaf splits (nobody scans it: no kills).
+TRUNCATE k;
+INSERT INTO k SELECT n, 0 FROM generate_series(1, 200) n;
+CREATE PROCEDURE churn(rounds int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1..rounds LOOP
+		UPDATE k SET v = i WHERE id BETWEEN 91 AND 110;
+		COMMIT;
+	END LOOP;
+END $$;
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+RESET enable_seqscan;
+EXPLAIN (COSTS OFF) UPDATE k SET v = 1 WHERE id BETWEEN 91 AND 110;
+CALL churn(1000);
+SELECT entries < 5000 AS few_entries, leaves < 20 AS few_leaves FROM euno_stat_indexes WHERE indexrelname = 'k_id';
+RESET enable_indexscan;
+RESET enable_indexonlyscan;
+SET enable_seqscan = off;
+SELECT count(*), sum(v) FROM k WHERE id BETWEEN 90 AND 111;
+SELECT count(*) FROM k WHERE v = 1000;
+SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 'k' ORDER BY 1;
+
+-- The control: versions that may come back have to stay
+TRUNCATE k;
+INSERT INTO k SELECT n, 0 FROM generate_series(1, 200) n;
+BEGIN;
+DO $$ BEGIN FOR i IN 1..100 LOOP UPDATE k SET v = i WHERE id BETWEEN 91 AND 110; END LOOP; END $$;
+SELECT indexrelname, entries FROM euno_stat_indexes WHERE relname = 'k' ORDER BY 1;
+COMMIT;
+SELECT count(*), sum(v) FROM k WHERE id BETWEEN 90 AND 111;
+SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 'k' ORDER BY 1;
+
+DROP VIEW entries;
+DROP PROCEDURE scan_until, churn;
+DROP TABLE k;

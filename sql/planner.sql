@@ -1,0 +1,109 @@
+--
+-- The planner sees an index while its tree is there, and only then
+--
+CREATE TABLE p (a int, b int) WITH (autovacuum_enabled = off);
+INSERT INTO p SELECT n, n % 100 FROM generate_series(1, 10000) n;
+CREATE INDEX p_a ON p USING euno (a);
+VACUUM ANALYZE p;
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
+SELECT state FROM euno_stat_indexes WHERE indexrelname = 'p_a';
+
+-- Absent: other plans, which EXPLAIN does not change
+SELECT euno_evict('p_a');
+SELECT state, entries, bytes, euno_index_size('p_a') FROM euno_stat_indexes WHERE indexrelname = 'p_a';
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM p WHERE a = 5;
+SELECT * FROM p WHERE a = 5;
+SELECT state FROM euno_stat_indexes WHERE indexrelname = 'p_a';
+
+-- Writers do not wait for it, and do not build it
+INSERT INTO p VALUES (5, 5);
+UPDATE p SET a = 6 WHERE a = 7;
+DELETE FROM p WHERE a = 8;
+SELECT state FROM euno_stat_indexes WHERE indexrelname = 'p_a';
+
+-- Evicting what is absent, building what is there
+SELECT euno_evict('p_a');
+SELECT euno_rebuild('p_a');
+SELECT euno_rebuild('p_a');
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
+SELECT * FROM p WHERE a BETWEEN 5 AND 9 ORDER BY a, b;
+SELECT euno_index_check('p_a', true);
+
+-- A prepared statement, with the plan it was made with
+PREPARE s AS SELECT * FROM p WHERE a = $1 ORDER BY b;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE s (5);
+EXECUTE s (5);
+SELECT euno_evict('p_a');
+EXPLAIN (COSTS OFF) EXECUTE s (5);
+EXECUTE s (5);
+SELECT state FROM euno_stat_indexes WHERE indexrelname = 'p_a';
+SELECT euno_rebuild('p_a');
+EXPLAIN (COSTS OFF) EXECUTE s (5);
+EXECUTE s (5);
+
+-- The plans of a function
+CREATE FUNCTION f(x int) RETURNS bigint LANGUAGE plpgsql AS
+	$$ BEGIN RETURN (SELECT count(*) FROM p WHERE a = x); END $$;
+SELECT f(5), f(6), f(7), f(8);
+SELECT euno_evict('p_a');
+SELECT f(5), f(6), f(7), f(8);
+SELECT state FROM euno_stat_indexes WHERE indexrelname = 'p_a';
+SELECT euno_rebuild('p_a');
+SELECT f(5), f(6), f(7), f(8);
+
+-- An open cursor: its plan has the index, and needs it
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT a FROM p WHERE a > 100 ORDER BY a;
+FETCH 2 FROM c;
+SELECT euno_evict('p_a');
+MOVE 2000 FROM c;
+FETCH 2 FROM c;
+SELECT state FROM euno_stat_indexes WHERE indexrelname = 'p_a';
+SELECT euno_evict('p_a');
+FETCH BACKWARD 2 FROM c;
+MOVE BACKWARD 1990 FROM c;
+FETCH BACKWARD 3 FROM c;
+COMMIT;
+RESET plan_cache_mode;
+DEALLOCATE s;
+
+-- What it estimates and what there is
+CREATE FUNCTION estimated_rows(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN plan->0->'Plan'->'Plan Rows';
+END $$;
+ANALYZE p;
+SELECT estimated_rows('SELECT * FROM p WHERE a = 5') BETWEEN 1 AND 3 AS one,
+	estimated_rows('SELECT * FROM p WHERE a < 1000') BETWEEN 900 AND 1100 AS a_tenth;
+SELECT euno_rebuild('p_a');
+-- A scan of all of it is for its order alone; a few rows are for the index
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a < 20;
+EXPLAIN (COSTS OFF) SELECT * FROM p;
+EXPLAIN (COSTS OFF) SELECT * FROM p ORDER BY a LIMIT 10;
+EXPLAIN (COSTS OFF) SELECT a FROM p ORDER BY a;
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE b = 5;
+
+-- Beside a btree index on the same column
+CREATE INDEX p_btree ON p USING btree (a);
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
+SELECT euno_evict('p_a');
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
+DROP INDEX p_btree;
+
+-- An index that is not valid is not used, and one that is built concurrently is
+DROP INDEX p_a;
+CREATE INDEX CONCURRENTLY p_a ON p USING euno (a);
+SELECT indisvalid FROM pg_index WHERE indexrelid = 'p_a'::regclass;
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
+SELECT euno_index_check('p_a', true);
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'p_a'::regclass;
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
+SELECT euno_index_check('p_a', true);
+DROP TABLE p;
+DROP FUNCTION f, estimated_rows;
