@@ -54,7 +54,6 @@ typedef struct BptView
 	uint32_t	suffix_len;
 	uint32_t	tail_len;		/* FIXED: suffix_len - 8, or 0 */
 	uint32_t	heap;
-	uint32_t	garbage;
 	BptFormat	format;
 	bool		open;			/* the prefix says nothing of keys (BPT_OPEN) */
 	bool		torn;
@@ -147,7 +146,7 @@ typedef struct BptPut
 	uint32_t	slot;
 	bool		replace;		/* the first record replaces that of "slot" */
 	uint32_t	nrecs;			/* 1, or 2 when a list is cut in two */
-	uint32_t	garbage;		/* bytes of the record replaced */
+	uint32_t	freed;			/* bytes of the record replaced */
 	uint64_t	head[2];
 	uint32_t	size[2];
 	const uint8_t *tail;		/* FIXED */

@@ -19,13 +19,17 @@
  */
 #include "core/bptree/bpt_directory.h"
 
-/* Memory for changing one node; a change may climb to the root. */
+/*
+ * A change, which may climb to the root.  "set" is memory for taking one node
+ * apart at a time: it is too large for a frame of each level.
+ */
 typedef struct Change
 {
 	EunoContext *cx;
 	EunoTree   *tree;
 	int			domain;
 	const BptPath *path;
+	BptSeps    *set;
 } Change;
 
 /* Under the mutex: has nothing changed on the path since it was taken? */
@@ -59,13 +63,12 @@ euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
 
 /* A new node with separators [a, b) of the set; NULL: no memory. */
 static BptInner *
-new_node(Change *ch, const BptSeps *set, uint32_t a, uint32_t b, size_t size,
-		 uint8_t level)
+new_node(Change *ch, uint32_t a, uint32_t b, size_t size, uint8_t level)
 {
 	BptImage	image;
 	BptInner   *node;
 
-	while (!euno_bpt_seps_encode(set, a, b, size, &image))
+	while (!euno_bpt_seps_encode(ch->set, a, b, size, &image))
 	{
 		size *= 2;
 		if (size > BPT_NODE_MAX)
@@ -99,27 +102,26 @@ static bool
 add_root(Change *ch, const BptFence *fence, void *left, void *right,
 		 uint8_t level)
 {
-	BptSeps		set;
 	BptInner   *root;
 
 	if (level > BPT_MAX_LEVELS)
 		return false;
-	euno_bpt_seps_init(&set, ch->tree);
-	set.children[0] = left;
-	(void) euno_bpt_seps_insert(&set, 0, fence, right);
-	root = new_node(ch, &set, 0, 1, BPT_INNER_SIZE, level);
+	euno_bpt_seps_init(ch->set, ch->tree);
+	ch->set->children[0] = left;
+	(void) euno_bpt_seps_insert(ch->set, 0, fence, right);
+	root = new_node(ch, 0, 1, BPT_INNER_SIZE, level);
 	if (root == NULL)
 		return false;
 	set_root(ch, root);
 	return true;
 }
 
-/* Puts a larger node in the place of the one at this level of the path. */
+/* Puts a larger node, of what is in the set, in the place of the one at this level of the path. */
 static bool
-replace_node(Change *ch, int at, const BptSeps *set)
+replace_node(Change *ch, int at)
 {
 	BptInner   *old = ch->path->node[at];
-	BptInner   *node = new_node(ch, set, 0, set->n, 2 * bpt_inner_size(old),
+	BptInner   *node = new_node(ch, 0, ch->set->n, 2 * bpt_inner_size(old),
 								euno_load8(&old->level));
 
 	if (node == NULL)
@@ -144,8 +146,9 @@ static bool rebuild_at(Change *ch, int at, const BptFence *fence, void *child);
 
 /* Moves the upper part of a node that has become too full to a new one. */
 static bool
-split_node(Change *ch, int at, const BptSeps *set)
+split_node(Change *ch, int at)
 {
+	const BptSeps *set = ch->set;
 	BptInner   *node = ch->path->node[at];
 	uint32_t	middle = set->n / 2;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
@@ -166,15 +169,17 @@ split_node(Change *ch, int at, const BptSeps *set)
 	while (!euno_bpt_seps_encode(set, 0, middle, bpt_inner_size(node), &left))
 	{
 		if (--middle == 0)
-			return replace_node(ch, at, set);
+			return replace_node(ch, at);
 	}
-	right = new_node(ch, set, middle + 1, set->n, BPT_INNER_SIZE,
+	right = new_node(ch, middle + 1, set->n, BPT_INNER_SIZE,
 					 euno_load8(&node->level));
 	if (right == NULL)
 		return false;
 	fence.bytes = buf;
 	fence.len = euno_bpt_seps_get(set, middle, buf);
 	fence.tid = set->seps[middle].head;
+
+	/* From here on the set is used for the nodes above. */
 	if (!insert_at(ch, at - 1, &fence, right))
 	{
 		drop_node(ch, right);
@@ -201,25 +206,33 @@ insert_at(Change *ch, int at, const BptFence *fence, void *child)
 		rebuild_at(ch, at, fence, child);
 }
 
+/* Builds a node anew from the set, in its place, if that fits. */
+static bool
+rewrite_node(Change *ch, BptInner *node)
+{
+	BptImage	image;
+
+	if (!euno_bpt_seps_encode(ch->set, 0, ch->set->n, bpt_inner_size(node),
+							  &image))
+		return false;
+	euno_bpt_inner_install(ch->cx, node, &image, false);
+	return true;
+}
+
 /* The same, where the node must be built anew. */
 static bool
 rebuild_at(Change *ch, int at, const BptFence *fence, void *child)
 {
 	BptInner   *node = ch->path->node[at];
-	BptSeps		set;
-	BptImage	image;
 
-	if (!euno_bpt_seps_load(&set, ch->tree, node) ||
-		!euno_bpt_seps_insert(&set, ch->path->index[at], fence, child))
+	if (!euno_bpt_seps_load(ch->set, ch->tree, node) ||
+		!euno_bpt_seps_insert(ch->set, ch->path->index[at], fence, child))
 		return false;
-	if (euno_bpt_seps_encode(&set, 0, set.n, bpt_inner_size(node), &image))
-	{
-		euno_bpt_inner_install(ch->cx, node, &image, false);
+	if (rewrite_node(ch, node))
 		return true;
-	}
-	if (set.n < 6 && bpt_inner_size(node) < BPT_NODE_MAX)
-		return replace_node(ch, at, &set);
-	return split_node(ch, at, &set);
+	if (ch->set->n < 6 && bpt_inner_size(node) < BPT_NODE_MAX)
+		return replace_node(ch, at);
+	return split_node(ch, at);
 }
 
 /*
@@ -238,7 +251,8 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 	BptKey		key;
 	EunoPosition pos;
 	BptFence	fence;
-	Change		ch;
+	BptSeps		set;
+	Change		ch = {cx, tree, cx->domain, &path, &set};
 
 	if (leaf == euno_load_ptr(&body->first))
 		return;
@@ -262,10 +276,6 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 			done = true;
 		else if (euno_bpt_path_current(tree, cx->domain, &path))
 		{
-			ch.cx = cx;
-			ch.tree = tree;
-			ch.domain = cx->domain;
-			ch.path = &path;
 			if (path.levels == 0)
 				(void) add_root(&ch, &fence, body->first, leaf, 1);
 			else

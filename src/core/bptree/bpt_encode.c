@@ -506,7 +506,6 @@ euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 	leaf->format = (uint8_t) format;
 	if (low->bytes != NULL && high->bytes == NULL && format != BPT_OPAQUE)
 		leaf->format |= BPT_OPEN;
-	leaf->garbage = 0;
 	leaf->heap = 0;
 	leaf->low_hint = fence_word(low, prefix_len);
 	leaf->high_hint = fence_word(high, prefix_len);
@@ -537,7 +536,6 @@ euno_bpt_install(BptLeaf *leaf, const BptImage *image)
 	euno_store16(&leaf->suffix_len, from->suffix_len);
 	euno_store16(&leaf->cap, from->cap);
 	euno_store16(&leaf->heap, from->heap);
-	euno_store16(&leaf->garbage, from->garbage);
 	euno_store8(&leaf->format, from->format);
 	euno_store16(&leaf->ntids, from->ntids);
 	euno_copy_in((uint8_t *) leaf + body, image->bytes + body,

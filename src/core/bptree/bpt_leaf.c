@@ -115,7 +115,7 @@ plan_list(BptView *view, uint32_t i, uint32_t at, const BptSlot *slot,
 	n++;
 	put->slot = i;
 	put->replace = true;
-	put->garbage = slot->size;
+	put->freed = slot->size;
 	if (n <= BPT_LIST_MAX)
 		plan_record(view, entry, tids, n, false, put);
 	else
@@ -159,7 +159,7 @@ plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 		return;					/* its payload must cut a list in two: repack */
 	put->slot = gap->slot;
 	put->replace = false;
-	put->garbage = 0;
+	put->freed = 0;
 	plan_record(view, entry, &entry->tid, 1, true, put);
 }
 
@@ -198,7 +198,7 @@ euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
 	if (put->nrecs == 0 || view->torn)
 		return false;
 	need = put->size[0] + (put->nrecs > 1 ? put->size[1] : 0);
-	return view->heap >= view->body + 10 * view->cap + need;
+	return view->heap + put->freed >= view->body + 10 * view->cap + need;
 }
 
 /* Opens a place for one slot at i. */
@@ -246,6 +246,29 @@ close_slot(const BptView *view, uint32_t count, uint32_t i)
 }
 
 /*
+ * Frees a record of "size" bytes: the ones below it move up, so that all free
+ * bytes of a leaf are in one place and growing lists leave no holes behind.
+ */
+static void
+close_record(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t off,
+			 uint32_t size)
+{
+	uint16_t   *offs = (uint16_t *) view->offs;
+
+	euno_move((uint8_t *) leaf + view->heap + size,
+			  (uint8_t *) leaf + view->heap, off - view->heap);
+	for (uint32_t i = 0; i < count; i++)
+	{
+		uint16_t	at = euno_load16(&offs[i]);
+
+		if (at < off)
+			euno_store16(&offs[i], (uint16_t) (at + size));
+	}
+	view->heap += size;
+	euno_store16(&leaf->heap, (uint16_t) view->heap);
+}
+
+/*
  * Does what was planned.  The caller has locked the leaf at the version at
  * which the plan was made.
  */
@@ -268,6 +291,9 @@ euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put)
 		euno_store16(&leaf->count, (uint16_t) (count + 1));
 		return;
 	}
+	if (put->replace)
+		close_record(leaf, &view, count,
+					 euno_load16(&view.offs[put->slot]), put->freed);
 	heap = view.heap;
 	for (uint32_t r = 0; r < put->nrecs; r++)
 	{
@@ -282,7 +308,6 @@ euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put)
 	}
 	euno_store16(&leaf->heap, (uint16_t) heap);
 	euno_store16(&leaf->count, (uint16_t) count);
-	euno_store16(&leaf->garbage, (uint16_t) (view.garbage + put->garbage));
 	euno_store16(&leaf->ntids, (uint16_t) (euno_load16(&leaf->ntids) + 1));
 }
 
@@ -291,8 +316,8 @@ euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put)
  * of which they are a part.  The leaf is locked.
  */
 static void
-rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t i, const BptSlot *slot,
-			 const EunoTid *tids, uint32_t n)
+rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
+			 const BptSlot *slot, const EunoTid *tids, uint32_t n)
 {
 	uint8_t		record[BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
 	uint8_t		suffix[BPT_MAX_COMPOSITE + 16];
@@ -321,10 +346,12 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t i, const BptSlot *slot,
 		size = build_record(record, slot->len, suffix + 8, slot->tail_len,
 							NULL, tids, n);
 	}
-	euno_copy_in((uint8_t *) leaf + off, record, size);
+	close_record(leaf, view, count, off, slot->size);
+	view->heap -= size;
+	euno_copy_in((uint8_t *) leaf + view->heap, record, size);
 	euno_store64((uint64_t *) &view->heads[i], head);
-	euno_store16(&leaf->garbage,
-				 (uint16_t) (euno_load16(&leaf->garbage) + slot->size - size));
+	euno_store16((uint16_t *) &view->offs[i], (uint16_t) view->heap);
+	euno_store16(&leaf->heap, (uint16_t) view->heap);
 }
 
 /* Removes the entry right of the gap.  The leaf is locked. */
@@ -348,10 +375,11 @@ euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap)
 		{
 			memmove(&tids[gap->sub], &tids[gap->sub + 1],
 					(n - 1 - gap->sub) * sizeof(EunoTid));
-			rewrite_slot(leaf, &view, gap->slot, &slot, tids, n - 1);
+			rewrite_slot(leaf, &view, view.count, gap->slot, &slot, tids, n - 1);
 			return;
 		}
-		euno_store16(&leaf->garbage, (uint16_t) (view.garbage + slot.size));
+		close_record(leaf, &view, view.count,
+					 euno_load16(&view.offs[gap->slot]), slot.size);
 	}
 	close_slot(&view, view.count, gap->slot);
 	euno_store16(&leaf->count, (uint16_t) (view.count - 1));
@@ -412,13 +440,12 @@ euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
 			continue;
 		removed += old - left;
 		if (left > 0)
-			rewrite_slot(leaf, &view, i, &slot, have, left);
+			rewrite_slot(leaf, &view, count, i, &slot, have, left);
 		else
 		{
 			if (view.format != BPT_FIXED)
-				euno_store16(&leaf->garbage,
-							 (uint16_t) (euno_load16(&leaf->garbage) +
-										 slot.size));
+				close_record(leaf, &view, count, euno_load16(&view.offs[i]),
+							 slot.size);
 			close_slot(&view, count--, i);
 		}
 	}

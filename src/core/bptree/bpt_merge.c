@@ -47,8 +47,7 @@ leaf_used(const BptLeaf *leaf)
 		return BPT_NODE_MAX;
 	if (view.format == BPT_FIXED)
 		return (size_t) view.count * (8 + view.tail_len);
-	return (size_t) view.count * 10 + view.size - view.heap -
-		(view.garbage < view.size - view.heap ? view.garbage : 0);
+	return (size_t) view.count * 10 + view.size - view.heap;
 }
 
 /* Takes a validated copy of a leaf.  False if it is busy or obsolete. */

@@ -97,7 +97,7 @@ typedef struct BptLeaf
 	uint16_t	suffix_len;		/* FIXED: composite without prefix */
 	uint16_t	cap;			/* entries the arrays have room for */
 	uint16_t	heap;			/* lowest record's offset */
-	uint16_t	garbage;		/* bytes of dead records */
+	uint16_t	spare;
 	uint8_t		format;
 	uint8_t		size_log2;		/* constant */
 	uint16_t	body;			/* constant: offset of head[] */

@@ -30,7 +30,6 @@ euno_bpt_view(const BptLeaf *leaf, BptView *view)
 	view->prefix_len = euno_load16(&leaf->prefix_len);
 	view->suffix_len = euno_load16(&leaf->suffix_len);
 	view->heap = euno_load16(&leaf->heap);
-	view->garbage = euno_load16(&leaf->garbage);
 	format = euno_load8(&leaf->format);
 	view->format = (BptFormat) (format & ~BPT_OPEN);
 	view->open = (format & BPT_OPEN) != 0;

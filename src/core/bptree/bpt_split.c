@@ -166,7 +166,7 @@ build_right(EunoContext *cx, EunoTree *tree, Split *s, uint32_t m,
 
 /*
  * Inserts an entry at a gap of a leaf that has no room for it as it is: by
- * packing the leaf anew (other prefix, other format, no garbage), or by
+ * packing the leaf anew (other prefix, other format), or by
  * splitting it.  Everything is built before the leaf is locked, so that a
  * failure leaves no trace, and the lock is held for one copy.
  *
