@@ -254,26 +254,46 @@ test_orders(const EunoTreeOps *ops, const Shape *shape)
  * that leaves within a stretch leave it out, and leaves across two do not.
  */
 static uint32_t
-make_stretches(Random *random, uint32_t i, uint32_t n, uint8_t *key,
-			   uint32_t *prefix, uint32_t *payloadlen)
+put_stretch(Random *random, uint32_t unit, uint8_t *key)
 {
 	uint32_t	stretch = random_below(random, 6);
-	uint32_t	length = stretch * 37;
+	uint32_t	length = stretch * unit;
 
-	(void) i;
-	(void) n;
-	(void) payloadlen;
 	key[0] = 2;
 	key[1] = (uint8_t) (stretch + 1);
 	memset(key + 2, 'a', length);
 	for (int j = 0; j < 4; j++)
 		key[2 + length + (uint32_t) j] = (uint8_t) random_below(random, 8) + 1;
-	return *prefix = 6 + length;
+	return 6 + length;
+}
+
+static uint32_t
+make_stretches(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+			   uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) i;
+	(void) n;
+	(void) payloadlen;
+	return *prefix = put_stretch(random, 37, key);
+}
+
+static uint32_t
+make_long_stretches(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+					uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) i;
+	(void) n;
+	(void) payloadlen;
+	return *prefix = put_stretch(random, 530, key);
 }
 
 static const Shape stretches = {
 	"prefixes of several lengths", EUNO_ORDER_BYTES, true, false, NULL,
 	make_stretches, 1
+};
+static const Shape long_stretches = {
+	"very long prefixes", EUNO_ORDER_BYTES, false, false, NULL,
+	make_long_stretches, 2
 };
 
 static void
@@ -287,6 +307,7 @@ run_once(void)
 		for (int i = 0; i < nshapes; i++)
 			test_orders(subjects[s], &shapes[i]);
 		test_orders(subjects[s], &stretches);
+		test_orders(subjects[s], &long_stretches);
 	}
 }
 
