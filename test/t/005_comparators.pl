@@ -1,0 +1,171 @@
+# Comparison functions that fail, take long, run queries or are cancelled.  They
+# run in the middle of a tree operation; nothing may stay locked or be half done
+# when they leave it by an error.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use EunoTest;
+
+my $node = euno_node('comparators', '');
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION euno_index;
+
+-- An operator class whose comparison fails every "test.fail"th call, and runs a
+-- query on another index of the same kind, within a subtransaction, when
+-- "test.nest" says so.
+CREATE SEQUENCE ncalls;
+CREATE TABLE calls (a int);
+INSERT INTO calls SELECT generate_series(1, 300);
+CREATE FUNCTION cmp(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+	fail int := nullif(current_setting('test.fail', true), '');
+	n int;
+BEGIN
+	IF fail IS NOT NULL THEN
+		n := nextval('ncalls');
+	END IF;
+	IF n % fail = 0 THEN
+		RAISE EXCEPTION 'comparison % fails', n USING ERRCODE = 'EU001';
+	END IF;
+	IF current_setting('test.nest', true) = 'on' THEN
+		BEGIN
+			PERFORM set_config('test.nest', 'off', true);
+			IF NOT EXISTS (SELECT FROM calls WHERE a = 77) THEN
+				RAISE EXCEPTION 'the nested query is wrong';
+			END IF;
+			RAISE EXCEPTION 'roll this back' USING ERRCODE = 'EU002';
+		EXCEPTION WHEN SQLSTATE 'EU002' THEN
+			NULL;
+		END;
+	END IF;
+	RETURN CASE WHEN $1 < $2 THEN -1 WHEN $1 > $2 THEN 1 ELSE 0 END;
+END $$;
+CREATE OPERATOR CLASS failing FOR TYPE int USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 cmp(int, int);
+CREATE INDEX calls_a ON calls USING euno (a failing);
+
+CREATE TABLE t (a int, b text);
+CREATE INDEX t_a ON t USING euno (a failing);
+CREATE INDEX t_b ON t USING euno (b);
+
+-- Runs a statement until it has succeeded; returns how often it failed.
+CREATE FUNCTION insist(statement text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	failures int := 0;
+BEGIN
+	WHILE failures < 1000 LOOP
+		BEGIN
+			EXECUTE statement;
+			RETURN failures;
+		EXCEPTION WHEN SQLSTATE 'EU001' THEN
+			failures := failures + 1;
+		END;
+	END LOOP;
+	RAISE EXCEPTION 'it always fails: %', statement;
+END $$;
+SQL
+
+sub answers
+{
+	my ($name) = @_;
+
+	same_answers($node, 'postgres', 'SELECT a FROM t WHERE a BETWEEN 100 AND 250 ORDER BY a USING <', $name);
+	check_indexes($node, 'postgres', $name);
+	return;
+}
+
+$node->safe_psql('postgres', "INSERT INTO t SELECT g * 7919 % 1000, 'b' || g FROM generate_series(1, 1000) g");
+answers('no failures');
+
+# Inserts fail in the middle, again and again.
+my $failures = $node->safe_psql('postgres',
+	"SET test.fail = 53; SELECT sum(insist(format('INSERT INTO t VALUES (%s, %L)', g * 31 % 1500, 'i' || g))) FROM generate_series(1, 400) g");
+cmp_ok($failures, '>', 20, 'inserts fail and are repeated');
+is($node->safe_psql('postgres', "SELECT count(*) FROM t WHERE b LIKE 'i%'"), '400', 'each row is there once');
+answers('failing inserts');
+
+# Scans, updates, builds, VACUUM's merges.
+$failures = $node->safe_psql('postgres', <<'SQL');
+SET test.fail = 41;
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+SELECT sum(insist(format('SELECT count(*) FROM t WHERE a > %s AND a < %s', g, g + 20))) FROM generate_series(1, 100) g;
+SQL
+cmp_ok($failures, '>', 10, 'scans fail and are repeated');
+$node->safe_psql('postgres', "SELECT euno_evict('t_a')");
+my ($ret, $stdout, $stderr) = $node->psql('postgres', "SET test.fail = 5000; SELECT euno_rebuild('t_a')");
+like($stderr, qr/comparison \d+ fails/, 'a rebuild fails');
+is($node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = 't_a'"),
+	'absent', 'and leaves the index absent');
+$node->safe_psql('postgres', "SELECT euno_rebuild('t_a')");
+$node->safe_psql('postgres', 'DELETE FROM t WHERE a % 4 > 0');
+($ret, $stdout, $stderr) = $node->psql('postgres', "SET test.fail = 11; VACUUM (INDEX_CLEANUP on) t");
+note "VACUUM: $stderr";
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on) t');
+answers('after VACUUM');
+
+# Comparisons that use another index, and abort a subtransaction in it.
+$node->safe_psql('postgres',
+	"SET test.nest = 'on'; SET enable_seqscan = off; INSERT INTO t SELECT g * 37 % 1000, 'n' || g FROM generate_series(1, 50) g");
+is($node->safe_psql('postgres', "SET test.nest = 'on'; SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM t WHERE a = 37"),
+	by_seqscan($node, 'postgres', 'SELECT count(*) FROM t WHERE a = 37'), 'a scan whose comparisons use an index');
+answers('nested queries');
+
+# Cancels and terminations at any place.
+$node->safe_psql('postgres', <<'SQL');
+CREATE OR REPLACE FUNCTION cmp(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	PERFORM pg_sleep(coalesce(nullif(current_setting('test.sleep', true), ''), '0')::float);
+	RETURN CASE WHEN $1 < $2 THEN -1 WHEN $1 > $2 THEN 1 ELSE 0 END;
+END $$;
+SQL
+for my $timeout (3, 7, 12, 18, 25)
+{
+	($ret, $stdout, $stderr) = $node->psql('postgres',
+		"SET test.sleep = 0.001; SET statement_timeout = $timeout; INSERT INTO t VALUES (111, 'timeout')");
+	like($stderr, qr/statement timeout/, "an insert is cancelled after $timeout ms") if $timeout < 10;
+}
+my $session = $node->background_psql('postgres', on_error_stop => 0);
+$session->query_safe('SET test.sleep = 0.05');
+my $pid = $session->query_safe('SELECT pg_backend_pid()');
+$session->{stdin} .= "INSERT INTO t VALUES (222, 'terminated');\n";
+$session->{run}->pump_nb;
+$node->poll_query_until('postgres', "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $pid");
+is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 10000)"), 't', 'a backend is terminated in a comparison');
+$session->{run}->finish;
+$node->safe_psql('postgres', "INSERT INTO t VALUES (223, 'after')");
+answers('after cancels and a termination');
+
+# Many at once.
+$node->safe_psql('postgres', 'DELETE FROM t');
+my $script = $node->basedir . '/many.sql';
+append_to_file($script, <<'SQL');
+\set k random(1, 100)
+SELECT insist(format('INSERT INTO t VALUES (%s, %L)', :k, 'many'));
+SELECT insist(format('SELECT count(*) FROM t WHERE a = %s', :k));
+SQL
+$node->safe_psql('postgres', <<'SQL');
+CREATE OR REPLACE FUNCTION cmp(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF random() < 0.01 THEN RAISE EXCEPTION 'fails' USING ERRCODE = 'EU001'; END IF;
+	RETURN CASE WHEN $1 < $2 THEN -1 WHEN $1 > $2 THEN 1 ELSE 0 END;
+END $$;
+ALTER DATABASE postgres SET enable_seqscan = off;
+SQL
+command_ok([ 'pgbench', '-n', '-c', '4', '-t', '150', '-f', $script, $node->connstr('postgres') ],
+	'sessions whose comparisons fail, side by side');
+$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET enable_seqscan');
+$node->safe_psql('postgres',
+	'CREATE OR REPLACE FUNCTION cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT CASE WHEN $1 < $2 THEN -1 WHEN $1 > $2 THEN 1 ELSE 0 END $$');
+is($node->safe_psql('postgres', "SELECT count(*) FROM t WHERE b = 'many'"), '600', 'each row is there once');
+same_answers($node, 'postgres', 'SELECT a, count(*) FROM t WHERE a > 50 GROUP BY a ORDER BY a', 'side by side');
+check_indexes($node, 'postgres', 'side by side');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,119 @@
+# Connections that come and go while others scan, write and vacuum.  Each takes
+# over the slot of a process that is gone, with its epoch and its hazard, and
+# each transaction compares an index-only scan with a sequential scan of the
+# same snapshot.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use EunoTest;
+
+# Fewer connections than clients ask for in a row: slots are used again at once.
+my $node = euno_node('churn', "max_connections = 14\nsuperuser_reserved_connections = 2\nmax_worker_processes = 4\nmax_wal_senders = 0");
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE TABLE t (a int, pad text);
+INSERT INTO t SELECT g, repeat('x', 500) FROM generate_series(1, 3000) g;
+CREATE INDEX t_a ON t USING euno (a);
+CREATE TABLE compared (n bigint);
+SQL
+$node->safe_psql('postgres', 'VACUUM FREEZE t');
+
+my %script = (
+	'read' => <<'SQL',
+\set low random(1, 3000)
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+SELECT count(*) AS n_index, coalesce(sum(a), 0) AS sum_index FROM t WHERE a BETWEEN :low AND :low + 300 \gset
+SET LOCAL enable_seqscan = on;
+SET LOCAL enable_indexscan = off;
+SET LOCAL enable_indexonlyscan = off;
+SELECT count(*) AS n_seq, coalesce(sum(a), 0) AS sum_seq FROM t WHERE a BETWEEN :low AND :low + 300 \gset
+COMMIT;
+\if :n_index <> :n_seq or :sum_index <> :sum_seq
+DO $$ BEGIN RAISE 'index: :n_index :sum_index, table: :n_seq :sum_seq, from :low'; END $$;
+\endif
+INSERT INTO compared VALUES (:n_index);
+SQL
+	'write' => <<'SQL',
+\set k random(1, 3000)
+\set l random(1, 3000)
+DELETE FROM t WHERE a BETWEEN :k AND :k + 4;
+INSERT INTO t SELECT :l + g, repeat('y', 500) FROM generate_series(0, 4) g;
+SQL
+	'vacuum' => "VACUUM (INDEX_CLEANUP on) t;\n");
+
+my %file;
+for my $name (keys %script)
+{
+	$file{$name} = $node->basedir . "/$name.sql";
+	append_to_file($file{$name}, $script{$name});
+}
+
+# Leaves in the middle of a scan and of a transaction.
+my $leave = <<'SQL';
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+BEGIN;
+CREATE TEMP TABLE left_behind (a int);
+CREATE INDEX ON left_behind USING euno (a);
+DECLARE c CURSOR FOR SELECT a FROM t WHERE a >= 1000 ORDER BY a;
+FETCH 3 FROM c;
+SQL
+
+sub churn
+{
+	my ($seed, @others) = @_;
+	my $bench = IPC::Run::start(
+		[ 'pgbench', '-n', '-C', '-c', '6', '-j', '2', '-T', '6', "--random-seed=$seed",
+			'-f', $file{read}, '-f', $file{write}, $node->connstr('postgres') ],
+		'>', \my $stdout, '2>', \my $stderr);
+	my $until = time + 5;
+	my $left = 0;
+
+	while (time < $until)
+	{
+		$left++ if $node->psql('postgres', $leave) == 0;
+	}
+	my $result = $bench->finish;
+	note $stderr;
+	note "$left sessions left in the middle";
+	return $result && $left > 0;
+}
+
+ok(churn(1), 'index-only scans agree with sequential scans while connections come and go');
+my $vacuum = IPC::Run::start(
+	[ 'pgbench', '-n', '-c', '1', '-T', '8', '-f', $file{vacuum}, $node->connstr('postgres') ],
+	'>', '/dev/null', '2>', '/dev/null');
+ok(churn(2), 'and with VACUUM running all the time');
+ok($vacuum->finish, 'VACUUM does not fail');
+my $compared = $node->safe_psql('postgres', 'SELECT count(*) FROM compared WHERE n > 0');
+note "$compared scans compared";
+cmp_ok($compared, '>', 20, 'there was something to compare');
+
+# Processes that are killed leave their slots behind until the server has
+# restarted; processes that are terminated do not.
+my @sessions;
+for (1 .. 6)
+{
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+	$session->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; BEGIN; DECLARE c CURSOR FOR SELECT a FROM t WHERE a > 0 ORDER BY a; FETCH 3 FROM c');
+	push @sessions, $session;
+}
+$node->safe_psql('postgres', 'DELETE FROM t WHERE a % 2 = 0');
+is($node->safe_psql('postgres',
+		"SELECT count(*) FROM (SELECT pg_terminate_backend(pid, 10000) AS done FROM pg_stat_activity WHERE state = 'idle in transaction') s WHERE done"),
+	'6', 'sessions are terminated inside index-only scans');
+$_->{run}->finish for @sessions;
+$node->safe_psql('postgres', 'SET statement_timeout = 20000; VACUUM (INDEX_CLEANUP on) t');
+same_answers($node, 'postgres', 'SELECT count(*), sum(a) FROM t WHERE a > 0', 'at the end');
+check_indexes($node, 'postgres', 'at the end');
+is($node->safe_psql('postgres', 'SELECT indexes FROM euno_memory'), '1', "trees of temporary tables are gone");
+$node->stop;
+done_testing();
