@@ -37,8 +37,9 @@ typedef struct EunoKeySchema EunoKeySchema;
 
 /*
  * Builds the schema of an open index in the given context (lives as long as
- * the context; does not keep the Relation).  Catalog access; may ereport:
- * UNDEFINED_FUNCTION / OBJECT_NOT_IN_PREREQUISITE_STATE style errors only.
+ * the context; does not keep the Relation).  Catalog access.  ERROR
+ * FEATURE_NOT_SUPPORTED for a pattern opclass on a nondeterministic collation,
+ * which core refuses for btree's opclasses only.
  */
 extern EunoKeySchema *euno_key_schema(Relation index, MemoryContext context);
 
@@ -54,7 +55,8 @@ extern TupleDesc euno_key_tupdesc(const EunoKeySchema *schema);
  * Forms an entry's key and payload in "buf" (EUNO_KEY_FORM_BYTES, 8-byte
  * aligned).  Detoasts; may palloc and leave garbage in CurrentMemoryContext.
  * Longer than EUNO_MAX_ENTRY: ERROR PROGRAM_LIMIT_EXCEEDED, with the size, the
- * limit and the index's name; the only place that decides (T23).
+ * limit and the index's name; the only place that decides (T23).  The size is
+ * that of uncompressed values, trailing blanks of bpchar included.
  */
 #define EUNO_KEY_FORM_BYTES (2 * (EUNO_MAX_ENTRY + 64))
 extern void euno_key_form(const EunoKeySchema *schema, const Datum *values,
@@ -103,7 +105,9 @@ extern EunoScanPlan *euno_scan_plan_create(const EunoKeySchema *schema,
  * the opfamily (saturating out-of-range arguments), several and contradictory
  * keys on a column, keys on a non-leading column, SK_SEARCHNULL and
  * SK_SEARCHNOTNULL (whose sk_func may be unset), SK_ISNULL.  Allocates nothing
- * on the common path: rescans in a nested loop come through here.
+ * on the common path: rescans in a nested loop come through here.  The range
+ * points into the plan and to the keys' arguments: it is good until the next
+ * call, and the keys must stay as they are until then.
  */
 extern void euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 							   EunoScanRange *range);
