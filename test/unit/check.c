@@ -346,13 +346,16 @@ check_range(Actor *actor, Model *model, bool mutate)
 
 	for (uint32_t step = 0; step < steps && tap_bad() == 0; step++)
 	{
+		EunoTree   *tree = fixture->tree;
 		EunoStatus	status;
 
+		if (actor->twin != NULL && random_below(&actor->random, 2) == 0)
+			tree = actor->twin;
 		actor->batch.max_items = random_batch_size(&actor->random);
 		actor->batch.want_keys = random_below(&actor->random, 2) == 0;
 		if (random_below(&actor->random, 6) == 0)
 			forward = !forward;
-		status = fixture->ops->read(&actor->cx, fixture->tree, cursor, forward,
+		status = fixture->ops->read(&actor->cx, tree, cursor, forward,
 									&actor->batch);
 		CHECK(status == EUNO_OK, "read: %s", status_name(status));
 		CHECK(actor->batch.nitems <= actor->batch.max_items, "%u items",

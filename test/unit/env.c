@@ -108,6 +108,8 @@ node_alloc(void *tree_arg, int domain, size_t size)
 	uint64_t	fail_at = __atomic_load_n(&source->fail_at, __ATOMIC_RELAXED);
 	void	   *node = NULL;
 
+	if (source->called != NULL)
+		source->called(source->called_arg);
 	if (fail_at == 0 || call < fail_at || (call > fail_at && !source->fail_on))
 	{
 		node = source->pools != NULL ?

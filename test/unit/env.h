@@ -38,6 +38,8 @@ typedef struct NodeSource
 	bool		fail_on;		/* ... and so do all after it */
 	uint64_t	failures;
 	uint64_t	frees;
+	void		(*called) (void *arg);	/* by each alloc, if set */
+	void	   *called_arg;
 	uint64_t	live;			/* nodes */
 	uint64_t	live_bytes;
 } NodeSource;

@@ -52,6 +52,7 @@ typedef struct Actor
 	EunoContext cx;
 	Random		random;
 	EunoCursor *cursor;			/* of the read being checked */
+	EunoTree   *twin;			/* if set, some batches are read from this one */
 	EunoBatch	batch;
 	EunoTid    *tids;
 	EunoItemKey *keys;

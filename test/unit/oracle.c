@@ -281,6 +281,73 @@ test_life(const EunoTreeOps *ops, const Universe *universe, uint16_t fillfactor,
 	tap_end();
 }
 
+/*
+ * A cursor refers to no node: it goes on in another tree with the same
+ * entries, as after an eviction and a rebuild.
+ */
+static void
+test_twins(const EunoTreeOps *ops, const Universe *universe)
+{
+	Fixture		fixtures[2];
+	Actor		actors[2];
+	Model		models[2];
+
+	tap_begin("%s, %s: cursors go on in a rebuilt tree", ops->name,
+			  universe->shape->name);
+	for (int i = 0; i < 2; i++)
+	{
+		fixture_open(&fixtures[i], ops, universe, 90, 1);
+		actor_init(&actors[i], &fixtures[i], 1, seed);
+		model_init(&models[i], universe);
+	}
+	for (uint32_t i = 0; i < universe->n; i++)
+		do_random(&actors[0], &models[0], 90);
+	for (uint32_t i = 0; i < universe->n; i++)
+		model_set(&models[1], i, models[0].present[i]);
+	do_bulk_load(&actors[1], &models[1]);
+	actors[0].twin = fixtures[1].tree;
+	check_ranges(&actors[0], &models[0], 100, false);
+	for (int i = 0; i < 2; i++)
+	{
+		model_free(&models[i]);
+		actor_free(&actors[i]);
+		fixture_close(&fixtures[i]);
+	}
+	tap_end();
+}
+
+/* Enough for several levels of inner nodes. */
+static void
+test_large(const EunoTreeOps *ops, const Shape *shape, uint32_t n)
+{
+	Universe   *universe = universe_make(shape, n, seed);
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+	EunoTreeStats stats;
+
+	tap_begin("%s, %s: %u entries", ops->name, shape->name, n);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	model_init(&model, universe);
+	for (uint32_t i = 0; i < n && tap_bad() == 0; i++)
+		do_random(&actor, &model, 90);
+	check_all(&actor, &model);
+	ops->stats(&actor.cx, fixture.tree, &stats);
+	printf("# height %u, %llu leaves, %llu inner nodes\n", stats.height,
+		   (unsigned long long) stats.leaves, (unsigned long long) stats.inners);
+	CHECK(stats.height >= 3, "only %u levels", stats.height);
+	check_ranges(&actor, &model, 50, true);
+	do_walk(&actor, &model, 97, false);
+	do_compact(&actor);
+	check_all(&actor, &model);
+	model_free(&model);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
 /* A hundred thousand TIDs of one key, with some neighbors. */
 static void
 test_one_key(const EunoTreeOps *ops, uint32_t n)
@@ -332,7 +399,13 @@ run_once(void)
 			test_random(subjects[s], universe, i % 4 == 3 ? 3 : 1);
 			test_life(subjects[s], universe, (uint16_t) (50 + 10 * (i % 6)),
 					  i % 4 == 1 ? 2 : 1);
+			test_twins(subjects[s], universe);
 			universe_free(universe);
+		}
+		if (!SANITIZED && subjects[s] != &reference_ops)
+		{
+			test_large(subjects[s], shape_by_name("sparse int8"), 400000);
+			test_large(subjects[s], shape_by_name("text, long prefixes"), 200000);
 		}
 		test_one_key(subjects[s], 110000 / small(subjects[s]));
 	}

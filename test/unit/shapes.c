@@ -20,12 +20,14 @@
 __thread void *compare_escape;
 __thread uint32_t compare_escape_every;
 __thread Random compare_escape_random;
-__thread uint64_t compare_calls;
+__thread void (*compare_called) (void *arg);
+__thread void *compare_called_arg;
 
 static void
 compare_entered(void)
 {
-	compare_calls++;
+	if (compare_called != NULL)
+		compare_called(compare_called_arg);
 	if (compare_escape != NULL && compare_escape_every > 0 &&
 		random_below(&compare_escape_random, compare_escape_every) == 0)
 		longjmp(*(jmp_buf *) compare_escape, 1);

@@ -91,7 +91,10 @@ extern void universe_end_position(const Universe *universe, bool low,
 extern __thread void *compare_escape;
 extern __thread uint32_t compare_escape_every;
 extern __thread Random compare_escape_random;
-extern __thread uint64_t compare_calls;
+
+/* Called by each comparison of the calling thread, if set. */
+extern __thread void (*compare_called) (void *arg);
+extern __thread void *compare_called_arg;
 
 /* One byte per entry of the universe: is it in the tree? */
 typedef struct Model
