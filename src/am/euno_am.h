@@ -17,7 +17,11 @@
 #include "access/genam.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
+#include "storage/dsm.h"
+#include "storage/sharedfileset.h"
+#include "storage/shm_toc.h"
 #include "utils/relcache.h"
+#include "utils/tuplesort.h"
 
 #include "key/euno_key.h"
 #include "mem/euno_registry.h"
@@ -157,15 +161,53 @@ extern double euno_heap_scan(Relation heap, Relation index,
 
 typedef struct EunoSort EunoSort;
 
-extern EunoSort *euno_sort_begin(const EunoKeySchema *schema, Relation index);
+/* What the participants in a parallel sort share; the leader is number 0. */
+typedef struct EunoSortShare
+{
+	SharedFileSet *files;		/* BYTES order */
+	Sharedsort *tuplesort;		/* COMPARE order */
+	int			participant;
+} EunoSortShare;
+
+extern EunoSort *euno_sort_begin(const EunoKeySchema *schema, Relation index,
+								 int work_mem_kb, EunoSortShare *share);
 extern void euno_sort_add(EunoSort *sort, const Datum *values,
 						  const bool *isnull, EunoTid tid);
+
+/* A worker's end: how many sorted runs it leaves to the leader. */
+extern int	euno_sort_export(EunoSort *sort);
+
+/* The leader, before euno_sort_perform: take a worker's runs over. */
+extern void euno_sort_import(EunoSort *sort, int participant, int nruns);
+
 extern void euno_sort_perform(EunoSort *sort);
 
 /* False if an opclass has no operator tuplesort knows: order is only by TID. */
 extern bool euno_sort_is_ordered(EunoSort *sort);
 extern bool euno_sort_next(EunoSort *sort, EunoEntry *entry);
 extern void euno_sort_end(EunoSort *sort);
+
+/* ---- euno_parallel.c ---- */
+
+typedef struct EunoParallelBuild EunoParallelBuild;
+
+/* How many workers a build may have: PostgreSQL's rules for btree. */
+extern int	euno_parallel_workers(Relation heap, Relation index,
+								  IndexInfo *index_info);
+
+/*
+ * Scan the heap with workers.  NULL if none could be had.  Else *sort holds
+ * all entries, to be performed and read, and ended before euno_parallel_end.
+ */
+extern EunoParallelBuild *euno_parallel_scan(Relation heap, Relation index,
+											 IndexInfo *index_info,
+											 const EunoKeySchema *schema,
+											 int nworkers, EunoSort **sort,
+											 double *heap_tuples);
+extern void euno_parallel_end(EunoParallelBuild *build);
+
+/* A worker's main function. */
+extern PGDLLEXPORT void euno_parallel_build_main(dsm_segment *seg, shm_toc *toc);
 
 /* ---- euno_build.c, euno_insert.c, euno_scan.c, euno_vacuum.c, euno_cost.c ---- */
 

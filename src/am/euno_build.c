@@ -148,8 +148,10 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	EunoIndex  *idx;
 	EunoTreeSlot *slot;
 	EunoSort   *sort;
+	EunoParallelBuild *parallel = NULL;
 	EunoTreeStats stats;
 	EunoStatus	status;
+	int			nworkers;
 
 	write_metapage(index, MAIN_FORKNUM);
 	if (IsBinaryUpgrade)
@@ -169,16 +171,25 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	if (status != EUNO_OK)
 		euno_index_error(idx, index, status);
 
-	sort = euno_sort_begin(idx->schema, index);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SCAN);
-	result->heap_tuples = table_index_build_scan(heap, index, index_info,
-												 true, true, add_tuple,
-												 sort, NULL);
+	nworkers = euno_parallel_workers(heap, index, index_info);
+	if (nworkers > 0)
+		parallel = euno_parallel_scan(heap, index, index_info, idx->schema,
+									  nworkers, &sort, &result->heap_tuples);
+	if (parallel == NULL)
+	{
+		sort = euno_sort_begin(idx->schema, index, maintenance_work_mem, NULL);
+		result->heap_tuples = table_index_build_scan(heap, index, index_info,
+													 true, true, add_tuple,
+													 sort, NULL);
+	}
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
 	euno_sort_perform(sort);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
 	load_sorted(idx, index, slot, sort);
 	euno_sort_end(sort);
+	if (parallel != NULL)
+		euno_parallel_end(parallel);
 
 	slot->ops->stats(&idx->cx, &slot->tree, &stats);
 	result->index_tuples = stats.entries;

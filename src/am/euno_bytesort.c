@@ -8,11 +8,14 @@
  * full they are sorted: least significant digit first on eight bytes at a
  * time, from where they begin to differ; groups that are equal there go on
  * with the next eight.  What does not fit in memory is written out in sorted
- * runs, which are merged at the end.
+ * runs, which are merged at the end.  In a parallel build, the workers leave
+ * such runs to the leader.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <fcntl.h>
 
 #include "lib/binaryheap.h"
 #include "miscadmin.h"
@@ -40,13 +43,15 @@ typedef struct SortItem
 	uint16		payloadlen;		/* the payload follows it */
 } SortItem;
 
+/* A run starts with the number of its entries, a uint64. */
 typedef struct SortRun
 {
-	BufFile    *file;
+	BufFile    *file;			/* NULL: the items in memory */
 	uint64		left;			/* entries not read yet */
 	uint16		length;			/* of the current one */
 	uint16		payloadlen;
-	uint8_t		data[MAX_COMPOSITE];	/* composite and payload */
+	const uint8_t *data;		/* its composite and payload */
+	uint8_t		buffer[MAX_COMPOSITE];	/* which are here, if from a file */
 } SortRun;
 
 struct EunoByteSort
@@ -62,6 +67,8 @@ struct EunoByteSort
 	uint32		max_items;
 	uint32		prefix;			/* bytes that all composites share */
 	uint32		next;			/* reading from memory */
+	FileSet    *files;			/* NULL: nobody else reads our runs */
+	int			participant;
 	int			nruns;
 	int			max_runs;
 	SortRun   **runs;
@@ -70,7 +77,7 @@ struct EunoByteSort
 };
 
 EunoByteSort *
-euno_bytesort_begin(int work_mem_kb)
+euno_bytesort_begin(int work_mem_kb, FileSet *files, int participant)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "euno sort",
@@ -86,6 +93,8 @@ euno_bytesort_begin(int work_mem_kb)
 	sort->items = MemoryContextAllocHuge(context,
 										 sort->max_items * sizeof(SortItem));
 	sort->last_run = -1;
+	sort->files = files;
+	sort->participant = participant;
 	return sort;
 }
 
@@ -209,38 +218,54 @@ sort_memory(EunoByteSort *sort)
 	sort->scratch = NULL;
 }
 
-/* Sort what is in memory, write it out, and begin anew. */
-static void
-write_run(EunoByteSort *sort)
+static SortRun *
+add_run(EunoByteSort *sort, BufFile *file)
 {
-	MemoryContext old = MemoryContextSwitchTo(sort->context);
-	SortRun    *run = palloc(sizeof(SortRun));
-
-	sort_memory(sort);
-	run->file = BufFileCreateTemp(false);
-	run->left = sort->nitems;
-	for (uint32 i = 0; i < sort->nitems; i++)
-	{
-		SortItem   *item = &sort->items[i];
-
-		BufFileWrite(run->file, &item->length,
-					 sizeof(item->length) + sizeof(item->payloadlen));
-		BufFileWrite(run->file, sort->buffer + item->offset,
-					 item->length + item->payloadlen);
-	}
-	if (BufFileSeek(run->file, 0, 0, SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not rewind temporary file of a euno index build")));
+	SortRun    *run = MemoryContextAlloc(sort->context, sizeof(SortRun));
 
 	if (sort->nruns == sort->max_runs)
 	{
 		sort->max_runs = Max(16, 2 * sort->max_runs);
 		sort->runs = sort->runs ?
 			repalloc(sort->runs, sort->max_runs * sizeof(SortRun *)) :
-			palloc(sort->max_runs * sizeof(SortRun *));
+			MemoryContextAlloc(sort->context, sort->max_runs * sizeof(SortRun *));
 	}
 	sort->runs[sort->nruns++] = run;
+	run->file = file;
+	run->left = sort->nitems;
+	return run;
+}
+
+static void
+run_name(char *name, int participant, int number)
+{
+	snprintf(name, MAXPGPATH, "euno-%d-%d", participant, number);
+}
+
+/* Sort what is in memory, write it out, and begin anew. */
+static void
+write_run(EunoByteSort *sort)
+{
+	MemoryContext old = MemoryContextSwitchTo(sort->context);
+	uint64		count = sort->nitems;
+	char		name[MAXPGPATH];
+	BufFile    *file;
+
+	sort_memory(sort);
+	run_name(name, sort->participant, sort->nruns);
+	file = sort->files ? BufFileCreateFileSet(sort->files, name) :
+		BufFileCreateTemp(false);
+	BufFileWrite(file, &count, sizeof(count));
+	for (uint32 i = 0; i < sort->nitems; i++)
+	{
+		SortItem   *item = &sort->items[i];
+
+		BufFileWrite(file, &item->length,
+					 sizeof(item->length) + sizeof(item->payloadlen));
+		BufFileWrite(file, sort->buffer + item->offset,
+					 item->length + item->payloadlen);
+	}
+	add_run(sort, file);
 	sort->nitems = 0;
 	sort->buffer_used = 0;
 	MemoryContextSwitchTo(old);
@@ -314,16 +339,35 @@ euno_bytesort_add(EunoByteSort *sort, const EunoEntry *entry)
 	}
 }
 
-/* Read the run's next entry; false at its end. */
+static inline void
+next_in_memory(EunoByteSort *sort, SortRun *run)
+{
+	SortItem   *item = &sort->items[sort->next++];
+
+	/* Sorted entries lie all over the buffer. */
+	if (sort->next + PREFETCH_ITEMS < sort->nitems)
+		__builtin_prefetch(sort->buffer +
+						   sort->items[sort->next + PREFETCH_ITEMS].offset);
+	run->data = sort->buffer + item->offset;
+	run->length = item->length;
+	run->payloadlen = item->payloadlen;
+}
+
+/* Go to the run's next entry; false at its end. */
 static bool
-advance_run(SortRun *run)
+advance_run(EunoByteSort *sort, SortRun *run)
 {
 	if (run->left == 0)
 		return false;
 	run->left--;
+	if (run->file == NULL)
+	{
+		next_in_memory(sort, run);
+		return true;
+	}
 	euno_buffile_read(run->file, &run->length,
 					  sizeof(run->length) + sizeof(run->payloadlen));
-	euno_buffile_read(run->file, run->data, run->length + run->payloadlen);
+	euno_buffile_read(run->file, run->buffer, run->length + run->payloadlen);
 	return true;
 }
 
@@ -339,25 +383,56 @@ compare_runs(Datum a, Datum b, void *arg)
 	return result != 0 ? -result : (int) y->length - (int) x->length;
 }
 
+/* Go to a run's first entry. */
+static bool
+start_run(EunoByteSort *sort, SortRun *run)
+{
+	if (run->file != NULL)
+	{
+		if (BufFileSeek(run->file, 0, 0, SEEK_SET) != 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not rewind temporary file of a euno index build")));
+		euno_buffile_read(run->file, &run->left, sizeof(run->left));
+		run->data = run->buffer;
+	}
+	return advance_run(sort, run);
+}
+
+int
+euno_bytesort_export(EunoByteSort *sort)
+{
+	write_run(sort);
+	for (int i = 0; i < sort->nruns; i++)
+		BufFileExportFileSet(sort->runs[i]->file);
+	return sort->nruns;
+}
+
+void
+euno_bytesort_import(EunoByteSort *sort, int participant, int nruns)
+{
+	MemoryContext old = MemoryContextSwitchTo(sort->context);
+
+	for (int i = 0; i < nruns; i++)
+	{
+		char		name[MAXPGPATH];
+
+		run_name(name, participant, i);
+		add_run(sort, BufFileOpenFileSet(sort->files, name, O_RDONLY, false));
+	}
+	MemoryContextSwitchTo(old);
+}
+
 void
 euno_bytesort_perform(EunoByteSort *sort)
 {
-	if (sort->nruns == 0)
-	{
-		sort_memory(sort);
-		return;
-	}
-
-	if (sort->nitems > 0)
-		write_run(sort);
-	pfree(sort->buffer);
-	pfree(sort->items);
-	sort->buffer = NULL;
-	sort->items = NULL;
+	sort_memory(sort);
+	if (sort->nitems > 0 || sort->nruns == 0)
+		add_run(sort, NULL);
 
 	sort->heap = binaryheap_allocate(sort->nruns, compare_runs, sort);
 	for (int i = 0; i < sort->nruns; i++)
-		if (advance_run(sort->runs[i]))
+		if (start_run(sort, sort->runs[i]))
 			binaryheap_add_unordered(sort->heap, Int32GetDatum(i));
 	binaryheap_build(sort->heap);
 }
@@ -380,26 +455,9 @@ euno_bytesort_next(EunoByteSort *sort, EunoEntry *entry)
 {
 	SortRun    *run;
 
-	if (sort->heap == NULL)
-	{
-		SortItem   *item;
-
-		if (sort->next >= sort->nitems)
-			return false;
-		item = &sort->items[sort->next++];
-
-		/* Sorted entries lie all over the buffer. */
-		if (sort->next + PREFETCH_ITEMS < sort->nitems)
-			__builtin_prefetch(sort->buffer +
-							   sort->items[sort->next + PREFETCH_ITEMS].offset);
-		fill_entry(sort->buffer + item->offset, item->length,
-				   item->payloadlen, entry);
-		return true;
-	}
-
 	if (sort->last_run >= 0)
 	{
-		if (advance_run(sort->runs[sort->last_run]))
+		if (advance_run(sort, sort->runs[sort->last_run]))
 			binaryheap_replace_first(sort->heap, Int32GetDatum(sort->last_run));
 		else
 			(void) binaryheap_remove_first(sort->heap);
@@ -419,6 +477,7 @@ void
 euno_bytesort_end(EunoByteSort *sort)
 {
 	for (int i = 0; i < sort->nruns; i++)
-		BufFileClose(sort->runs[i]->file);
+		if (sort->runs[i]->file)
+			BufFileClose(sort->runs[i]->file);
 	MemoryContextDelete(sort->context);
 }

@@ -30,11 +30,15 @@ struct EunoSort
 	EunoOrder	order;
 	bool		ordered;		/* false: only by TID */
 	uint8_t    *form_buffer;
+	EunoSortShare *share;		/* NULL: nobody else takes part */
+	int			work_mem_kb;
 	EunoByteSort *bytes;		/* BYTES only; all below are COMPARE only */
+	Relation	index;
 	Tuplesortstate *state;
 	TupleTableSlot *input;
 	TupleTableSlot *slot;
 	int			natts;			/* index columns, without the TID */
+	int			imported;		/* workers whose runs are to be merged */
 };
 
 /*
@@ -64,56 +68,98 @@ sort_operators(Relation index, int nkeys, AttrNumber *attnums, Oid *operators,
 	return true;
 }
 
-static void
-begin_compare_sort(EunoSort *sort, Relation index)
+/*
+ * Begin a tuplesort of the columns; "coordinate" says who takes part in it, if
+ * it is a parallel one.
+ */
+static Tuplesortstate *
+begin_tuplesort(EunoSort *sort, SortCoordinate coordinate)
 {
-	TupleDesc	source = RelationGetDescr(index);
+	Relation	index = sort->index;
+	TupleDesc	tupdesc = sort->input->tts_tupleDescriptor;
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	AttrNumber	attnums[INDEX_MAX_KEYS + 1];
 	Oid			operators[INDEX_MAX_KEYS + 1];
 	Oid			collations[INDEX_MAX_KEYS + 1];
 	bool		nulls_first[INDEX_MAX_KEYS + 1];
-	TupleDesc	tupdesc;
-
-	sort->natts = source->natts;
-	tupdesc = CreateTemplateTupleDesc(source->natts + 1);
-	for (int i = 1; i <= source->natts; i++)
-		TupleDescCopyEntry(tupdesc, i, source, i);
-	TupleDescInitEntry(tupdesc, source->natts + 1, "tid", INT8OID, -1, 0);
 
 	sort->ordered = sort_operators(index, nkeys, attnums, operators,
 								   collations, nulls_first);
 	if (!sort->ordered)
 		nkeys = 0;
-	attnums[nkeys] = source->natts + 1;
+	attnums[nkeys] = sort->natts + 1;
 	operators[nkeys] = Int8LessOperator;
 	collations[nkeys] = InvalidOid;
 	nulls_first[nkeys] = false;
+	return tuplesort_begin_heap(tupdesc, nkeys + 1, attnums, operators,
+								collations, nulls_first, sort->work_mem_kb,
+								coordinate, TUPLESORT_NONE);
+}
 
+static void
+begin_compare_sort(EunoSort *sort)
+{
+	TupleDesc	source = RelationGetDescr(sort->index);
+	TupleDesc	tupdesc = CreateTemplateTupleDesc(source->natts + 1);
+	SortCoordinate coordinate = NULL;
+
+	sort->natts = source->natts;
+	for (int i = 1; i <= source->natts; i++)
+		TupleDescCopyEntry(tupdesc, i, source, i);
+	TupleDescInitEntry(tupdesc, source->natts + 1, "tid", INT8OID, -1, 0);
 	sort->input = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
 	sort->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
-	sort->state = tuplesort_begin_heap(tupdesc, nkeys + 1, attnums, operators,
-									   collations, nulls_first,
-									   maintenance_work_mem, NULL,
-									   TUPLESORT_NONE);
+
+	if (sort->share)
+	{
+		coordinate = palloc0(sizeof(SortCoordinateData));
+		coordinate->isWorker = true;
+		coordinate->nParticipants = -1;
+		coordinate->sharedsort = sort->share->tuplesort;
+	}
+	sort->state = begin_tuplesort(sort, coordinate);
 }
 
 EunoSort *
-euno_sort_begin(const EunoKeySchema *schema, Relation index)
+euno_sort_begin(const EunoKeySchema *schema, Relation index, int work_mem_kb,
+				EunoSortShare *share)
 {
 	EunoSort   *sort = palloc0(sizeof(EunoSort));
 
 	sort->schema = schema;
 	sort->order = euno_key_order(schema);
 	sort->form_buffer = palloc(EUNO_KEY_FORM_BYTES);
+	sort->share = share;
+	sort->work_mem_kb = work_mem_kb;
+	sort->index = index;
 	if (sort->order == EUNO_ORDER_BYTES)
 	{
 		sort->ordered = true;
-		sort->bytes = euno_bytesort_begin(maintenance_work_mem);
+		sort->bytes = euno_bytesort_begin(work_mem_kb,
+										  share ? &share->files->fs : NULL,
+										  share ? share->participant : 0);
 	}
 	else
-		begin_compare_sort(sort, index);
+		begin_compare_sort(sort);
 	return sort;
+}
+
+int
+euno_sort_export(EunoSort *sort)
+{
+	if (sort->order == EUNO_ORDER_BYTES)
+		return euno_bytesort_export(sort->bytes);
+	tuplesort_performsort(sort->state);
+	return 1;
+}
+
+void
+euno_sort_import(EunoSort *sort, int participant, int nruns)
+{
+	if (sort->order == EUNO_ORDER_BYTES)
+		euno_bytesort_import(sort->bytes, participant, nruns);
+	else
+		sort->imported++;
 }
 
 void
@@ -151,9 +197,23 @@ void
 euno_sort_perform(EunoSort *sort)
 {
 	if (sort->order == EUNO_ORDER_BYTES)
+	{
 		euno_bytesort_perform(sort->bytes);
-	else
+		return;
+	}
+	tuplesort_performsort(sort->state);
+	if (sort->share)
+	{
+		/* That was our own part; now merge everybody's. */
+		SortCoordinate coordinate = palloc0(sizeof(SortCoordinateData));
+
+		tuplesort_end(sort->state);
+		coordinate->isWorker = false;
+		coordinate->nParticipants = sort->imported + 1;
+		coordinate->sharedsort = sort->share->tuplesort;
+		sort->state = begin_tuplesort(sort, coordinate);
 		tuplesort_performsort(sort->state);
+	}
 }
 
 bool

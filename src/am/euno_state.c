@@ -124,7 +124,7 @@ fill_from_table(EunoIndex *idx, Relation heap, Relation index)
 	snapshot = RegisterSnapshot(IsInParallelMode() ? GetActiveSnapshot() :
 								GetLatestSnapshot());
 	PushActiveSnapshot(snapshot);	/* for detoasting and expressions */
-	sort = euno_sort_begin(idx->schema, index);
+	sort = euno_sort_begin(idx->schema, index, maintenance_work_mem, NULL);
 
 	if (heap->rd_rel->relam == HEAP_TABLE_AM_OID)
 		(void) euno_heap_scan(heap, index, index_info, NULL,

@@ -1,0 +1,241 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_parallel.c
+ *	  CREATE INDEX with workers.
+ *
+ * Leader and workers share a scan of the heap; each sorts what it gets.  The
+ * workers leave sorted runs, the leader merges them with its own and loads the
+ * tree.  The rules for how many workers, and the locks they take, are those
+ * of btree builds.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/relscan.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "miscadmin.h"
+#include "optimizer/planner.h"
+#include "optimizer/optimizer.h"
+#include "pgstat.h"
+#include "tcop/tcopprot.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+#define KEY_SHARED		UINT64CONST(0xE000000000000001)
+#define KEY_TUPLESORT	UINT64CONST(0xE000000000000002)
+#define KEY_SCAN		UINT64CONST(0xE000000000000003)
+#define KEY_QUERY		UINT64CONST(0xE000000000000004)
+
+/* What one worker found; read after it has ended. */
+typedef struct WorkerResult
+{
+	int			nruns;
+	double		heap_tuples;
+	bool		broken_hot_chain;
+} WorkerResult;
+
+typedef struct BuildShared
+{
+	Oid			heap;
+	Oid			index;
+	bool		concurrent;
+	int			participants;	/* the leader too */
+	SharedFileSet files;
+	WorkerResult results[FLEXIBLE_ARRAY_MEMBER];	/* by ParallelWorkerNumber */
+} BuildShared;
+
+struct EunoParallelBuild
+{
+	ParallelContext *pcxt;
+	Snapshot	snapshot;
+	EunoSortShare share;
+};
+
+int
+euno_parallel_workers(Relation heap, Relation index, IndexInfo *index_info)
+{
+	/* 17 and later have asked already; before, only btree is asked about. */
+	if (index_info->ii_ParallelWorkers > 0)
+		return index_info->ii_ParallelWorkers;
+	if (!IsNormalProcessingMode() || IsInParallelMode() ||
+		RelationUsesLocalBuffers(heap))
+		return 0;
+	return plan_create_index_workers(RelationGetRelid(heap),
+									 RelationGetRelid(index));
+}
+
+static void
+add_tuple(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+		  bool alive, void *arg)
+{
+	euno_sort_add(arg, values, isnull, euno_tid_pack(tid));
+}
+
+/* Reserve the shared memory and fill it. */
+static BuildShared *
+set_up_shared(ParallelContext *pcxt, Relation heap, Relation index,
+			  bool concurrent, Snapshot snapshot)
+{
+	int			participants = pcxt->nworkers + 1;
+	Size		shared_size = offsetof(BuildShared, results) +
+		pcxt->nworkers * sizeof(WorkerResult);
+	Size		sort_size = tuplesort_estimate_shared(participants);
+	Size		scan_size = table_parallelscan_estimate(heap, snapshot);
+	Size		query_size = debug_query_string ? strlen(debug_query_string) + 1 : 1;
+	BuildShared *shared;
+	Sharedsort *tuplesort;
+	ParallelTableScanDesc scan;
+	char	   *query;
+
+	shm_toc_estimate_chunk(&pcxt->estimator, shared_size);
+	shm_toc_estimate_chunk(&pcxt->estimator, sort_size);
+	shm_toc_estimate_chunk(&pcxt->estimator, scan_size);
+	shm_toc_estimate_chunk(&pcxt->estimator, query_size);
+	shm_toc_estimate_keys(&pcxt->estimator, 4);
+	InitializeParallelDSM(pcxt);
+	if (pcxt->seg == NULL)
+		return NULL;
+
+	shared = shm_toc_allocate(pcxt->toc, shared_size);
+	memset(shared, 0, shared_size);
+	shared->heap = RelationGetRelid(heap);
+	shared->index = RelationGetRelid(index);
+	shared->concurrent = concurrent;
+	shared->participants = participants;
+	SharedFileSetInit(&shared->files, pcxt->seg);
+	shm_toc_insert(pcxt->toc, KEY_SHARED, shared);
+
+	tuplesort = shm_toc_allocate(pcxt->toc, sort_size);
+	tuplesort_initialize_shared(tuplesort, participants, pcxt->seg);
+	shm_toc_insert(pcxt->toc, KEY_TUPLESORT, tuplesort);
+
+	scan = shm_toc_allocate(pcxt->toc, scan_size);
+	table_parallelscan_initialize(heap, scan, snapshot);
+	shm_toc_insert(pcxt->toc, KEY_SCAN, scan);
+
+	query = shm_toc_allocate(pcxt->toc, query_size);
+	strlcpy(query, debug_query_string ? debug_query_string : "", query_size);
+	shm_toc_insert(pcxt->toc, KEY_QUERY, query);
+	return shared;
+}
+
+/* A participant's part of the scan, into its sort. */
+static double
+scan_part(Relation heap, Relation index, IndexInfo *index_info,
+		  ParallelTableScanDesc scan, bool progress, EunoSort *sort)
+{
+	return table_index_build_scan(heap, index, index_info, true, progress,
+								  add_tuple, sort,
+								  table_beginscan_parallel(heap, scan));
+}
+
+EunoParallelBuild *
+euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
+				   const EunoKeySchema *schema, int nworkers,
+				   EunoSort **sort, double *heap_tuples)
+{
+	EunoParallelBuild *build = palloc0(sizeof(EunoParallelBuild));
+	ParallelContext *pcxt;
+	BuildShared *shared;
+
+	EnterParallelMode();
+	pcxt = CreateParallelContext("euno_index", "euno_parallel_build_main",
+								 nworkers);
+	build->pcxt = pcxt;
+	build->snapshot = index_info->ii_Concurrent ?
+		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
+	shared = set_up_shared(pcxt, heap, index, index_info->ii_Concurrent,
+						   build->snapshot);
+	if (shared != NULL)
+		LaunchParallelWorkers(pcxt);
+	if (shared == NULL || pcxt->nworkers_launched == 0)
+	{
+		euno_parallel_end(build);
+		return NULL;
+	}
+
+	build->share.files = &shared->files;
+	build->share.tuplesort = shm_toc_lookup(pcxt->toc, KEY_TUPLESORT, false);
+	build->share.participant = 0;
+	*sort = euno_sort_begin(schema, index,
+							maintenance_work_mem / shared->participants,
+							&build->share);
+	*heap_tuples = scan_part(heap, index, index_info,
+							 shm_toc_lookup(pcxt->toc, KEY_SCAN, false), true,
+							 *sort);
+
+	/* An error in a worker is raised here. */
+	WaitForParallelWorkersToAttach(pcxt);
+	WaitForParallelWorkersToFinish(pcxt);
+	for (int i = 0; i < pcxt->nworkers_launched; i++)
+	{
+		WorkerResult *result = &shared->results[i];
+
+		*heap_tuples += result->heap_tuples;
+		index_info->ii_BrokenHotChain |= result->broken_hot_chain;
+		euno_sort_import(*sort, i + 1, result->nruns);
+	}
+	return build;
+}
+
+void
+euno_parallel_end(EunoParallelBuild *build)
+{
+	WaitForParallelWorkersToFinish(build->pcxt);
+	if (IsMVCCSnapshot(build->snapshot))
+		UnregisterSnapshot(build->snapshot);
+	DestroyParallelContext(build->pcxt);
+	ExitParallelMode();
+	pfree(build);
+}
+
+/*
+ * A worker.  Our locks do not conflict with the leader's: one lock group.
+ */
+void
+euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
+{
+	BuildShared *shared = shm_toc_lookup(toc, KEY_SHARED, false);
+	WorkerResult *result = &shared->results[ParallelWorkerNumber];
+	LOCKMODE	heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
+	LOCKMODE	index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
+	EunoSortShare share;
+	Relation	heap;
+	Relation	index;
+	IndexInfo  *index_info;
+	EunoSort   *sort;
+
+	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, false);
+	pgstat_report_activity(STATE_RUNNING, debug_query_string);
+	heap = table_open(shared->heap, heap_lock);
+	index = index_open(shared->index, index_lock);
+	index_info = BuildIndexInfo(index);
+	index_info->ii_Concurrent = shared->concurrent;
+
+	SharedFileSetAttach(&shared->files, seg);
+	share.files = &shared->files;
+	share.tuplesort = shm_toc_lookup(toc, KEY_TUPLESORT, false);
+	share.participant = ParallelWorkerNumber + 1;
+	tuplesort_attach_shared(share.tuplesort, seg);
+
+	sort = euno_sort_begin(euno_key_schema(index, CurrentMemoryContext), index,
+						   maintenance_work_mem / shared->participants, &share);
+	result->heap_tuples = scan_part(heap, index, index_info,
+									shm_toc_lookup(toc, KEY_SCAN, false), false,
+									sort);
+	result->nruns = euno_sort_export(sort);
+	result->broken_hot_chain = index_info->ii_BrokenHotChain;
+	euno_sort_end(sort);
+
+	index_close(index, index_lock);
+	table_close(heap, heap_lock);
+}
