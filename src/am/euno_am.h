@@ -127,7 +127,7 @@ extern void euno_build_unlock(Oid index_oid, LOCKMODE mode);
 
 /*
  * Run as the table's owner, security-restricted, as CREATE INDEX runs index
- * expressions (traps.md T20).  An error's abort restores the user by itself.
+ * expressions.  An error's abort restores the user by itself.
  */
 typedef struct EunoOwner
 {
@@ -142,7 +142,7 @@ extern void euno_restore_user(EunoOwner *owner);
 /* ---- euno_heapscan.c: our own look at the heap ---- */
 
 /*
- * One entry per HOT chain that is not dead to every snapshot (traps.md D4).
+ * One entry per HOT chain that is not dead to every snapshot.
  * "visible": some member of the chain is visible to the snapshot given.
  */
 typedef void (*EunoHeapCallback) (void *arg, ItemPointer root,

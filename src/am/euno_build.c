@@ -124,7 +124,7 @@ load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot, EunoSort *sort)
 /*
  * Make the slot of this index ABSENT, whatever it was: TRUNCATE of a table
  * made in the same transaction builds into the same relation file again
- * (traps.md T25).
+ *.
  */
 static EunoTreeSlot *
 fresh_slot(EunoIndex *idx)

@@ -13,7 +13,7 @@
  *	  then (the vacuum epoch has changed, or was odd) we do nothing.
  *	- an entry is removed otherwise: then removing it finds nothing.
  *
- * The removals carry the vacuum epoch (traps.md D3).
+ * The removals carry the vacuum epoch.
  *
  *-------------------------------------------------------------------------
  */

@@ -6,7 +6,7 @@
  * No callback tells an access method of DROP, of a rollback, or of a new
  * relation file.  A tree may go when its relation file is not in pg_class and
  * the transaction that made it has ended: nothing else proves it.  Index OIDs
- * do not: ALTER TYPE keeps the file and changes the OID (traps.md T27), a
+ * do not: ALTER TYPE keeps the file and changes the OID, a
  * rolled back TRUNCATE brings the old file back (T28).
  *
  * Backends remember what their own transaction has made or dropped, look at

@@ -4,7 +4,7 @@
  *	  What the access method can do.
  *
  * The handler never raises and touches nothing shared: PostgreSQL 18 calls it
- * for queries that have nothing to do with euno (traps.md T42).
+ * for queries that have nothing to do with euno.
  *
  *-------------------------------------------------------------------------
  */

@@ -5,7 +5,7 @@
  *
  * table_index_build_scan looks at one tuple at a time.  While others write, a
  * HOT update can move a row behind it (lost) or in front of it (indexed
- * twice), and it waits for transactions (traps.md T12, T13, T14).  This scan
+ * twice), and it waits for transactions.  This scan
  * looks at each page once, under a share lock, so that it sees every HOT chain
  * whole: one entry per chain, with the key of its last member that is not dead
  * to everybody, under the TID of its root.  Tuples of transactions in progress
@@ -96,7 +96,7 @@ examine_chain(Relation heap, Buffer buffer, OffsetNumber root,
 			/*
 			 * The snapshot that needed it may have ended since the horizon
 			 * was computed, and its toasted values may be gone already
-			 * (traps.md T19): look again.
+			 *: look again.
 			 */
 			*oldest_xmin = GetOldestNonRemovableTransactionId(heap);
 			status = HeapTupleSatisfiesVacuum(&tuple, *oldest_xmin, buffer);

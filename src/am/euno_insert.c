@@ -18,7 +18,7 @@
  * between that and the look at the tree's state, and a builder has one between
  * setting BUILDING and reading the heap: so either we see BUILDING and insert
  * (idempotently: the builder may have found the tuple too), or the builder
- * sees the tuple and doing nothing is right (traps.md T16).
+ * sees the tuple and doing nothing is right.
  */
 bool
 eunoinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,

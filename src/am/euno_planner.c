@@ -5,7 +5,7 @@
  *
  * An index that is not READY is not there: queries use other plans while it is
  * being rebuilt, and a change of state invalidates them.  Neither planning nor
- * EXPLAIN ever builds a tree (traps.md T24).
+ * EXPLAIN ever builds a tree.
  *
  *-------------------------------------------------------------------------
  */

@@ -445,8 +445,8 @@ form_index_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
 }
 
 /*
- * Announce a TID, and make sure that its entry is still in the tree (traps.md
- * D2).  False: it has been removed, skip it.
+ * Announce a TID, and make sure that its entry is still in the tree.  False: it
+ * has been removed, skip it.
  */
 static bool
 announce(IndexScanDesc scan, EunoWindow *window, EunoTid tid)

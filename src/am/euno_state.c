@@ -5,7 +5,7 @@
  *
  * The builder is whoever needs the tree: it holds its locks on the table
  * already.  Builders exclude each other, and VACUUM, by a heavyweight lock, so
- * that the deadlock detector, lock_timeout and cancel work (traps.md D4).  The
+ * that the deadlock detector, lock_timeout and cancel work.  The
  * table stays readable and writable.
  *
  *-------------------------------------------------------------------------

@@ -11,9 +11,9 @@
  *	  return (its hazard), fences, and checks the vacuum epoch; we remove,
  *	  change the epoch, fence, and wait for the hazards that name a TID of
  *	  ours.  Either the scan sees the new epoch and looks again whether its
- *	  entry still exists, or we see its hazard (euno_epoch.h; traps.md D2);
+ *	  entry still exists, or we see its hazard (euno_epoch.h);
  *	- deferred removals: they carry the epoch they were read under and are
- *	  dropped on a mismatch, or if it was odd (traps.md D3).
+ *	  dropped on a mismatch, or if it was odd.
  *
  *-------------------------------------------------------------------------
  */
@@ -95,7 +95,7 @@ collecting_tids(Relation index)
 /*
  * Leave the tree alone while it is being built, and be sure that it is not
  * built while we run: the builder may have read TIDs that are recycled after
- * us (traps.md T7).
+ * us.
  */
 static EunoTreeSlot *
 lock_for_vacuum(EunoIndex *idx, Relation index)

@@ -70,7 +70,7 @@ env_free(void *tree_arg, int domain, void *node, size_t size)
  * Sleep while *word is "seen".  A shared futex: the word is in memory shared by
  * processes.  The holder never sleeps while it has the lock, so this is short
  * unless the holder has been descheduled or stopped; then we sleep as well,
- * without a limit after which somebody would panic (traps.md T62).
+ * without a limit after which somebody would panic.
  */
 static void
 env_wait(uint32_t *word, uint32_t seen)
@@ -138,7 +138,7 @@ euno_registry_shmem_size(void)
 /*
  * Set up, or after a crash forget, everything shared.  Our mapping keeps its
  * content across a crash restart while the heap may have lost transactions, so
- * nothing in it may be trusted (traps.md T60).
+ * nothing in it may be trusted.
  */
 void
 euno_registry_shmem_startup(void)
@@ -519,7 +519,7 @@ euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 	/*
 	 * Writers whose heap tuple the build will not see must see BUILDING: they
 	 * insert into the heap, fence, and read the state; we set the state,
-	 * fence, and read the heap (traps.md T16).
+	 * fence, and read the heap.
 	 */
 	pg_memory_barrier();
 	return EUNO_OK;

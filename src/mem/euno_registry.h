@@ -77,8 +77,7 @@ typedef struct EunoTreeSlot
 
 	/*
 	 * Odd while a bulk delete is under way.  Deferred removals of entries and
-	 * index-only scans compare it with what they read before (traps.md D2,
-	 * D3).
+	 * index-only scans compare it with what they read before.
 	 */
 	pg_atomic_uint64 vacuum_epoch;
 
