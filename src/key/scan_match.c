@@ -26,7 +26,7 @@ euno_scan_matches(EunoScanPlan *plan, const uint8_t *key, uint32_t keylen)
 		ScanKey		want = plan->residual[i];
 		int			column = want->sk_attno - 1;
 
-		/* sk_func need not be set in tests for NULL (T44) */
+		/* sk_func need not be set in tests for NULL */
 		if (want->sk_flags & SK_SEARCHNULL)
 		{
 			if (!plan->isnull[column])

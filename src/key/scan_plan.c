@@ -269,7 +269,7 @@ plan_equalities(EunoScanPlan *plan, ScanKey keys, int nkeys, uint32_t *len,
 	return i;
 }
 
-/* Refuses what the access method never asks the planner for (T50, T51). */
+/* Refuses what the access method never asks the planner for. */
 static void
 check_key(const EunoScanPlan *plan, const ScanKeyData *key)
 {
@@ -325,7 +325,7 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 			plan->slots[i].copy = NULL;
 		}
 
-		/* No comparison is true of a NULL argument (T80) */
+		/* No comparison is true of a NULL argument */
 		if ((keys[i].sk_flags & SK_ISNULL) &&
 			!(keys[i].sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL)))
 			range->empty = true;
