@@ -11,8 +11,13 @@
 #include "core/bptree/bpt_node.h"
 #include "core/euno_epoch.h"
 
-/* Restarts before an operation stops being optimistic. */
-#define BPT_PATIENCE	16
+/*
+ * Restarts before an operation stops being optimistic, and in COMPARE order
+ * before it works on copies of the nodes, which are not torn by the time a
+ * comparator takes.
+ */
+#define BPT_PATIENCE		16
+#define BPT_COMPARE_PATIENCE	2
 
 /*
  * What is searched for.  BYTES: a composite, followed by zeros.  COMPARE: the
@@ -57,6 +62,8 @@ typedef struct BptView
 	BptFormat	format;
 	bool		open;			/* the prefix says nothing of keys (BPT_OPEN) */
 	bool		torn;
+	EunoLock   *lock;			/* of a shared leaf; NULL: a private copy */
+	uint64_t	version;		/* what it is seen at */
 } BptView;
 
 /* A gap in a leaf: before TID "sub" of slot "slot". */
@@ -91,7 +98,9 @@ typedef struct BptPlace
 	uint64_t	version;
 	bool		copied;
 	bool		moved;			/* the directory did not know this leaf */
+	bool		found;			/* "gap" is set */
 	uint32_t	attempts;		/* set to 0 before the first bpt_seek */
+	BptGap		gap;			/* of the key that was sought */
 	BptView		view;
 	BptImage   *image;			/* the caller's */
 } BptPlace;
@@ -247,7 +256,7 @@ extern void euno_bpt_spare_used(EunoContext *cx);
 extern EunoStatus euno_bpt_seek(EunoContext *cx, EunoTree *tree,
 								const BptKey *key, bool below,
 								BptPlace *place);
-extern EunoStatus euno_bpt_copy(EunoContext *cx, BptPlace *place);
+extern EunoStatus euno_bpt_copy(BptPlace *place);
 extern int	euno_bpt_range(EunoContext *cx, EunoTree *tree,
 						   const BptView *view, const BptLeaf *right,
 						   const BptKey *key, bool below);
@@ -257,6 +266,7 @@ extern bool euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain,
 
 /* bpt_inner.c */
 extern BptInner *euno_bpt_inner_child(EunoContext *cx, const BptInner *node,
+									  EunoLock *lock, uint64_t version,
 									  const BptKey *key, bool opaque,
 									  bool below, uint32_t *index,
 									  bool *torn);
@@ -272,9 +282,9 @@ extern EunoStatus euno_bpt_create(EunoContext *cx, EunoTree *tree,
 extern EunoStatus euno_bpt_insert(EunoContext *cx, EunoTree *tree,
 								  const EunoEntry *entry, bool no_split);
 extern EunoStatus euno_bpt_split(EunoContext *cx, EunoTree *tree,
-								 BptPlace *place, const BptGap *gap,
-								 const EunoEntry *entry, bool no_split,
-								 BptLeaf **created);
+								 BptPlace *place, const BptKey *key,
+								 const BptGap *gap, const EunoEntry *entry,
+								 bool no_split, BptLeaf **created);
 extern void euno_bpt_fences(BptPlace *place, BptFence *low, BptFence *high,
 							uint8_t *buf);
 extern void euno_bpt_image_like(BptImage *image, const BptLeaf *leaf);
@@ -303,6 +313,17 @@ extern uint64_t euno_bpt_verify(EunoContext *cx, EunoTree *tree,
 extern void euno_bpt_stats(EunoContext *cx, EunoTree *tree,
 						   EunoTreeStats *stats);
 
+/* The gap of the key that was sought; the view may be torn. */
+static inline void
+bpt_place_find(EunoContext *cx, BptPlace *place, const BptKey *key,
+			   BptGap *gap)
+{
+	if (place->found)
+		*gap = place->gap;
+	else
+		euno_bpt_find(cx, &place->view, key, gap);
+}
+
 static inline bool
 bpt_is_opaque(const EunoTree *tree)
 {
@@ -328,6 +349,7 @@ bpt_place_init(BptPlace *place, BptImage *image)
 {
 	place->attempts = 0;
 	place->moved = false;
+	place->found = false;
 	place->copied = false;
 	place->image = image;
 }

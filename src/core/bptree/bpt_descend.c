@@ -12,23 +12,8 @@
  */
 #include "core/bptree/bpt.h"
 
-/* COMPARE: the same as euno_bpt_range. */
-static int
-opaque_range(EunoContext *cx, EunoTree *tree, const BptView *view,
-			 const BptLeaf *right, const BptKey *key, bool below)
-{
-	int			c = euno_bpt_compare_fence(cx, tree, key, view->leaf);
-
-	if (c < 0 || (c == 0 && below))
-		return -1;
-	if (right == NULL)
-		return 0;
-	c = euno_bpt_compare_fence(cx, tree, key, right);
-	return c > 0 || (c == 0 && !below);
-}
-
 /*
- * Is the key below (-1), within (0) or above (1) the leaf's fences?  A key
+ * BYTES: is the key below (-1), within (0) or above (1) the leaf's fences?  A key
  * equal to a fence belongs to the right of it, with "below" to the left.  2:
  * at or above the low fence, and the high fence must be looked at, for which
  * "right" must have been validated.
@@ -43,8 +28,6 @@ euno_bpt_range(EunoContext *cx, EunoTree *tree, const BptView *view,
 	uint64_t	hint;
 	int			c;
 
-	if (view->format == BPT_OPAQUE)
-		return opaque_range(cx, tree, view, right, key, below);
 	c = euno_bpt_compare_prefix(key, leaf, plen);
 	if (c != 0)
 		return c > 0 && view->open && right == NULL ? 0 : c;
@@ -84,19 +67,21 @@ beyond(EunoContext *cx, EunoTree *tree, const BptLeaf *right,
 /* From the root to a leaf that is at or left of the right one; NULL: again. */
 static BptLeaf *
 descend_inner(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
-			  BptImage *image)
+			  BptPlace *place)
 {
 	BptDirectory *dir = &bpt_body(tree)->directories[cx->domain];
 	BptInner   *node = euno_load_ptr_acquire(&dir->root);
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
 	bool		opaque = bpt_is_opaque(tree);
+	bool		copy = opaque && place->attempts > BPT_COMPARE_PATIENCE;
 
 	if (node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
 	for (;;)
 	{
 		const BptInner *from = node;
+		EunoLock   *lock = &node->lock;
 		BptInner   *child;
 		uint64_t	version;
 		uint32_t	index;
@@ -111,15 +96,16 @@ descend_inner(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 			!euno_lock_validate(&parent->lock, parent_version))
 			return NULL;
 		level = euno_load8(&node->level);
-		if (opaque)
+		if (copy)
 		{
-			euno_copy_out(image->bytes, node, bpt_inner_size(node));
+			euno_copy_out(place->image->bytes, node, bpt_inner_size(node));
 			if (!euno_lock_validate(&node->lock, version))
 				return NULL;
-			from = &image->inner;
+			from = &place->image->inner;
+			lock = NULL;
 		}
-		child = euno_bpt_inner_child(cx, from, key, opaque, below, &index,
-									 &torn);
+		child = euno_bpt_inner_child(cx, from, lock, version, key, opaque,
+									 below, &index, &torn);
 		if (torn || !euno_lock_validate(&node->lock, version))
 			return NULL;
 		if (level <= 1)
@@ -132,17 +118,29 @@ descend_inner(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 
 /* Copies the leaf as it is at the place's version; false if it has changed. */
 static bool
-copy_leaf(EunoContext *cx, BptPlace *place, bool locked)
+copy_leaf(BptPlace *place)
+{
+	euno_copy_out(place->image->bytes, place->leaf,
+				  bpt_leaf_size(place->leaf));
+	if (!euno_lock_validate(&place->leaf->lock, place->version))
+		return false;
+	place->copied = true;
+	(void) euno_bpt_view(&place->image->leaf, &place->view);
+	return true;
+}
+
+/* Copies the leaf under its lock, at whatever version; false if obsolete. */
+static bool
+copy_leaf_locked(EunoContext *cx, BptPlace *place)
 {
 	BptLeaf    *leaf = place->leaf;
 
-	if (locked && !euno_lock_upgrade(&leaf->lock, place->version))
+	if (!euno_lock_acquire(&leaf->lock, cx->env, &cx->counters))
 		return false;
+	place->version = euno_load64(&leaf->lock.word) &
+		~(EUNO_LOCK_LOCKED | EUNO_LOCK_WAITERS);
 	euno_copy_out(place->image->bytes, leaf, bpt_leaf_size(leaf));
-	if (locked)
-		euno_lock_release_unchanged(&leaf->lock, cx->env);
-	else if (!euno_lock_validate(&leaf->lock, place->version))
-		return false;
+	euno_lock_release_unchanged(&leaf->lock, cx->env);
 	place->copied = true;
 	(void) euno_bpt_view(&place->image->leaf, &place->view);
 	return true;
@@ -153,9 +151,9 @@ copy_leaf(EunoContext *cx, BptPlace *place, bool locked)
  * EUNO_STALE (it has changed) or EUNO_CORRUPT.
  */
 EunoStatus
-euno_bpt_copy(EunoContext *cx, BptPlace *place)
+euno_bpt_copy(BptPlace *place)
 {
-	if (!place->copied && !copy_leaf(cx, place, false))
+	if (!place->copied && !copy_leaf(place))
 		return EUNO_STALE;
 	return place->view.torn ? EUNO_CORRUPT : EUNO_OK;
 }
@@ -168,6 +166,26 @@ typedef enum Step
 	STEP_CORRUPT
 } Step;
 
+/* COMPARE: the same as look_at_leaf, for a leaf whose view is there. */
+static Step
+look_at_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
+			   BptPlace *place, BptLeaf *right)
+{
+	BptView    *view = &place->view;
+	EunoStatus	status;
+
+	euno_bpt_find(cx, view, key, &place->gap);
+	place->found = true;
+
+	/* Where an entry is not below the key, the high fence is above it. */
+	if (!view->torn && (place->gap.slot < view->count || right == NULL))
+		return STEP_HERE;
+	status = euno_bpt_valid(place);
+	if (status != EUNO_OK)
+		return status == EUNO_CORRUPT ? STEP_CORRUPT : STEP_AGAIN;
+	return beyond(cx, tree, right, key, below) ? STEP_RIGHT : STEP_HERE;
+}
+
 /* Looks at place->leaf: is it the one?  Sets *right to its right neighbor. */
 static Step
 look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
@@ -177,25 +195,39 @@ look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	bool		opaque = bpt_is_opaque(tree);
 	int			where;
 
-	place->copied = false;
-	if (!euno_lock_read(&leaf->lock, &place->version, cx->env, &cx->counters))
-		return STEP_AGAIN;
-	*right = euno_load_ptr_acquire(&leaf->right);
-	if (opaque || place->attempts > BPT_PATIENCE)
+	place->copied = place->found = false;
+	if (place->attempts > BPT_PATIENCE)
 	{
-		if (!copy_leaf(cx, place, !opaque))
+		if (!copy_leaf_locked(cx, place))
 			return STEP_AGAIN;
-		if (place->view.torn)
-			return STEP_CORRUPT;
-		return beyond(cx, tree, *right, key, below) ? STEP_RIGHT : STEP_HERE;
 	}
-	if (!euno_bpt_view(leaf, &place->view))
-		return euno_lock_validate(&leaf->lock, place->version) ?
-			STEP_CORRUPT : STEP_AGAIN;
+	else
+	{
+		if (!euno_lock_read(&leaf->lock, &place->version, cx->env,
+							&cx->counters))
+			return STEP_AGAIN;
+		if (opaque && place->attempts > BPT_COMPARE_PATIENCE)
+		{
+			if (!copy_leaf(place))
+				return STEP_AGAIN;
+		}
+		else if (euno_bpt_view(leaf, &place->view))
+		{
+			place->view.lock = &leaf->lock;
+			place->view.version = place->version;
+		}
+	}
+	if (place->view.torn)
+		return euno_bpt_valid(place) == EUNO_CORRUPT ? STEP_CORRUPT :
+			STEP_AGAIN;
+	*right = place->copied ? place->image->leaf.right :
+		euno_load_ptr_acquire(&leaf->right);
+	if (opaque)
+		return look_at_opaque(cx, tree, key, below, place, *right);
 	where = euno_bpt_range(cx, tree, &place->view, *right, key, below);
 	if (where == 0)
 		return STEP_HERE;		/* the caller validates */
-	if (!euno_lock_validate(&leaf->lock, place->version))
+	if (euno_bpt_valid(place) != EUNO_OK)
 		return STEP_AGAIN;
 	if (where == 2)
 		where = beyond(cx, tree, *right, key, below);
@@ -221,7 +253,7 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		cx->counters.restarts++;
 	for (;;)
 	{
-		BptLeaf    *leaf = descend_inner(cx, tree, key, below, place->image);
+		BptLeaf    *leaf = descend_inner(cx, tree, key, below, place);
 		Step		step = STEP_AGAIN;
 
 		while (leaf != NULL)
@@ -291,7 +323,7 @@ euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain, const BptKey *key,
 		euno_copy_out(image->bytes, node, bpt_inner_size(node));
 		if (!euno_lock_validate(&node->lock, path->version[at]))
 			return false;
-		child = euno_bpt_inner_child(cx, &image->inner, key,
+		child = euno_bpt_inner_child(cx, &image->inner, NULL, 0, key,
 									 bpt_is_opaque(tree), false,
 									 &path->index[at], &torn);
 		if (torn)

@@ -3,8 +3,8 @@
  * bpt_inner.c
  *	  Choosing a child in an inner node.
  *
- * BYTES order reads nodes that may be being written; COMPARE order reads
- * private copies.  As in bpt_search.c, nothing counts before validation.
+ * The nodes may be being written.  As in bpt_search.c, nothing counts before
+ * validation, and a comparator only sees copies of what has been validated.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,6 +18,8 @@ typedef struct InnerView
 	uint32_t	size;
 	uint32_t	count;
 	uint32_t	prefix_len;
+	EunoLock   *lock;			/* of a shared node; NULL: a private copy */
+	uint64_t	version;
 } InnerView;
 
 static bool
@@ -199,23 +201,34 @@ static uint32_t
 search_opaque(EunoContext *cx, const InnerView *view, const BptKey *key,
 			  bool below, bool *torn)
 {
+	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	uint32_t	lo = 0;
 	uint32_t	hi = view->count;
 
 	while (lo < hi)
 	{
 		uint32_t	mid = (lo + hi) / 2;
-		const uint8_t *bytes;
+		const uint8_t *tail;
 		uint32_t	len;
+		EunoTid		tid = load_head(view, mid) & EUNO_TID_MAX;
 		int			c;
 
-		if (!inner_tail(view, mid, &bytes, &len))
+		if (!inner_tail(view, mid, &tail, &len) || tail == NULL ||
+			len > EUNO_MAX_ENTRY)
 		{
 			*torn = true;
 			return 0;
 		}
-		c = euno_bpt_compare_opaque(cx, key, bytes, len,
-									load_head(view, mid) & EUNO_TID_MAX);
+		euno_copy_out(bytes, tail, len);
+
+		/* A comparator sees nothing that was not validated. */
+		if (view->lock != NULL &&
+			!euno_lock_validate(view->lock, view->version))
+		{
+			*torn = true;
+			return 0;
+		}
+		c = euno_bpt_compare_opaque(cx, key, bytes, len, tid);
 		if (c > 0 || (c == 0 && !below))
 			lo = mid + 1;
 		else
@@ -227,11 +240,13 @@ search_opaque(EunoContext *cx, const InnerView *view, const BptKey *key,
 /*
  * The child for the key: the one that covers the entries right of the gap, or
  * with "below" those just left of it.  The pointer must not be followed
- * before the node has been validated.
+ * before the node has been validated.  "lock" is that of a shared node, seen
+ * at the given version; NULL for a private copy.
  */
 BptInner *
-euno_bpt_inner_child(EunoContext *cx, const BptInner *node, const BptKey *key,
-					 bool opaque, bool below, uint32_t *index, bool *torn)
+euno_bpt_inner_child(EunoContext *cx, const BptInner *node, EunoLock *lock,
+					 uint64_t version, const BptKey *key, bool opaque,
+					 bool below, uint32_t *index, bool *torn)
 {
 	InnerView	view;
 	BptInner   *child;
@@ -241,6 +256,8 @@ euno_bpt_inner_child(EunoContext *cx, const BptInner *node, const BptKey *key,
 		*torn = true;
 		return NULL;
 	}
+	view.lock = lock;
+	view.version = version;
 	*index = opaque ? search_opaque(cx, &view, key, below, torn) :
 		search_bytes(&view, node, key, below, torn);
 	child = euno_load_ptr(&view.pairs[*index].child);

@@ -38,7 +38,7 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		status = euno_bpt_seek(cx, tree, &key, false, &place);
 		if (status != EUNO_OK)
 			break;
-		euno_bpt_find(cx, &place.view, &key, &gap);
+		bpt_place_find(cx, &place, &key, &gap);
 		room = !gap.exact &&
 			euno_bpt_leaf_plan(tree, &place.view, entry, &key, &gap, &put);
 		if (room)
@@ -53,7 +53,7 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		status = euno_bpt_valid(&place);
 		if (status == EUNO_OK)
 			status = gap.exact ? EUNO_EXISTS :
-				euno_bpt_split(cx, tree, &place, &gap, entry, no_split,
+				euno_bpt_split(cx, tree, &place, &key, &gap, entry, no_split,
 							   &created);
 		if (status != EUNO_STALE)
 			break;

@@ -58,7 +58,7 @@ copy_leaf(EunoContext *cx, BptLeaf *leaf, BptPlace *place, BptImage *image)
 	place->leaf = leaf;
 	return euno_lock_read(&leaf->lock, &place->version, cx->env,
 						  &cx->counters) &&
-		euno_bpt_copy(cx, place) == EUNO_OK;
+		euno_bpt_copy(place) == EUNO_OK;
 }
 
 /* Builds the merged leaf; false if it would be too full. */

@@ -172,20 +172,36 @@ position_of_fence(Read *rd, const BptLeaf *leaf, EunoPositionBuffer *to)
 
 /*
  * Forward: the gap where the range ends in this leaf.  *here: the range does
- * not go on in the next leaf.  EUNO_OK or EUNO_STALE.
+ * not go on in the next leaf.  EUNO_OK, EUNO_STALE or EUNO_CORRUPT.
  */
 static EunoStatus
 range_end(Read *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
 		  BptGap *b, bool *here)
 {
 	BptView    *view = &rd->place.view;
-	int			where = euno_bpt_range(rd->cx, rd->tree, view, right, hi, true);
+	EunoStatus	status;
+	int			where;
 
 	*here = true;
+	if (view->format == BPT_OPAQUE)
+	{
+		euno_bpt_find_near(rd->cx, view, hi, a->slot, b);
+		if (b->slot == view->count && right != NULL)
+		{
+			/* No entry here is above the end: is the fence? */
+			if ((status = euno_bpt_valid(&rd->place)) != EUNO_OK)
+				return status;
+			*here = euno_bpt_compare_fence(rd->cx, rd->tree, hi, right) <= 0;
+		}
+		if (b->slot < a->slot || (b->slot == a->slot && b->sub < a->sub))
+			*b = *a;
+		return EUNO_OK;
+	}
+	where = euno_bpt_range(rd->cx, rd->tree, view, right, hi, true);
 	if (where == 2)
 	{
-		if (euno_bpt_valid(&rd->place) != EUNO_OK)
-			return EUNO_STALE;
+		if ((status = euno_bpt_valid(&rd->place)) != EUNO_OK)
+			return status;
 		where = euno_bpt_compare_fence(rd->cx, rd->tree, hi, right) > 0;
 	}
 	if (where < 0)
@@ -223,7 +239,7 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 		return status;
 	right = rd->place.copied ? rd->place.image->leaf.right :
 		euno_load_ptr_acquire(&rd->place.leaf->right);
-	euno_bpt_find(rd->cx, &rd->place.view, from, &a);
+	bpt_place_find(rd->cx, &rd->place, from, &a);
 	status = range_end(rd, hi, &a, right, &b, &here);
 	if (status != EUNO_OK)
 		return status;
@@ -264,8 +280,12 @@ backward_leaf(Read *rd, const BptKey *to, const BptKey *lo, BptLeaf **again)
 		return status;
 	right = rd->place.copied ? rd->place.image->leaf.right :
 		euno_load_ptr_acquire(&rd->place.leaf->right);
-	euno_bpt_find(rd->cx, view, to, &b);
-	where = euno_bpt_range(rd->cx, rd->tree, view, right, lo, false);
+	bpt_place_find(rd->cx, &rd->place, to, &b);
+	if (view->format == BPT_OPAQUE)
+		where = euno_bpt_compare_fence(rd->cx, rd->tree, lo,
+									   rd->place.leaf) < 0 ? -1 : 0;
+	else
+		where = euno_bpt_range(rd->cx, rd->tree, view, right, lo, false);
 	if (where < 0)
 		here = false;
 	else if (where == 1)

@@ -32,7 +32,7 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		status = euno_bpt_seek(cx, tree, &key, false, &place);
 		if (status != EUNO_OK)
 			break;
-		euno_bpt_find(cx, &place.view, &key, &gap);
+		bpt_place_find(cx, &place, &key, &gap);
 		if (!gap.exact || place.view.torn)
 		{
 			status = euno_bpt_valid(&place);
@@ -82,7 +82,7 @@ euno_bpt_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 		status = euno_bpt_seek(cx, tree, &key, false, &place);
 		if (status != EUNO_OK)
 			break;
-		euno_bpt_find(cx, &place.view, &key, &gap);
+		bpt_place_find(cx, &place, &key, &gap);
 		status = euno_bpt_valid(&place);
 	} while (status == EUNO_STALE);
 	if (status == EUNO_OK && !gap.exact)

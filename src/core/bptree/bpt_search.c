@@ -3,10 +3,10 @@
  * bpt_search.c
  *	  Finding a place in a leaf.
  *
- * In BYTES order these functions read leaves that may be being written:
- * everything read is clamped before use, impossible values set view->torn,
- * and no result means anything before the leaf's version has been validated.
- * In COMPARE order they only ever see private copies.
+ * These functions read leaves that may be being written: everything read is
+ * clamped before use, impossible values set view->torn, and no result means
+ * anything before the leaf's version has been validated.  A comparator only
+ * sees keys that were copied out and validated before.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,6 +23,8 @@ euno_bpt_view(const BptLeaf *leaf, BptView *view)
 	uint8_t		format;
 
 	view->leaf = leaf;
+	view->lock = NULL;
+	view->version = 0;
 	view->size = 1U << (euno_load8(&leaf->size_log2) & 15);
 	view->body = euno_load16(&leaf->body);
 	view->count = euno_load16(&leaf->count);
@@ -313,6 +315,35 @@ guess_head(const BptView *view, uint64_t h)
 	return lo + lower_head(heads + lo, hi - lo, h);
 }
 
+/*
+ * May a comparator see what was copied out of the leaf?  Sets torn if not:
+ * what was read is not from the view's version.
+ */
+static inline bool
+comparable(BptView *view)
+{
+	if (view->lock != NULL && !euno_lock_validate(view->lock, view->version))
+		view->torn = true;
+	return !view->torn;
+}
+
+/* COMPARE: the sign of (key) - (slot i); 0 if torn. */
+static int
+compare_opaque_slot(EunoContext *cx, BptView *view, const BptKey *key,
+					uint32_t i)
+{
+	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	EunoTid		tid = euno_load64(&view->heads[i]) & EUNO_TID_MAX;
+	BptSlot		slot;
+
+	if (!euno_bpt_slot(view, i, &slot))
+		return 0;
+	euno_copy_out(bytes, slot.tail, slot.len);
+	if (!comparable(view))
+		return 0;
+	return euno_bpt_compare_opaque(cx, key, bytes, slot.len, tid);
+}
+
 /* COMPARE: the first slot not below the key. */
 static uint32_t
 lower_opaque(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
@@ -323,13 +354,10 @@ lower_opaque(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 	while (lo < hi)
 	{
 		uint32_t	mid = (lo + hi) / 2;
-		BptSlot		slot;
-		int			c;
+		int			c = compare_opaque_slot(cx, view, key, mid);
 
-		if (!euno_bpt_slot(view, mid, &slot))
+		if (view->torn)
 			return 0;
-		c = euno_bpt_compare_opaque(cx, key, slot.tail, slot.len,
-									view->heads[mid] & EUNO_TID_MAX);
 		if (c <= 0)
 		{
 			hi = mid;
@@ -408,7 +436,7 @@ euno_bpt_same_key(EunoContext *cx, BptView *view, const BptKey *key,
 	{
 		const EunoPosition *pos = key->pos;
 
-		if (cx->compare(cx->compare_arg, pos, bytes, len) != 0)
+		if (!comparable(view) || cx->compare(cx->compare_arg, pos, bytes, len) != 0)
 			return false;
 		*pure = pos->side == 0;
 		*bound = pos->side < 0 ? 0 :
@@ -425,10 +453,11 @@ euno_bpt_same_key(EunoContext *cx, BptView *view, const BptKey *key,
 }
 
 /*
- * The gap that the key stands for.  The key must be within the leaf's fences.
+ * The gap of a key that is above all slots before gap->slot: it may be inside
+ * the list of the slot before.
  */
-void
-euno_bpt_find(EunoContext *cx, BptView *view, const BptKey *key, BptGap *gap)
+static void
+look_into_list(EunoContext *cx, BptView *view, const BptKey *key, BptGap *gap)
 {
 	EunoTid		tids[BPT_LIST_MAX];
 	EunoTid		bound;
@@ -437,13 +466,8 @@ euno_bpt_find(EunoContext *cx, BptView *view, const BptKey *key, BptGap *gap)
 	uint32_t	n;
 	uint32_t	i;
 
-	gap->slot = lower_slot(cx, view, key, &gap->exact);
-	gap->sub = 0;
-	if (gap->exact || gap->slot == 0 || view->format == BPT_FIXED)
-		return;
-
-	/* It may be inside the list of the slot before. */
-	if (!euno_bpt_slot(view, gap->slot - 1, &slot) || slot.ntids == 1 ||
+	if (gap->exact || gap->slot == 0 || view->format == BPT_FIXED ||
+		!euno_bpt_slot(view, gap->slot - 1, &slot) || slot.ntids == 1 ||
 		!euno_bpt_same_key(cx, view, key, gap->slot - 1, &bound, &pure))
 		return;
 	n = euno_bpt_slot_tids(view, gap->slot - 1, tids);
@@ -458,29 +482,57 @@ euno_bpt_find(EunoContext *cx, BptView *view, const BptKey *key, BptGap *gap)
 }
 
 /*
+ * The gap that the key stands for.  The key must be within the leaf's fences.
+ */
+void
+euno_bpt_find(EunoContext *cx, BptView *view, const BptKey *key, BptGap *gap)
+{
+	gap->slot = lower_slot(cx, view, key, &gap->exact);
+	gap->sub = 0;
+	look_into_list(cx, view, key, gap);
+}
+
+/* The sign of (key) - (slot i); 0 if torn. */
+static int
+compare_slot(EunoContext *cx, BptView *view, const BptKey *key, uint32_t i)
+{
+	uint64_t	h;
+	uint64_t	head;
+
+	if (view->format == BPT_OPAQUE)
+		return compare_opaque_slot(cx, view, key, i);
+	h = bpt_key_word(key, view->prefix_len);
+	head = euno_load64(&view->heads[i]);
+	if (h != head)
+		return h < head ? -1 : 1;
+	return compare_tail(view, key, i);
+}
+
+/*
  * The same, for a key that is likely to be found at slot "from" (which is not
- * right of it) or soon after: the end of a short range.
+ * right of it) or soon after: the end of a short range.  It must be within the
+ * leaf's fences, or in COMPARE order not below the low one.
  */
 void
 euno_bpt_find_near(EunoContext *cx, BptView *view, const BptKey *key,
 				   uint32_t from, BptGap *gap)
 {
-	if (view->format == BPT_FIXED && !view->open)
+	if (!view->open || view->prefix_len == 0)
 	{
-		uint64_t	h = bpt_key_word(key, view->prefix_len);
-
-		for (uint32_t i = from; i < from + 4; i++)
+		for (uint32_t i = from; i < from + 3; i++)
 		{
-			uint64_t	head;
+			int			c = -1;
 
-			gap->slot = i;
-			gap->sub = 0;
-			gap->exact = false;
-			if (i >= view->count)
+			if (i < view->count)
+				c = compare_slot(cx, view, key, i);
+			if (c <= 0)
+			{
+				gap->slot = i < view->count ? i : view->count;
+				gap->sub = 0;
+				gap->exact = i < view->count && c == 0;
+				look_into_list(cx, view, key, gap);
 				return;
-			head = euno_load64(&view->heads[i]);
-			if (head > h || (head == h && compare_tail(view, key, i) <= 0))
-				return;
+			}
 		}
 	}
 	euno_bpt_find(cx, view, key, gap);

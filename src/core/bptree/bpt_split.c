@@ -117,12 +117,44 @@ typedef struct Split
 	BptImage	right;
 } Split;
 
-/* Chooses the split point and builds the left leaf.  0 if that is impossible. */
+/*
+ * The last leaf's prefix goes by its entries, and the new one, above all of
+ * them, does not have it: with a short separator the left leaf would lose its
+ * prefix, and its entries might not fit any more.  So the separator is what
+ * comes right after the last entry.  0 if it is not.
+ */
 static uint32_t
-build_left(EunoTree *tree, Split *s, uint32_t at, const BptLeaf *leaf)
+build_beyond(EunoTree *tree, Split *s)
 {
 	const BptItems *it = &s->work.it;
-	uint32_t	m = choose_split(tree, it, at, leaf);
+	uint32_t	m = it->n - 1;
+	uint32_t	i = euno_bpt_item_copy(it, m - 1, 0, s->middle_buf);
+	uint8_t		entry[BPT_MAX_COMPOSITE];
+	uint32_t	len = euno_bpt_item_copy(it, m, 0, entry);
+
+	s->middle.bytes = s->middle_buf;
+	s->middle.len = i;
+	s->middle.tid = 0;
+	while (i > 0 && ++s->middle_buf[i - 1] == 0)
+		i--;
+	if (memcmp(s->middle_buf, entry,
+			   s->middle.len < len ? s->middle.len : len) > 0)
+		return 0;
+	return euno_bpt_encode(tree, it, 0, m, &s->low, &s->middle, &s->left) ?
+		m : 0;
+}
+
+/* Chooses the split point and builds the left leaf.  0 if that is impossible. */
+static uint32_t
+build_left(EunoTree *tree, Split *s, uint32_t at, const BptLeaf *leaf,
+		   bool beyond)
+{
+	const BptItems *it = &s->work.it;
+	uint32_t	m = beyond ? build_beyond(tree, s) : 0;
+
+	if (m > 0)
+		return m;
+	m = choose_split(tree, it, at, leaf);
 
 	while (m > 0)
 	{
@@ -176,14 +208,14 @@ build_right(EunoContext *cx, EunoTree *tree, Split *s, uint32_t m,
  */
 EunoStatus
 euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
-			   const BptGap *gap, const EunoEntry *entry, bool no_split,
-			   BptLeaf **created)
+			   const BptKey *key, const BptGap *gap, const EunoEntry *entry,
+			   bool no_split, BptLeaf **created)
 {
 	BptBody    *body = bpt_body(tree);
 	BptLeaf    *leaf = place->leaf;
 	BptLeaf    *right;
 	BptFormat	format;
-	EunoStatus	status = euno_bpt_copy(cx, place);
+	EunoStatus	status = euno_bpt_copy(place);
 	Split		s;
 	uint32_t	at;
 	uint32_t	m;
@@ -219,8 +251,12 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	}
 	if (no_split)
 		return EUNO_FULL;
-	if (s.work.it.n < 2 || (m = build_left(tree, &s, at,
-										   &place->image->leaf)) == 0)
+	if (s.work.it.n < 2)
+		return EUNO_CORRUPT;
+	m = build_left(tree, &s, at, &place->image->leaf, place->view.open &&
+				   euno_bpt_compare_prefix(key, &place->image->leaf,
+										   place->view.prefix_len) != 0);
+	if (m == 0)
 		return EUNO_CORRUPT;
 	status = build_right(cx, tree, &s, m, place->image->leaf.right,
 						 euno_add64(&body->seqno, 2) + 1, &right);

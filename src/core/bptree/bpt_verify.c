@@ -239,7 +239,7 @@ check_chain(Verifier *v)
 			v->place.leaf = leaf;
 			live = euno_lock_read(&leaf->lock, &v->place.version, v->cx->env,
 								  &v->cx->counters);
-		} while (live && euno_bpt_copy(v->cx, &v->place) == EUNO_STALE);
+		} while (live && euno_bpt_copy(&v->place) == EUNO_STALE);
 		if (live)
 			euno_bpt_fences(&v->place, &low, &high, buf);
 		euno_epoch_exit(v->cx->process);
