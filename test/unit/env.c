@@ -6,6 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,8 @@ typedef struct NodeHeader
 	size_t		size;
 } __attribute__((aligned(64))) NodeHeader;
 
-static uint64_t waits;
+static uint64_t sleep_count;
+static uint64_t lost_wakes;
 
 static void *
 node_alloc_malloc(NodeSource *source, size_t size)
@@ -146,8 +148,14 @@ futex_wait(uint32_t *word, uint32_t seen)
 {
 	struct timespec limit = {.tv_nsec = 50 * 1000 * 1000};
 
-	__atomic_add_fetch(&waits, 1, __ATOMIC_RELAXED);
-	(void) syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0);
+	if (syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, NULL, 0) == 0)
+		__atomic_add_fetch(&sleep_count, 1, __ATOMIC_RELAXED);
+	else if (errno == ETIMEDOUT)
+	{
+		__atomic_add_fetch(&sleep_count, 1, __ATOMIC_RELAXED);
+		if (__atomic_load_n(word, __ATOMIC_RELAXED) != seen)
+			__atomic_add_fetch(&lost_wakes, 1, __ATOMIC_RELAXED);
+	}
 }
 
 static void
@@ -163,10 +171,11 @@ const EunoEnvironment test_env = {
 	.wake = futex_wake
 };
 
-uint64_t
-test_env_waits(void)
+void
+test_env_sleeps(uint64_t *sleeps, uint64_t *lost)
 {
-	return __atomic_load_n(&waits, __ATOMIC_RELAXED);
+	*sleeps = __atomic_load_n(&sleep_count, __ATOMIC_RELAXED);
+	*lost = __atomic_load_n(&lost_wakes, __ATOMIC_RELAXED);
 }
 
 void

@@ -46,8 +46,11 @@ typedef struct NodeSource
 
 extern const EunoEnvironment test_env;
 
-/* How often a process or thread of this program slept in test_env.wait. */
-extern uint64_t test_env_waits(void);
+/*
+ * How often threads of this program slept in test_env.wait, and how often a
+ * sleep ended by its time limit though the word had changed: nobody woke it.
+ */
+extern void test_env_sleeps(uint64_t *sleeps, uint64_t *lost);
 
 /* "pools" may be NULL; the struct is zeroed and set up. */
 extern void node_source_init(NodeSource *source, EunoPool *pools);

@@ -100,6 +100,25 @@ run_case(const EunoTreeOps *ops, const Case *c, double seconds)
 	tap_end();
 }
 
+/*
+ * A holder may be preempted between unlocking and waking, for longer than a
+ * sleep lasts; that is rare.
+ */
+static void
+test_wakes(void)
+{
+	uint64_t	sleeps;
+	uint64_t	lost;
+
+	tap_begin("those who sleep are woken");
+	test_env_sleeps(&sleeps, &lost);
+	printf("# %llu sleeps, %llu not woken\n", (unsigned long long) sleeps,
+		   (unsigned long long) lost);
+	CHECK(lost * 4 <= sleeps + 20, "%llu of %llu were not woken",
+		  (unsigned long long) lost, (unsigned long long) sleeps);
+	tap_end();
+}
+
 static const Case cases[] = {
 	{"dense int8", 300, 1, 2, 0},
 	{"dense int8", 5000, 1, 6, 0},
@@ -143,5 +162,6 @@ main(void)
 		}
 		seed++;
 	} while (now() < end);
+	test_wakes();
 	return tap_done();
 }
