@@ -190,10 +190,11 @@ CREATE FUNCTION diff.plan(through_index bool, kind text DEFAULT '') RETURNS void
 $$
 DECLARE
 	way int := diff.upto(7);
+	in_parallel bool := random() < 0.15;
 	setting record;
 BEGIN
 	FOR setting IN
-		SELECT * FROM (VALUES
+		SELECT name, value::text AS value FROM (VALUES
 			('enable_seqscan', NOT through_index),
 			('enable_indexscan', through_index AND way < 7),
 			('enable_indexonlyscan', through_index AND way < 5),
@@ -204,8 +205,13 @@ BEGIN
 			('enable_mergejoin', through_index AND kind <> 'nested loop'),
 			('enable_nestloop', through_index AND kind <> 'merge join'),
 			('enable_material', NOT through_index OR way > 3)) s (name, value)
+		UNION ALL
+		SELECT * FROM (VALUES
+			('min_parallel_table_scan_size', CASE WHEN in_parallel THEN '0' ELSE '8MB' END),
+			('parallel_setup_cost', CASE WHEN in_parallel THEN '0' ELSE '1000' END),
+			('parallel_tuple_cost', CASE WHEN in_parallel THEN '0' ELSE '0.1' END)) s (name, value)
 	LOOP
-		PERFORM set_config(setting.name, setting.value::text, true);
+		PERFORM set_config(setting.name, setting.value, true);
 	END LOOP;
 END
 $$;
@@ -290,9 +296,13 @@ DECLARE
 	pos int := 0;
 	distance int;
 	step text;
+	slowly bool := random() < 0.15;		-- much happens between the steps
 BEGIN
 	OPEN c SCROLL FOR EXECUTE q.sql;
-	FOR i IN 1..60 LOOP
+	FOR i IN 1..CASE WHEN slowly THEN 25 ELSE 60 END LOOP
+		IF slowly THEN
+			PERFORM pg_sleep(random() * 0.1);
+		END IF;
 		distance := diff.upto(2 * least(n, 100)) - least(n, 100);
 		step := diff.pick('next', 'next', 'prior', 'prior', 'relative', 'absolute', 'last', 'first');
 		CASE step
@@ -320,14 +330,14 @@ $$;
 CREATE TYPE diff.counts AS
 (
 	compared int, through_index int, index_only int, bitmap int, backward int,
-	cursors int, rows bigint
+	parallel int, cursors int, rows bigint
 );
 
 -- Compares n queries.  Must run in one snapshot: REPEATABLE READ.
 CREATE FUNCTION diff.compare(n int, only_tab name DEFAULT NULL) RETURNS diff.counts LANGUAGE plpgsql AS
 $$
 DECLARE
-	total diff.counts := (0, 0, 0, 0, 0, 0, 0);
+	total diff.counts := (0, 0, 0, 0, 0, 0, 0, 0);
 	x diff.idx;
 	q diff.query;
 	ref record;
@@ -373,6 +383,7 @@ BEGIN
 		total.index_only := total.index_only + (plan ~ 'Index Only Scan')::int;
 		total.bitmap := total.bitmap + (plan ~ 'Bitmap Index Scan')::int;
 		total.backward := total.backward + (plan ~ 'Scan Backward')::int;
+		total.parallel := total.parallel + (plan ~ 'Gather')::int;
 	END LOOP;
 	RETURN total;
 END
