@@ -224,6 +224,7 @@ extern void euno_bpt_items_init(BptWork *work, EunoTree *tree);
 extern bool euno_bpt_items_add_leaf(BptWork *work, BptView *view);
 extern bool euno_bpt_items_insert(BptWork *work, uint32_t at,
 								  const EunoEntry *entry);
+extern bool euno_bpt_items_append(BptWork *work, const EunoEntry *entry);
 extern uint32_t euno_bpt_item_copy(const BptItems *it, uint32_t i,
 								   uint32_t from, uint8_t *to);
 extern uint32_t euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,

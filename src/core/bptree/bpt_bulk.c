@@ -13,7 +13,7 @@
 
 typedef struct Bulk
 {
-	BptWork		work;			/* pointers are set anew at every call */
+	BptWork		work;
 	BptLeaf    *leaf;			/* the last of the chain, empty */
 	uint64_t	loaded;
 	uint32_t	uniform;		/* all key lengths equal, no payload */
@@ -220,7 +220,7 @@ euno_bpt_bulk_add(EunoContext *cx, EunoBulk *bulk, const EunoEntry *entry)
 	Bulk	   *b = bulk_state(bulk);
 	BptItems   *it = &b->work.it;
 
-	if (!euno_bpt_items_insert(&b->work, it->n, entry))
+	if (!euno_bpt_items_append(&b->work, entry))
 		return EUNO_CORRUPT;
 	recount(b, it->n - 1);
 	while (it->n > 1 && maybe_full(b, tree))

@@ -231,7 +231,9 @@ look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		return STEP_AGAIN;
 	if (where == 2)
 		where = beyond(cx, tree, *right, key, below);
-	return where == 0 ? STEP_HERE : where > 0 ? STEP_RIGHT : STEP_AGAIN;
+
+	/* A separator is its leaf's low fence: nothing leads too far right. */
+	return where == 0 ? STEP_HERE : where > 0 ? STEP_RIGHT : STEP_CORRUPT;
 }
 
 /*

@@ -141,6 +141,24 @@ euno_bpt_items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
 	return true;
 }
 
+/*
+ * Appends an entry.  If it has the key of the one before, and neither has a
+ * payload, they share the key's bytes.
+ */
+bool
+euno_bpt_items_append(BptWork *work, const EunoEntry *entry)
+{
+	BptItems   *it = &work->it;
+	const BptItem *last = it->n > 0 ? &it->items[it->n - 1] : NULL;
+
+	if (last == NULL || entry->payloadlen > 0 || last->payload_len > 0 ||
+		last->key_len != entry->keylen ||
+		(entry->keylen > 0 &&
+		 memcmp(it->bytes + last->off, entry->key, entry->keylen) != 0))
+		return euno_bpt_items_insert(work, it->n, entry);
+	return items_push(it, last->off, entry->keylen, 0, entry->tid, 1);
+}
+
 /* Bytes of item i's key that are kept in it->bytes. */
 static inline uint32_t
 item_kept(const BptItems *it, const BptItem *item)
