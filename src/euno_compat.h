@@ -178,6 +178,33 @@ euno_translate_cmptype(CompareType cmptype, Oid opfamily)
 }
 #endif
 
+/*
+ * What later versions added to an access method: summarizing (16), parallel
+ * builds and the end of a series of inserts (17), hashing, the meaning of
+ * operators, and the height of the tree (18; our planner hook tells it).
+ */
+#include "access/amapi.h"
+static inline void
+euno_set_version_fields(IndexAmRoutine *amroutine)
+{
+#if PG_VERSION_NUM >= 160000
+	amroutine->amsummarizing = false;
+#endif
+#if PG_VERSION_NUM >= 170000
+	amroutine->amcanbuildparallel = true;
+	amroutine->aminsertcleanup = NULL;
+#endif
+#if PG_VERSION_NUM >= 180000
+	amroutine->amcanhash = false;
+	amroutine->amconsistentequality = true;
+	amroutine->amconsistentordering = true;
+	amroutine->amgettreeheight = NULL;
+	amroutine->amtranslatestrategy = euno_translate_strategy;
+	amroutine->amtranslatecmptype = euno_translate_cmptype;
+#endif
+	(void) amroutine;
+}
+
 /* Sleep where pg_stat_activity can see it. */
 #include "utils/wait_event.h"
 static inline void

@@ -7,7 +7,7 @@
  * relation file.  A tree may go when its relation file is not in pg_class and
  * the transaction that made it has ended: nothing else proves it.  Index OIDs
  * do not: ALTER TYPE keeps the file and changes the OID, a
- * rolled back TRUNCATE brings the old file back (T28).
+ * rolled back TRUNCATE brings the old file back.
  *
  * Backends remember what their own transaction has made or dropped, look at
  * pg_class just before they commit, and free the trees just after; that is

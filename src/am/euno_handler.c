@@ -28,11 +28,6 @@ eunohandler(PG_FUNCTION_ARGS)
 	amroutine->amoptsprocnum = EUNO_OPTIONS_PROC;
 	amroutine->amcanorder = true;
 	amroutine->amcanorderbyop = false;
-#if PG_VERSION_NUM >= 180000
-	amroutine->amcanhash = false;
-	amroutine->amconsistentequality = true;
-	amroutine->amconsistentordering = true;
-#endif
 	amroutine->amcanbackward = true;
 	amroutine->amcanunique = false;
 	amroutine->amcanmulticol = true;
@@ -43,14 +38,8 @@ eunohandler(PG_FUNCTION_ARGS)
 	amroutine->amclusterable = false;
 	amroutine->ampredlocks = false;
 	amroutine->amcanparallel = false;
-#if PG_VERSION_NUM >= 170000
-	amroutine->amcanbuildparallel = true;
-#endif
 	amroutine->amcaninclude = true;
 	amroutine->amusemaintenanceworkmem = false;
-#if PG_VERSION_NUM >= 160000
-	amroutine->amsummarizing = false;
-#endif
 	amroutine->amparallelvacuumoptions =
 		VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP;
 	amroutine->amkeytype = InvalidOid;
@@ -58,16 +47,10 @@ eunohandler(PG_FUNCTION_ARGS)
 	amroutine->ambuild = eunobuild;
 	amroutine->ambuildempty = eunobuildempty;
 	amroutine->aminsert = eunoinsert;
-#if PG_VERSION_NUM >= 170000
-	amroutine->aminsertcleanup = NULL;
-#endif
 	amroutine->ambulkdelete = eunobulkdelete;
 	amroutine->amvacuumcleanup = eunovacuumcleanup;
 	amroutine->amcanreturn = eunocanreturn;
 	amroutine->amcostestimate = eunocostestimate;
-#if PG_VERSION_NUM >= 180000
-	amroutine->amgettreeheight = NULL;	/* the planner hook tells it */
-#endif
 	amroutine->amoptions = eunooptions;
 	amroutine->amproperty = NULL;
 	amroutine->ambuildphasename = eunobuildphasename;
@@ -83,10 +66,7 @@ eunohandler(PG_FUNCTION_ARGS)
 	amroutine->amestimateparallelscan = NULL;
 	amroutine->aminitparallelscan = NULL;
 	amroutine->amparallelrescan = NULL;
-#if PG_VERSION_NUM >= 180000
-	amroutine->amtranslatestrategy = euno_translate_strategy;
-	amroutine->amtranslatecmptype = euno_translate_cmptype;
-#endif
 
+	euno_set_version_fields(amroutine);
 	PG_RETURN_POINTER(amroutine);
 }

@@ -379,7 +379,7 @@ read_batch(IndexScanDesc scan, bool forward)
 		}
 		euno_index_unpin(idx);
 
-		/* The planner looks for an extreme value: it can do without (T24). */
+		/* The planner looks for an extreme value: it can do without. */
 		if (scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE)
 			break;
 		euno_index_ensure_ready(idx, scan->indexRelation);

@@ -55,7 +55,7 @@ extern TupleDesc euno_key_tupdesc(const EunoKeySchema *schema);
  * Forms an entry's key and payload in "buf" (EUNO_KEY_FORM_BYTES, 8-byte
  * aligned).  Detoasts; may palloc and leave garbage in CurrentMemoryContext.
  * Longer than EUNO_MAX_ENTRY: ERROR PROGRAM_LIMIT_EXCEEDED, with the size, the
- * limit and the index's name; the only place that decides (T23).  The size is
+ * limit and the index's name; the only place that decides.  The size is
  * that of uncompressed values, trailing blanks of bpchar included.
  */
 #define EUNO_KEY_FORM_BYTES (2 * (EUNO_MAX_ENTRY + 64))

@@ -21,7 +21,7 @@ euno_row_overrun(uint32_t off, uint32_t len)
 /*
  * One form for each varlena value, whatever toasting or assembling it has been
  * through: the shortest header that the type allows, uncompressed.  External
- * values must not stay: their TOAST rows go away with the heap tuple (T81).
+ * values must not stay: their TOAST rows go away with the heap tuple.
  */
 static uint64_t
 put_varlena(const EunoKeyColumn *col, Datum value, uint8_t *buf, uint64_t off,

@@ -5,7 +5,7 @@
  *
  * Nothing is cast: an argument may lie outside the column's type, or between
  * two of its values.  The result says between which values it lies, so that
- * every operator of the family keeps its exact meaning (T79).
+ * every operator of the family keeps its exact meaning.
  *
  *-------------------------------------------------------------------------
  */

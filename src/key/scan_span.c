@@ -169,7 +169,7 @@ euno_scan_span(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 			span->not_null = plan->absorbed[i] = true;
 		else
 		{
-			/* btree's operators are strict (T80) */
+			/* btree's operators are strict */
 			span->not_null = true;
 			plan->absorbed[i] =
 				apply_comparison(plan, col, euno_scan_slot(plan, i, key), key,
