@@ -285,6 +285,10 @@ BEGIN
 END
 $$;
 
+-- How many cursors are to be slow
+CREATE FUNCTION diff.patience() RETURNS float8 LANGUAGE sql AS
+	'SELECT coalesce(nullif(current_setting(''diff.patience'', true), ''''), ''0.1'')::float8';
+
 -- A random walk with a scrollable cursor over the result, which is known
 CREATE FUNCTION diff.walk(q diff.query, plan text, ref_r text[], ref_k text[])
 RETURNS void LANGUAGE plpgsql AS
@@ -296,7 +300,7 @@ DECLARE
 	pos int := 0;
 	distance int;
 	step text;
-	slowly bool := random() < 0.15;		-- much happens between the steps
+	slowly bool := random() < diff.patience();	-- much happens between the steps
 BEGIN
 	OPEN c SCROLL FOR EXECUTE q.sql;
 	FOR i IN 1..CASE WHEN slowly THEN 25 ELSE 60 END LOOP
@@ -372,7 +376,7 @@ BEGIN
 		IF verdict IS NOT NULL THEN
 			PERFORM diff.complain(q, verdict, plan, result.r, ref.r);
 		END IF;
-		IF q.in_order AND random() < 0.15 THEN
+		IF q.in_order AND random() < 0.1 + diff.patience() / 2 THEN
 			PERFORM diff.walk(q, plan, ref.r, ref.k);
 			total.cursors := total.cursors + 1;
 		END IF;
