@@ -123,8 +123,7 @@ load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot, EunoSort *sort)
 
 /*
  * Make the slot of this index ABSENT, whatever it was: TRUNCATE of a table
- * made in the same transaction builds into the same relation file again
- *.
+ * made in the same transaction builds into the same relation file again.
  */
 static EunoTreeSlot *
 fresh_slot(EunoIndex *idx)
