@@ -13,8 +13,8 @@
 #include "core/bptree/bpt.h"
 
 /*
- * BYTES: is the key below (-1), within (0) or above (1) the leaf's fences?  A key
- * equal to a fence belongs to the right of it, with "below" to the left.  2:
+ * BYTES: is the key below (-1), within (0) or above (1) the leaf's fences?  A
+ * key equal to a fence belongs to the right of it, with "below" to the left.  2:
  * at or above the low fence, and the high fence must be looked at, for which
  * "right" must have been validated.
  */

@@ -116,7 +116,10 @@ add_root(Change *ch, const BptFence *fence, void *left, void *right,
 	return true;
 }
 
-/* Puts a larger node, of what is in the set, in the place of the one at this level of the path. */
+/*
+ * Puts a larger node, of what is in the set, in the place of the one at this
+ * level of the path.
+ */
 static bool
 replace_node(Change *ch, int at)
 {

@@ -96,7 +96,7 @@ merge_build(Merge *m)
 	return euno_bpt_encode(tree, it, 0, it->n, &low, &high, &m->image);
 }
 
-/* Swaps the merged leaf in.  False, and nothing changed, if it came too late. */
+/* Swaps the merged leaf in.  False, and nothing changed, if too late. */
 static bool
 merge_install(Merge *m)
 {

@@ -144,7 +144,7 @@ build_beyond(EunoTree *tree, Split *s)
 		m : 0;
 }
 
-/* Chooses the split point and builds the left leaf.  0 if that is impossible. */
+/* Chooses the split point and builds the left leaf.  0 if impossible. */
 static uint32_t
 build_left(EunoTree *tree, Split *s, uint32_t at, const BptLeaf *leaf,
 		   bool beyond)
