@@ -28,9 +28,9 @@ BEGIN
 END $$;
 SELECT indexrelname, entries FROM euno_stat_indexes WHERE relname = 'd' ORDER BY 1;
 -- Rows with equal keys share one copy of it
-SELECT m.bytes < o.bytes / 2 AS shared
-	FROM euno_stat_indexes m, euno_stat_indexes o
-	WHERE m.indexrelname = 'd_most' AND o.indexrelname = 'd_one';
+SELECT m.bytes < o.bytes / 2 AS shared, w.bytes / w.entries < 10 AS wide_shared
+	FROM euno_stat_indexes m, euno_stat_indexes o, euno_stat_indexes w
+	WHERE m.indexrelname = 'd_most' AND o.indexrelname = 'd_one' AND w.indexrelname = 'd_wide';
 
 -- Each way of counting them
 CREATE VIEW counts AS SELECT

@@ -13,7 +13,7 @@ SET enable_bitmapscan = off;
 -- dead to everybody for a while: scan until they are.
 CREATE PROCEDURE scan_until(query text, index text, target bigint) LANGUAGE plpgsql AS $$
 BEGIN
-	FOR i IN 1..300 LOOP
+	FOR i IN 1..100 LOOP
 		EXECUTE query;
 		COMMIT;
 		-- What is marked is removed when the scan goes on or ends
