@@ -15,14 +15,5 @@ euno_context_reset(EunoContext *cx)
 		euno_bpt_walk_leave(cx);
 	if (cx->compacting != NULL)
 		euno_bpt_compact_leave(cx);
-	for (int i = 0; i < 4; i++)
-	{
-		if (cx->spare[i] != NULL)
-		{
-			cx->env->free(cx->spare_tree->alloc_arg, cx->domain, cx->spare[i],
-						  cx->spare_size[i]);
-			cx->spare[i] = NULL;
-		}
-	}
-	cx->spare_tree = NULL;
+	euno_bpt_spare_drop(cx);
 }

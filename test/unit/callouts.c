@@ -163,6 +163,60 @@ test_callbacks(const EunoTreeOps *ops, const Shape *shape)
 	tap_end();
 }
 
+/* Makes room where an insertion is about to split. */
+static void
+make_room(void *arg)
+{
+	Caller	   *caller = arg;
+
+	if (caller->inside)
+		return;
+	caller->inside = true;
+	do_remove(&caller->visitor, &caller->model, (uint32_t) caller->calls);
+	caller->inside = false;
+}
+
+/*
+ * Memory for a split that turned out not to be needed must not stay in the
+ * context: between two operations the tree may be evicted, and its memory
+ * handed to another one.
+ */
+static void
+test_left_over(const EunoTreeOps *ops, const Shape *shape)
+{
+	Universe   *universe = universe_make(shape, 20000 / shape->weight, seed);
+	Caller	   *caller = calloc(1, sizeof(Caller));
+	EunoContext *cx = &caller->actor.cx;
+
+	tap_begin("%s, %s: a context keeps no memory", ops->name, shape->name);
+	fixture_open(&caller->fixture, ops, universe, 90, 1);
+	actor_init(&caller->actor, &caller->fixture, 1, seed);
+	actor_init(&caller->visitor, &caller->fixture, 2, seed);
+	model_init(&caller->model, universe);
+	for (uint32_t i = 0; i < universe->n; i += 2)
+		do_insert(&caller->actor, &caller->model, i);
+	caller->fixture.source->called = make_room;
+	caller->fixture.source->called_arg = caller;
+	for (uint32_t i = 1; i < universe->n && tap_bad() == 0; i += 2)
+	{
+		caller->calls = i - 1;
+		caller->inside = false;
+		do_insert(&caller->actor, &caller->model, i);
+		for (int k = 0; k < 4; k++)
+			CHECK(cx->spare[k] == NULL, "memory is left in the context");
+	}
+	caller->fixture.source->called = NULL;
+	CHECK(caller->fixture.source->frees > 0, "no split was given up");
+	check_all(&caller->actor, &caller->model);
+	model_free(&caller->model);
+	actor_free(&caller->actor);
+	actor_free(&caller->visitor);
+	fixture_close(&caller->fixture);
+	free(caller);
+	universe_free(universe);
+	tap_end();
+}
+
 int
 main(void)
 {
@@ -183,6 +237,8 @@ main(void)
 			test_callouts(&euno_bptree_ops, shape_by_name(names[i]));
 			test_callbacks(&euno_bptree_ops, shape_by_name(names[i]));
 		}
+		test_left_over(&euno_bptree_ops, shape_by_name("dense int8"));
+		test_left_over(&euno_bptree_ops, shape_by_name("comparator"));
 		seed++;
 	} while (now() < end);
 	return tap_done();

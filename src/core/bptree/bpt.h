@@ -252,6 +252,7 @@ extern void euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node,
 extern uint32_t euno_bpt_reclaim(EunoContext *cx, EunoTree *tree);
 extern void *euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, size_t size);
 extern void euno_bpt_spare_used(EunoContext *cx);
+extern void euno_bpt_spare_drop(EunoContext *cx);
 
 /* bpt_descend.c */
 extern EunoStatus euno_bpt_seek(EunoContext *cx, EunoTree *tree,

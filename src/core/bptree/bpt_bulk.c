@@ -203,7 +203,10 @@ flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 		return EUNO_NO_MEMORY;
 	status = fill_leaf(tree, b, m, &high, right);
 	if (status != EUNO_OK)
+	{
+		euno_bpt_spare_drop(cx);
 		return status;
+	}
 	euno_bpt_spare_used(cx);
 	bpt_body(tree)->leaves++;
 	b->leaf = right;

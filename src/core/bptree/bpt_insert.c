@@ -63,5 +63,9 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	else if (place.moved && status != EUNO_CORRUPT)
 		euno_bpt_post(cx, tree, place.leaf);
 	euno_epoch_exit(cx->process);
+
+	/* Another try may have found room without it. */
+	if (cx->spare[0] != NULL)
+		euno_bpt_spare_drop(cx);
 	return status;
 }

@@ -40,9 +40,26 @@ euno_bpt_leaf_size_for(uint32_t low_len, size_t body)
 	return size <= BPT_NODE_MAX ? size : 0;
 }
 
+/* Gives back what was allocated but has not become part of the tree. */
+void
+euno_bpt_spare_drop(EunoContext *cx)
+{
+	for (int i = 0; i < 4; i++)
+	{
+		if (cx->spare[i] != NULL)
+		{
+			cx->env->free(cx->spare_tree->alloc_arg, cx->domain, cx->spare[i],
+						  cx->spare_size[i]);
+			cx->spare[i] = NULL;
+		}
+	}
+	cx->spare_tree = NULL;
+}
+
 /*
  * Node memory for the operation under way.  What was allocated but not used
- * stays in the context, for the next try or for euno_context_reset.
+ * stays in the context for the next try.  It must not outlive the operation:
+ * afterwards the tree's memory may be taken back and given to others.
  */
 void *
 euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, size_t size)
@@ -51,7 +68,7 @@ euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, size_t size)
 	{
 		if (cx->spare_tree == tree && cx->spare_size[0] == size)
 			return cx->spare[0];
-		euno_context_reset(cx);
+		euno_bpt_spare_drop(cx);
 	}
 	cx->spare[0] = cx->env->alloc(tree->alloc_arg, cx->domain, size);
 	if (cx->spare[0] == NULL && euno_bpt_reclaim(cx, tree) > 0)
