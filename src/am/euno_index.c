@@ -312,6 +312,7 @@ push_operation(EunoIndex *idx)
 		{
 			op->spare = idx->cx;
 			op->spare.walking = NULL;
+			op->spare.compacting = NULL;
 			op->spare.spare_tree = NULL;
 			memset(op->spare.spare, 0, sizeof(op->spare.spare));
 			memset(&op->spare.counters, 0, sizeof(op->spare.counters));
