@@ -115,5 +115,36 @@ $node->safe_psql('postgres', 'SET statement_timeout = 20000; VACUUM (INDEX_CLEAN
 same_answers($node, 'postgres', 'SELECT count(*), sum(a) FROM t WHERE a > 0', 'at the end');
 check_indexes($node, 'postgres', 'at the end');
 is($node->safe_psql('postgres', 'SELECT indexes FROM euno_memory'), '1', "trees of temporary tables are gone");
+
+# A tree is given up again and again while the workers of a parallel query use
+# it: a worker, or the leader, builds it again and goes on.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE outer_rows AS SELECT g % 5000 AS a, repeat('x', 300) AS pad FROM generate_series(1, 60000) g;
+CREATE TABLE inner_rows AS SELECT g AS a, g AS b FROM generate_series(1, 5000) g;
+CREATE INDEX inner_a ON inner_rows USING euno (a);
+SQL
+$node->safe_psql('postgres', 'VACUUM ANALYZE outer_rows');
+$node->safe_psql('postgres', 'VACUUM ANALYZE inner_rows');
+my $evict = $node->basedir . '/evict.sql';
+append_to_file($evict, "SELECT euno_evict('inner_a');\n\\sleep 40 ms\n");
+my $parallel = <<'SQL';
+SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 2;
+SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off;
+SQL
+my $join = "SELECT count(*), sum(b) FROM outer_rows JOIN inner_rows USING (a) WHERE pad > 'a'";
+like($node->safe_psql('postgres', "$parallel EXPLAIN (COSTS OFF) $join"),
+	qr/Gather.*Index Scan using inner_a/s, 'a parallel query with the index on its inner side');
+my $evictions = IPC::Run::start([ 'pgbench', '-n', '-c', '1', '-T', '5', '-f', $evict, $node->connstr('postgres') ],
+	'>', '/dev/null', '2>', '/dev/null');
+my %answers;
+for (1 .. 10)
+{
+	$answers{ $node->safe_psql('postgres', "$parallel SELECT euno_rebuild('inner_a') AS built \\g /dev/null\n$join") }++;
+}
+ok($evictions->finish, 'its tree is given up again and again');
+is(join(' ', keys %answers), '59988|149970000', 'its answers are right');
+check_indexes($node, 'postgres', 'after evictions');
+
 $node->stop;
 done_testing();
