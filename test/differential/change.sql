@@ -121,12 +121,13 @@ DECLARE
 	t name := (SELECT name FROM diff.tab ORDER BY random() LIMIT 1);
 	x diff.idx := (SELECT idx FROM diff.idx WHERE tab <> 'parted' ORDER BY random() LIMIT 1);
 	some_index text := (SELECT qualified FROM diff.index WHERE valid ORDER BY random() LIMIT 1);
+	what int := 5 + diff.upto(11);
 BEGIN
-	CASE diff.upto(19)
-		WHEN 0, 1, 2, 3, 4 THEN RETURN NEXT format('VACUUM diff.%I', t);
-		WHEN 5 THEN RETURN NEXT format('VACUUM (FREEZE, INDEX_CLEANUP ON) diff.%I', t);
-		WHEN 6 THEN RETURN NEXT format('VACUUM (ANALYZE, DISABLE_PAGE_SKIPPING) diff.%I', t);
-		WHEN 7 THEN RETURN NEXT format('REINDEX INDEX %s', some_index);
+	-- CONCURRENTLY waits for old snapshots; that hinders nobody.  Everybody
+	-- else queues up behind who waits for an exclusive lock.
+	RETURN NEXT format('SET lock_timeout = %L', CASE WHEN what BETWEEN 8 AND 10 THEN '20s' ELSE '0.5s' END);
+	CASE what
+		WHEN 5, 6, 7 THEN RETURN NEXT format('REINDEX INDEX %s', some_index);
 		WHEN 8 THEN RETURN NEXT format('REINDEX INDEX CONCURRENTLY %s', some_index);
 		WHEN 9 THEN
 			IF t <> 'parted' THEN
@@ -156,14 +157,11 @@ BEGIN
 			RETURN NEXT diff.pick('COMMIT', 'ROLLBACK');
 		ELSE
 			IF am = 'euno' THEN
-				IF random() < 0.3 THEN
-					RETURN QUERY SELECT format('SELECT euno_evict(%L)', qualified)
-						FROM diff.index WHERE tab LIKE t || '%';
-				ELSE
-					RETURN NEXT format('SELECT euno_evict(%L)', some_index);
-				END IF;
+				RETURN QUERY SELECT format('SELECT euno_evict(%L)', qualified)
+					FROM diff.index WHERE tab LIKE t || '%';
 				RETURN NEXT format('SELECT pg_sleep(%s)', random() * 0.3);
-				RETURN QUERY SELECT format('SELECT euno_rebuild(%L)', qualified) FROM diff.index;
+				RETURN QUERY SELECT format('SELECT euno_rebuild(%L)', qualified)
+					FROM diff.index WHERE tab LIKE t || '%';
 			END IF;
 	END CASE;
 
