@@ -36,8 +36,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define MIN_CLASS_SHIFT		10
-#define CLASS_SIZE(c)		((size_t) 1 << (MIN_CLASS_SHIFT + (c)))
+#define SMALLEST_NODE		16
+#define SMALL_CLASSES		16	/* multiples of 16 up to 256 */
+#define MIDDLE_CLASSES		48	/* these, and 8 a doubling up to 4 kB */
 #define HUGE_PAGE_SIZE		((size_t) 2 * 1024 * 1024)
 
 /*
@@ -328,15 +329,42 @@ euno_pool_init(EunoPool *pool, EunoArena *arena, int domain)
 	pool->domain = domain;
 }
 
+/* Bytes of a node of this class. */
+static inline size_t
+class_size(int class)
+{
+	if (class < SMALL_CLASSES)
+		return (size_t) SMALLEST_NODE * (class + 1);
+	if (class < MIDDLE_CLASSES)
+		return (size_t) (9 + class % 8) << (class / 8 + 3);
+	return (size_t) 8192 << (class - MIDDLE_CLASSES);
+}
+
 /* The smallest class that holds "size", EUNO_POOL_CLASSES if none does. */
 static int
 size_class(size_t size)
 {
-	int			class = 0;
+	int			class = MIDDLE_CLASSES;
 
-	while (class < EUNO_POOL_CLASSES && CLASS_SIZE(class) < size)
+	if (size <= 256)
+		return size == 0 ? 0 : (int) ((size - 1) / SMALLEST_NODE);
+	if (size <= 4096)
+	{
+		int			log2 = 63 - __builtin_clzll(size - 1);	/* 8 to 11 */
+
+		return SMALL_CLASSES + 8 * (log2 - 8) +
+			(int) (((size - 1) >> (log2 - 3)) - 8);
+	}
+	while (class < EUNO_POOL_CLASSES && class_size(class) < size)
 		class++;
 	return class;
+}
+
+/* May a node of this class begin here? */
+static inline bool
+is_aligned(uintptr_t place, int class)
+{
+	return place % (class_size(class) % 64 == 0 ? 64 : SMALLEST_NODE) == 0;
 }
 
 /*
@@ -346,7 +374,7 @@ size_class(size_t size)
 static inline void **
 free_link(void *node, int class)
 {
-	return (void **) ((uint8_t *) node + CLASS_SIZE(class) - sizeof(void *));
+	return (void **) ((uint8_t *) node + class_size(class) - sizeof(void *));
 }
 
 static void
@@ -366,18 +394,25 @@ free_pop(EunoPool *pool, int class)
 	return node;
 }
 
-/* Puts a stretch of whole kilobytes on the free lists, largest pieces first. */
+/* Puts a stretch on the free lists, largest pieces first. */
 static void
 free_push_stretch(EunoPool *pool, uint8_t *start, size_t size)
 {
-	for (int class = EUNO_POOL_CLASSES - 1; class >= 0; class--)
+	int			class = EUNO_POOL_CLASSES - 1;
+
+	while (size >= SMALLEST_NODE)
 	{
-		while (size >= CLASS_SIZE(class))
-		{
-			free_push(pool, start, class);
-			start += CLASS_SIZE(class);
-			size -= CLASS_SIZE(class);
-		}
+		int			c;
+
+		while (class_size(class) > size)
+			class--;
+
+		/* an odd start leaves room for small pieces only */
+		for (c = class; !is_aligned((uintptr_t) start, c); c--)
+			;
+		free_push(pool, start, c);
+		start += class_size(c);
+		size -= class_size(c);
 	}
 }
 
@@ -387,12 +422,15 @@ pool_take_free(EunoPool *pool, int class, bool larger)
 {
 	for (int c = class; c < (larger ? EUNO_POOL_CLASSES : class + 1); c++)
 	{
-		uint8_t    *node = free_pop(pool, c);
+		uint8_t    *node;
 
+		if (!is_aligned((uintptr_t) pool->free_nodes[c], class))
+			continue;
+		node = free_pop(pool, c);
 		if (node == NULL)
 			continue;
-		free_push_stretch(pool, node + CLASS_SIZE(class),
-						  CLASS_SIZE(c) - CLASS_SIZE(class));
+		free_push_stretch(pool, node + class_size(class),
+						  class_size(c) - class_size(class));
 		return node;
 	}
 	return NULL;
@@ -402,14 +440,19 @@ pool_take_free(EunoPool *pool, int class, bool larger)
 static void *
 pool_cut(EunoPool *pool, int class)
 {
-	uint8_t    *node;
+	uint8_t    *end;
+	uint32_t	gap = 0;
 
-	if (pool->first_extent == 0 ||
-		EUNO_EXTENT_SIZE - pool->cut < CLASS_SIZE(class))
+	if (pool->first_extent == 0)
 		return NULL;
-	node = extent_address(pool->arena, pool->first_extent - 1) + pool->cut;
-	pool->cut += (uint32_t) CLASS_SIZE(class);
-	return node;
+	end = extent_address(pool->arena, pool->first_extent - 1) + pool->cut;
+	while (!is_aligned((uintptr_t) end + gap, class))
+		gap += SMALLEST_NODE;
+	if (EUNO_EXTENT_SIZE - pool->cut < gap + class_size(class))
+		return NULL;
+	free_push_stretch(pool, end, gap);
+	pool->cut += gap + (uint32_t) class_size(class);
+	return end + gap;
 }
 
 /* One more extent.  What is left of the newest one goes to the free lists. */
@@ -453,7 +496,7 @@ euno_pool_alloc(EunoPool *pool, size_t size)
 		node = pool_cut(pool, class);
 	if (node != NULL)
 		__atomic_store_n(&pool->live_bytes,
-						 pool->live_bytes + CLASS_SIZE(class),
+						 pool->live_bytes + class_size(class),
 						 __ATOMIC_RELAXED);
 	euno_mutex_unlock(&pool->lock, pool->arena->env);
 	return node;
@@ -466,7 +509,7 @@ euno_pool_free(EunoPool *pool, void *node, size_t size)
 
 	euno_mutex_lock(&pool->lock, pool->arena->env);
 	free_push(pool, node, class);
-	__atomic_store_n(&pool->live_bytes, pool->live_bytes - CLASS_SIZE(class),
+	__atomic_store_n(&pool->live_bytes, pool->live_bytes - class_size(class),
 					 __ATOMIC_RELAXED);
 	euno_mutex_unlock(&pool->lock, pool->arena->env);
 }

@@ -29,8 +29,11 @@
 
 #define EUNO_EXTENT_SIZE	((size_t) 64 * 1024)
 
-/* Node size classes: 1, 2, 4, 8, 16, 32 kB. */
-#define EUNO_POOL_CLASSES	6
+/*
+ * Node size classes: 16, 32, ... 256 bytes; then 8 for each doubling up to 4 kB;
+ * 8, 16, 32 kB.  A size that the trees ask for often should be one of them.
+ */
+#define EUNO_POOL_CLASSES	51
 
 typedef struct EunoArena EunoArena;
 
@@ -69,7 +72,8 @@ extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
 extern void euno_pool_init(EunoPool *pool, EunoArena *arena, int domain);
 
 /*
- * 64-byte aligned, not zeroed; NULL when the arena is full, when the operating
+ * 64-byte aligned if the size's class is a multiple of 64 bytes, else 16-byte
+ * aligned; not zeroed; NULL when the arena is full, when the operating
  * system has no memory, or when size is above the largest class.  A pool whose
  * domain is full takes extents of the next domain that has some.  Takes and
  * leaves the pool's lock; the caller holds no lock.

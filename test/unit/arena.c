@@ -79,11 +79,16 @@ resident_pages(void *start, size_t size)
 static size_t
 class_size(size_t size)
 {
-	size_t		class = 1024;
+	size_t		class = 256;
+	size_t		step = 16;
 
 	while (class < size)
 		class *= 2;
-	return class;
+	if (class > 4096)
+		return class;
+	if (class > 256)
+		step = class / 16;
+	return (size + step - 1) / step * step;
 }
 
 static void
@@ -120,11 +125,14 @@ churn(EunoPool *pool, Random *random, uint32_t rounds, Piece *pieces,
 			uint32_t	kind = random_below(random, 8);
 
 			piece->size = kind == 0 ? 1 + random_below(random, 32768) :
-				(size_t) 1024 << random_below(random, kind == 1 ? 6 : 3);
+				kind < 4 ? 1 + random_below(random, kind == 1 ? 5000 : 300) :
+				(size_t) 1024 << random_below(random, kind == 4 ? 6 : 3);
 			piece->node = euno_pool_alloc(pool, piece->size);
 			if (piece->node == NULL)
 				continue;
-			CHECK(((uintptr_t) piece->node & 63) == 0, "a node at %p",
+			CHECK((uintptr_t) piece->node %
+				  (class_size(piece->size) % 64 == 0 ? 64 : 16) == 0,
+				  "a node of %zu bytes at %p", piece->size,
 				  (void *) piece->node);
 			fill(piece, random);
 			(*n)++;
