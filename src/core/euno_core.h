@@ -168,8 +168,8 @@ typedef struct EunoGuard
 } EunoGuard;
 
 /*
- * What core needs from outside.  alloc returns memory aligned to 64 bytes or
- * NULL, and is never called while this process has a node locked; "tree_arg"
+ * What core needs from outside.  alloc returns memory aligned to 64 bytes, or
+ * to 16 if the size is no multiple of 64, or NULL, and is never called while this process has a node locked; "tree_arg"
  * is EunoTree.alloc_arg.  wait returns when *word may have changed from
  * "seen" (spurious returns are fine, it must return within 100 ms); wake
  * releases all waiters of the word.
@@ -322,6 +322,7 @@ typedef struct EunoVerify
 typedef struct EunoTreeOps
 {
 	const char *name;
+	bool		bytes_only;		/* trees of COMPARE order cannot be created */
 	size_t		bulk_size;		/* sizeof(EunoBulk) or less, for the caller */
 
 	EunoStatus	(*create) (EunoContext *cx, struct EunoTree *tree,
@@ -362,6 +363,7 @@ typedef struct EunoTree
 } __attribute__((aligned(64))) EunoTree;
 
 extern const EunoTreeOps euno_bptree_ops;
+extern const EunoTreeOps euno_art_olc_ops;
 
 /*
  * Gives back what an operation left by longjmp may hold in its context: spare

@@ -48,10 +48,12 @@ static uint64_t lost_wakes;
 static void *
 node_alloc_malloc(NodeSource *source, size_t size)
 {
-	NodeHeader *header = aligned_alloc(64, sizeof(NodeHeader) + size);
+	NodeHeader *header;
+	void	   *memory;
 
-	if (header == NULL)
+	if (posix_memalign(&memory, 64, sizeof(NodeHeader) + size) != 0)
 		return NULL;
+	header = memory;
 	memset(header + 1, 0xA5, size);
 	header->size = size;
 	header->previous = NULL;

@@ -17,6 +17,7 @@
 const EunoTreeOps *const subjects[] = {
 	&reference_ops,
 	&euno_bptree_ops,
+	&euno_art_olc_ops
 };
 const int	nsubjects = sizeof(subjects) / sizeof(subjects[0]);
 
@@ -26,6 +27,12 @@ subject_selected(const EunoTreeOps *ops)
 	const char *value = getenv("EUNO_TREE");
 
 	return value == NULL || strcmp(value, ops->name) == 0;
+}
+
+bool
+subject_holds(const EunoTreeOps *ops, const Shape *shape)
+{
+	return shape->order == EUNO_ORDER_BYTES || !ops->bytes_only;
 }
 
 uint32_t

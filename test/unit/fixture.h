@@ -24,6 +24,9 @@ extern const int nsubjects;
 /* Only those that EUNO_TREE names, if it is set. */
 extern bool subject_selected(const EunoTreeOps *ops);
 
+/* Can the tree hold keys of this kind? */
+extern bool subject_holds(const EunoTreeOps *ops, const Shape *shape);
+
 /*
  * By how much to divide a test's size: less is done under a sanitizer, and for
  * the reference, which has nothing to hide and takes its time.

@@ -394,8 +394,11 @@ run_once(void)
 		for (int i = 0; i < nshapes; i++)
 		{
 			uint32_t	n = ENTRIES / shapes[i].weight / small(subjects[s]);
-			Universe   *universe = universe_make(&shapes[i], n, seed + (uint64_t) i);
+			Universe   *universe;
 
+			if (!subject_holds(subjects[s], &shapes[i]))
+				continue;
+			universe = universe_make(&shapes[i], n, seed + (uint64_t) i);
 			test_random(subjects[s], universe, i % 4 == 3 ? 3 : 1);
 			test_life(subjects[s], universe, (uint16_t) (50 + 10 * (i % 6)),
 					  i % 4 == 1 ? 2 : 1);

@@ -1,0 +1,219 @@
+/*-------------------------------------------------------------------------
+ *
+ * art_memory.c
+ *	  Nodes: allocated, retired, and given back when nobody can see them.
+ *
+ * Most of what the tree allocates has no room for a list's links, so what was
+ * unlinked is noted in blocks.  A block that is full is closed: the epoch
+ * advances, and when no pin of the old epoch is left, what the block names is
+ * given back.  A change that unlinks something reserves the room for noting it
+ * before it takes the first lock, so that unlinking never fails.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/art/art.h"
+
+#define SIZE_SHIFT	48
+
+/*
+ * All of a tree comes from one domain: nothing says where a node came from
+ * when it is given back by a process of another one.
+ */
+#define ART_DOMAIN	0
+
+static inline size_t
+round_up(size_t size)
+{
+	return (size + 15) & ~(size_t) 15;
+}
+
+/* Memory for a node; NULL if there is none.  No node may be locked. */
+void *
+euno_art_alloc(EunoContext *cx, EunoTree *tree, size_t size)
+{
+	void	   *p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, round_up(size));
+
+	if (p == NULL)
+	{
+		/* What is waiting for its epoch may do. */
+		euno_art_reclaim(cx, tree, true);
+		p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, round_up(size));
+	}
+	return p;
+}
+
+/* Gives back what nobody else ever saw, or can see any more. */
+void
+euno_art_free(EunoContext *cx, EunoTree *tree, void *p, size_t size)
+{
+	cx->env->free(tree->alloc_arg, ART_DOMAIN, p, round_up(size));
+}
+
+/* Under the mutex: an empty block is at hand. */
+static void
+limbo_add_spare(ArtBody *body, ArtLimbo *block)
+{
+	block->next = body->spare;
+	block->n = 0;
+	body->spare = block;
+	body->limbo_free += ART_LIMBO_ITEMS;
+}
+
+/*
+ * Makes sure that n things can be retired.  False if there is no memory.
+ * Neither node locks nor the mutex on entry.
+ */
+bool
+euno_art_reserve(EunoContext *cx, EunoTree *tree, uint32_t n)
+{
+	ArtBody    *body = art_body(tree);
+	ArtLimbo   *block = NULL;
+	bool		done;
+
+	for (;;)
+	{
+		euno_mutex_lock(&body->limbo_mutex, cx->env);
+		if (block != NULL && body->limbo_free < n)
+		{
+			limbo_add_spare(body, block);
+			block = NULL;
+		}
+		done = body->limbo_free >= n;
+		if (done)
+			body->limbo_free -= n;
+		euno_mutex_unlock(&body->limbo_mutex, cx->env);
+		if (done)
+			break;
+		block = euno_art_alloc(cx, tree, ART_LIMBO_SIZE);
+		if (block == NULL)
+			return false;
+	}
+	if (block != NULL)
+		euno_art_free(cx, tree, block, ART_LIMBO_SIZE);
+	return true;
+}
+
+/* Gives back what was reserved and is not needed. */
+void
+euno_art_unreserve(EunoContext *cx, EunoTree *tree, uint32_t n)
+{
+	ArtBody    *body = art_body(tree);
+
+	if (n == 0)
+		return;
+	euno_mutex_lock(&body->limbo_mutex, cx->env);
+	body->limbo_free += n;
+	euno_mutex_unlock(&body->limbo_mutex, cx->env);
+}
+
+/* Under the mutex: nothing more will be noted in the open block. */
+static void
+limbo_close(EunoContext *cx, ArtBody *body)
+{
+	ArtLimbo   *block = body->open;
+
+	block->epoch = euno_epoch_retire(cx->process->epochs);
+	block->next = NULL;
+	if (body->closed_tail != NULL)
+		body->closed_tail->next = block;
+	else
+		euno_store_ptr(&body->closed, block);
+	body->closed_tail = block;
+	body->open = NULL;
+}
+
+/*
+ * Notes something that has been unlinked (and marked obsolete, if it has a
+ * lock).  Room has been reserved.  No node locks.
+ */
+void
+euno_art_retire(EunoContext *cx, EunoTree *tree, void *p, size_t size)
+{
+	ArtBody    *body = art_body(tree);
+	ArtLimbo   *block;
+
+	euno_mutex_lock(&body->limbo_mutex, cx->env);
+	block = body->open;
+	if (block == NULL)
+	{
+		block = body->open = body->spare;
+		body->spare = block->next;
+		block->n = 0;
+	}
+	block->items[block->n++] = (uint64_t) (uintptr_t) p |
+		(uint64_t) (round_up(size) / 16) << SIZE_SHIFT;
+	if (block->n == ART_LIMBO_ITEMS)
+		limbo_close(cx, body);
+	euno_mutex_unlock(&body->limbo_mutex, cx->env);
+}
+
+/* Retires what a reference refers to, if that is memory. */
+void
+euno_art_retire_ref(EunoContext *cx, EunoTree *tree, ArtRef ref)
+{
+	void	   *p = art_pointer(ref);
+
+	switch (art_tag(ref))
+	{
+		case ART_NODE:
+			euno_art_retire(cx, tree, p,
+							euno_art_node_size((ArtType) ((ArtNode *) p)->type,
+											   ((ArtNode *) p)->level));
+			break;
+		case ART_SINGLE:
+			euno_art_retire(cx, tree, p, art_single_len(ref));
+			break;
+		case ART_BUCKET:
+			euno_art_retire(cx, tree, p,
+							(size_t) ((ArtBucket *) p)->units * 16);
+			break;
+		case ART_INLINE:
+			break;
+	}
+}
+
+/*
+ * Gives back what can be given back; with "all", the open block is closed too.
+ * Never waits for readers.  No node locks; the caller should not be within the
+ * epoch, or it holds up what it could give back.
+ */
+void
+euno_art_reclaim(EunoContext *cx, EunoTree *tree, bool all)
+{
+	ArtBody    *body = art_body(tree);
+
+	while (euno_mutex_trylock(&body->limbo_mutex))
+	{
+		ArtLimbo   *block;
+
+		if (all && body->open != NULL &&
+			body->limbo_free >= ART_LIMBO_ITEMS - body->open->n)
+		{
+			/* What others have reserved fits the spare blocks. */
+			body->limbo_free -= ART_LIMBO_ITEMS - body->open->n;
+			limbo_close(cx, body);
+		}
+		block = body->closed;
+		if (block != NULL &&
+			!euno_epoch_passed(cx->process->epochs, block->epoch))
+			block = NULL;
+		if (block != NULL)
+		{
+			euno_store_ptr(&body->closed, block->next);
+			if (body->closed == NULL)
+				body->closed_tail = NULL;
+		}
+		euno_mutex_unlock(&body->limbo_mutex, cx->env);
+		if (block == NULL)
+			return;
+		for (uint64_t i = 0; i < block->n; i++)
+		{
+			uint64_t	item = block->items[i];
+
+			euno_art_free(cx, tree,
+						  (void *) (uintptr_t) (item & ART_POINTER_MASK),
+						  (size_t) (item >> SIZE_SHIFT) * 16);
+		}
+		euno_art_free(cx, tree, block, ART_LIMBO_SIZE);
+	}
+}
