@@ -128,6 +128,21 @@ euno_add64(uint64_t *p, uint64_t value)
 	return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
 }
 
+/* Relaxed: a set of bits, each of which changes under a lock of its own. */
+static inline void
+euno_or16(uint16_t *p, uint16_t bits)
+{
+	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	(void) __atomic_fetch_or(p, bits, __ATOMIC_RELAXED);
+}
+
+static inline void
+euno_and16(uint16_t *p, uint16_t bits)
+{
+	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	(void) __atomic_fetch_and(p, bits, __ATOMIC_RELAXED);
+}
+
 static inline uint64_t
 euno_add64_full(uint64_t *p, uint64_t value)
 {

@@ -133,6 +133,21 @@ build_level(Level *lv, BptInner *below)
 	return ok && level_flush(lv);
 }
 
+/* Marks the leaves below a level of nodes as being in the directory. */
+static void
+mark_posted(BptInner *node, int domain)
+{
+	for (; node != NULL; node = next_node(node))
+	{
+		for (uint32_t i = 0; i <= node->count; i++)
+		{
+			BptLeaf    *leaf = bpt_pairs(node)[i].child;
+
+			euno_or16(&leaf->posted, (uint16_t) (1 << domain));
+		}
+	}
+}
+
 /* Gives back the old directory.  The mutex is held, the root is replaced. */
 static void
 retire_tree(EunoContext *cx, EunoTree *tree, int domain, BptInner *node)
@@ -182,6 +197,7 @@ euno_bpt_directory_build(EunoContext *cx, EunoTree *tree, int domain)
 				drop_level(cx, tree, domain, levels[--n]);
 			return false;
 		}
+		mark_posted(levels[0], domain);
 		levels[0] = levels[n - 1];
 	}
 	euno_store_ptr(&dir->root, levels[0]);

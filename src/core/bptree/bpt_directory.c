@@ -277,12 +277,15 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 		/* Under the mutex no merge is under way: obsolete cannot come now. */
 		if (euno_load64_acquire(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
 			done = true;
+		else if (bpt_posted(leaf, cx->domain))
+			done = true;		/* since we looked; or the comparator lies */
 		else if (euno_bpt_path_current(tree, cx->domain, &path))
 		{
-			if (path.levels == 0)
-				(void) add_root(&ch, &fence, body->first, leaf, 1);
-			else
-				(void) insert_at(&ch, (int) path.levels - 1, &fence, leaf);
+			done = path.levels == 0 ?
+				add_root(&ch, &fence, body->first, leaf, 1) :
+				insert_at(&ch, (int) path.levels - 1, &fence, leaf);
+			if (done)
+				euno_or16(&leaf->posted, (uint16_t) (1 << cx->domain));
 			done = true;
 		}
 		euno_mutex_unlock(&dir->mutex, cx->env);
@@ -298,15 +301,17 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
  *
  * A leaf has at most one reference in a directory, right of its own
  * separator.  It cannot be taken out if the leaf is the first of several
- * children of a node: the separator is one of the node then, higher up.
+ * children of a node: the separator is one of the node then, higher up.  Nor if
+ * the way led elsewhere though the leaf is in the directory: a comparator that
+ * contradicts itself must not have us free what can still be reached.
  */
 bool
-euno_bpt_can_unpost(const BptPath *path, const BptLeaf *leaf)
+euno_bpt_can_unpost(int domain, const BptPath *path, const BptLeaf *leaf)
 {
 	int			at = (int) path->levels - 1;
 
 	if (at < 0 || path->leaf != leaf)
-		return true;
+		return !bpt_posted(leaf, domain);
 	while (at >= 0 && path->index[at] == 0)
 	{
 		if (euno_load16(&path->node[at]->count) > 0)
@@ -324,7 +329,7 @@ euno_bpt_can_unpost(const BptPath *path, const BptLeaf *leaf)
  */
 bool
 euno_bpt_unpost(EunoContext *cx, EunoTree *tree, int domain,
-				const BptPath *path, const BptLeaf *leaf)
+				const BptPath *path, BptLeaf *leaf)
 {
 	int			at = (int) path->levels - 1;
 	BptSeps		set;
@@ -343,6 +348,7 @@ euno_bpt_unpost(EunoContext *cx, EunoTree *tree, int domain,
 							  &image))
 		return false;
 	euno_bpt_inner_install(cx, path->node[at], &image, false);
+	euno_and16(&leaf->posted, (uint16_t) ~(1 << domain));
 	while (++at < (int) path->levels)
 		euno_bpt_retire_inner(cx, tree, domain, path->node[at]);
 	return true;

@@ -52,9 +52,10 @@ extern bool euno_bpt_inner_put(EunoContext *cx, EunoTree *tree,
 /* bpt_directory.c */
 extern bool euno_bpt_path_current(EunoTree *tree, int domain,
 								  const BptPath *path);
-extern bool euno_bpt_can_unpost(const BptPath *path, const BptLeaf *leaf);
+extern bool euno_bpt_can_unpost(int domain, const BptPath *path,
+								const BptLeaf *leaf);
 extern bool euno_bpt_unpost(EunoContext *cx, EunoTree *tree, int domain,
-							const BptPath *path, const BptLeaf *leaf);
+							const BptPath *path, BptLeaf *leaf);
 extern void euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
 								  BptInner *node);
 

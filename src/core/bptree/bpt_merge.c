@@ -134,7 +134,7 @@ merge_locked(Merge *m, bool *unposted)
 	for (int d = 0; d < tree->config.ndomains; d++)
 	{
 		if (!euno_bpt_path_current(tree, d, &m->paths[d]) ||
-			!euno_bpt_can_unpost(&m->paths[d], m->right))
+			!euno_bpt_can_unpost(d, &m->paths[d], m->right))
 			return EUNO_STALE;
 	}
 	if (!merge_build(m))

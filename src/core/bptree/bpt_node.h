@@ -97,7 +97,8 @@ typedef struct BptLeaf
 	uint16_t	suffix_len;		/* FIXED: composite without prefix */
 	uint16_t	cap;			/* entries the arrays have room for */
 	uint16_t	heap;			/* lowest record's offset */
-	uint16_t	spare;
+	uint16_t	posted;			/* bit d: in domain d's directory, whose mutex
+								 * protects the bit */
 	uint8_t		format;
 	uint8_t		size_log2;		/* constant */
 	uint16_t	body;			/* constant: offset of head[] */
@@ -148,6 +149,7 @@ typedef struct BptPair
 
 _Static_assert(sizeof(BptLeaf) == BPT_LEAF_HEADER, "leaf header is two lines");
 _Static_assert(sizeof(BptInner) == BPT_INNER_HEADER, "pairs do not straddle");
+_Static_assert(EUNO_MAX_DOMAINS <= 16, "a bit of a leaf for each domain");
 _Static_assert(offsetof(BptLeaf, low_tid) == 64, "hot fields share a line");
 
 /* One domain's directory.  The mutex is for its writers; readers take none. */
@@ -206,6 +208,13 @@ static inline uint8_t *
 bpt_low(const BptLeaf *leaf)
 {
 	return (uint8_t *) leaf + BPT_LEAF_HEADER;
+}
+
+/* Is the leaf in the domain's directory, whose mutex is held? */
+static inline bool
+bpt_posted(const BptLeaf *leaf, int domain)
+{
+	return (euno_load16(&leaf->posted) >> domain & 1) != 0;
 }
 
 static inline BptPair *

@@ -378,6 +378,8 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	EunoStatus	status;
 	BptImage	image;
 	BptLeaf    *again = NULL;
+	BptLeaf    *empty = NULL;	/* where nothing was found */
+	uint64_t	empty_version = 0;
 	BptKey		from;
 	BptKey		to;
 	Read		rd;
@@ -408,11 +410,21 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 		{
 			euno_bpt_key_fence(tree, again, &fence, fence_buf, &from);
 			again = NULL;
+			empty = rd.place.leaf;
+			empty_version = rd.place.version;
 		}
 		status = forward ? forward_leaf(&rd, &from, &to, &again) :
 			backward_leaf(&rd, &from, &to, &again);
 		if (status == EUNO_OK)
 			rd.place.attempts = 0;
+
+		/* Back where we came from: the comparator contradicts itself. */
+		if (again != NULL && rd.place.leaf == empty &&
+			rd.place.version == empty_version)
+		{
+			status = EUNO_CORRUPT;
+			break;
+		}
 	} while (status == EUNO_STALE || again != NULL);
 	if (rd.place.moved && status == EUNO_OK)
 		euno_bpt_post(cx, tree, rd.place.leaf);

@@ -262,7 +262,8 @@ check_chain(Verifier *v)
  * kept in *what and reported afterwards.  Returns the number of nodes.
  */
 static uint64_t
-check_inner(EunoTree *tree, BptInner *node, uint8_t level, const char **what)
+check_inner(EunoTree *tree, int domain, BptInner *node, uint8_t level,
+			const char **what)
 {
 	BptSeps		set;
 	uint64_t	nodes = 1;
@@ -302,6 +303,8 @@ check_inner(EunoTree *tree, BptInner *node, uint8_t level, const char **what)
 
 				if (euno_load64(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
 					*what = "the directory leads to an obsolete leaf";
+				else if (!bpt_posted(leaf, domain))
+					*what = "a leaf does not know of its separator";
 				else if (set.opaque ? len != leaf->low_len ||
 						 memcmp(sep, bpt_low(leaf), len) != 0 :
 						 euno_bpt_compare_rest(&key, 0, bpt_low(leaf),
@@ -312,7 +315,8 @@ check_inner(EunoTree *tree, BptInner *node, uint8_t level, const char **what)
 			before_len = len;
 		}
 		if (level > 1)
-			nodes += check_inner(tree, set.children[i], level - 1, what);
+			nodes += check_inner(tree, domain, set.children[i], level - 1,
+								 what);
 		else if (euno_load64(&((BptLeaf *) set.children[i])->lock.word) &
 				 EUNO_LOCK_OBSOLETE)
 			*what = "the directory leads to an obsolete leaf";
@@ -332,7 +336,7 @@ check_directory(Verifier *v, int domain)
 	euno_mutex_lock(&dir->mutex, v->cx->env);
 	root = euno_load_ptr(&dir->root);
 	if (root != NULL)
-		nodes = check_inner(v->tree, root, root->level, &what);
+		nodes = check_inner(v->tree, domain, root, root->level, &what);
 	if (what == NULL && nodes != euno_load64(&dir->inners))
 		what = "the number of inner nodes is wrong";
 	euno_mutex_unlock(&dir->mutex, v->cx->env);
