@@ -87,6 +87,15 @@
 #define euno_restrict_search_path() ((void) 0)
 #endif
 
+/* 16 lets tuplesort_getdatum return without a copy; 15 always copies. */
+#if PG_VERSION_NUM >= 160000
+#define euno_tuplesort_getdatum(state, value, isnull) \
+	tuplesort_getdatum(state, true, true, value, isnull, NULL)
+#else
+#define euno_tuplesort_getdatum(state, value, isnull) \
+	tuplesort_getdatum(state, true, value, isnull, NULL)
+#endif
+
 /* 16 checks for short reads itself. */
 #include "storage/buffile.h"
 #if PG_VERSION_NUM >= 160000

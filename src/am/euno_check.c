@@ -15,6 +15,8 @@
 #include "access/table.h"
 #include "catalog/index.h"
 #include "catalog/pg_am_d.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -37,6 +39,7 @@ typedef struct Check
 	uint8_t    *form_buffer;
 	bool		with_heap;
 	BlockNumber nblocks;		/* of the heap, when last looked at */
+	Tuplesortstate *tids;		/* of all entries */
 	uint64		findings;
 	char		first[256];		/* the first finding */
 } Check;
@@ -117,11 +120,10 @@ keys_equal(Check *check, const EunoEntry *entry, HeapTuple tuple)
 	return equal;
 }
 
-/* Every entry must point to a line pointer in use, and to a row of its key. */
+/* An entry must point to a line pointer in use, and to a row of its key. */
 static void
-check_entry(void *arg, const EunoEntry *entry)
+check_row(Check *check, const EunoEntry *entry)
 {
-	Check	   *check = arg;
 	BlockNumber block = (BlockNumber) (entry->tid >> 16);
 	OffsetNumber offset = (OffsetNumber) (entry->tid & 0xFFFF);
 	ItemPointerData tid;
@@ -130,7 +132,6 @@ check_entry(void *arg, const EunoEntry *entry)
 	Buffer		buffer;
 	Page		page;
 
-	CHECK_FOR_INTERRUPTS();
 	if (block >= check->nblocks)
 		check->nblocks = RelationGetNumberOfBlocks(check->heap);
 	if (block >= check->nblocks)
@@ -164,18 +165,51 @@ check_entry(void *arg, const EunoEntry *entry)
 }
 
 static void
+check_entry(void *arg, const EunoEntry *entry)
+{
+	Check	   *check = arg;
+
+	CHECK_FOR_INTERRUPTS();
+	tuplesort_putdatum(check->tids, Int64GetDatum((int64) entry->tid), false);
+	if (check->with_heap)
+		check_row(check, entry);
+}
+
+/*
+ * No row may be in the index under two keys: a scan would return it twice.
+ */
+static void
+check_tids(Check *check)
+{
+	EunoTid		previous = 0;
+	Datum		value;
+	bool		isnull;
+
+	tuplesort_performsort(check->tids);
+	while (euno_tuplesort_getdatum(check->tids, &value, &isnull))
+	{
+		EunoTid		tid = (EunoTid) DatumGetInt64(value);
+
+		CHECK_FOR_INTERRUPTS();
+		if (tid == previous)
+			report_tid(check, "more than one entry points to a row", tid);
+		previous = tid;
+	}
+	tuplesort_end(check->tids);
+}
+
+static void
 run_check(Check *check)
 {
 	EunoIndex  *idx = check->idx;
-	EunoVerify	verify = {.report = report,
-		.entry = check->with_heap ? check_entry : NULL,
-	.arg = check};
+	EunoVerify	verify = {.report = report, .entry = check_entry, .arg = check};
 	EunoContext *cx;
 
 	while (euno_index_hold(idx, &cx) != EUNO_STATE_READY)
 		euno_index_ensure_ready(idx, check->index);
 	(void) idx->slot->ops->verify(cx, &idx->slot->tree, &verify);
 	euno_index_unhold(idx);
+	check_tids(check);
 
 	if (check->with_heap)
 		(void) euno_heap_scan(check->heap, check->index, check->index_info,
@@ -218,6 +252,9 @@ euno_index_check(PG_FUNCTION_ARGS)
 	check.slot = MakeSingleTupleTableSlot(RelationGetDescr(check.heap),
 										  &TTSOpsHeapTuple);
 	check.form_buffer = palloc(EUNO_KEY_FORM_BYTES);
+	check.tids = tuplesort_begin_datum(INT8OID, Int8LessOperator, InvalidOid,
+									   false, maintenance_work_mem, NULL,
+									   TUPLESORT_NONE);
 
 	run_check(&check);
 
