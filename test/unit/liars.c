@@ -1,0 +1,172 @@
+/*-------------------------------------------------------------------------
+ *
+ * liars.c
+ *	  Comparators that contradict themselves: answers may be wrong then, but
+ *	  nothing is freed that can still be reached, and every call returns.
+ *
+ * Nodes come from malloc under AddressSanitizer, which sees what is used after
+ * it was freed; the other builds rely on verify.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "tap.h"
+
+#define ALARM_SECONDS 60
+
+typedef enum Lie
+{
+	LIE_SOMETIMES,				/* any answer, once in a while */
+	LIE_BELOW_ITSELF,			/* x < x */
+	LIE_ABOVE_ITSELF,
+	LIE_ALWAYS_BELOW,
+	LIE_ALWAYS_ABOVE,
+	NLIES
+} Lie;
+
+static const char *const lie_names[] = {
+	"lies sometimes", "says x < x", "says x > x", "says < always",
+	"says > always"
+};
+
+static uint64_t seed;
+static EunoCompare honest;
+static Lie	lie;
+static Random lie_random;
+
+static int
+compare_lying(void *arg, const EunoPosition *pos, const uint8_t *key,
+			  uint32_t keylen)
+{
+	int			c = honest(arg, pos, key, keylen);
+
+	switch (lie)
+	{
+		case LIE_SOMETIMES:
+			return random_below(&lie_random, 4) > 0 ? c :
+				(int) random_below(&lie_random, 3) - 1;
+		case LIE_BELOW_ITSELF:
+			return c == 0 ? -1 : c;
+		case LIE_ABOVE_ITSELF:
+			return c == 0 ? 1 : c;
+		case LIE_ALWAYS_BELOW:
+			return -1;
+		default:
+			return 1;
+	}
+}
+
+/* Order is lost; what must hold is that nothing leads to freed nodes. */
+static void
+report(void *arg, const char *what)
+{
+	(void) arg;
+	CHECK(strstr(what, "obsolete") == NULL, "verify: %s", what);
+}
+
+/* Reads here and there between two random entries. */
+static void
+read_around(Actor *actor)
+{
+	const Universe *universe = actor->fixture->universe;
+	static EunoCursor cursor;
+
+	memset(&cursor, 0, sizeof(cursor));
+	for (int k = 0; k < 2; k++)
+	{
+		const EunoEntry *entry =
+		&universe->entries[random_below(&actor->random, universe->n)].entry;
+		EunoPosition *pos = k == 0 ? &cursor.lo : &cursor.hi;
+
+		pos->key = entry->key;
+		pos->keylen = entry->keylen;
+		pos->side = k == 0 ? -1 : 1;
+	}
+	euno_cursor_start(&cursor);
+	actor->batch.max_items = 100;
+	actor->batch.want_keys = false;
+	for (int k = 0; k < 20; k++)
+	{
+		EunoStatus	status;
+
+		status = actor->fixture->ops->read(&actor->cx, actor->fixture->tree,
+										   &cursor,
+										   random_below(&actor->random, 2) == 0,
+										   &actor->batch);
+		CHECK(status == EUNO_OK || status == EUNO_CORRUPT, "read: status %d",
+			  status);
+		if (status != EUNO_OK)
+			return;				/* the cursor is of no use any more */
+	}
+}
+
+static void
+test_liar(const EunoTreeOps *ops, Lie which)
+{
+	const Shape *shape = shape_by_name("comparator");
+	Universe   *universe = universe_make(shape, 6000, seed);
+	EunoVerify	verify = {report, NULL, NULL};
+	uint32_t	rounds = which == LIE_SOMETIMES ? 30 : 12;
+	Fixture		fixture;
+	Actor		actor;
+
+	tap_begin("%s: a comparator %s", ops->name, lie_names[which]);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	honest = actor.cx.compare;
+	lie_random.state = seed;
+	actor.cx.compare = compare_lying;
+	lie = which;
+	alarm(ALARM_SECONDS);
+	for (uint32_t round = 0; round < rounds && tap_bad() == 0; round++)
+	{
+		uint32_t	merged;
+
+		for (uint32_t i = 0; i < universe->n; i++)
+		{
+			uint32_t	at = random_below(&actor.random, universe->n);
+			const EunoEntry *entry = &universe->entries[at].entry;
+
+			if (random_below(&actor.random, 100) < (round % 2 ? 10 : 90))
+				(void) ops->insert(&actor.cx, fixture.tree, entry, false);
+			else
+				(void) ops->remove(&actor.cx, fixture.tree, entry, NULL);
+			if (i % 100 == 0)
+				read_around(&actor);
+		}
+		(void) ops->compact(&actor.cx, fixture.tree, 1000, &merged);
+		(void) ops->verify(&actor.cx, fixture.tree, &verify);
+	}
+	alarm(0);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
+int
+main(void)
+{
+	double		end = now() + test_seconds();
+
+	seed = test_seed();
+	printf("# seed %llu\n", (unsigned long long) seed);
+	do
+	{
+		for (int which = 0; which < NLIES; which++)
+			test_liar(&euno_bptree_ops, (Lie) which);
+
+		/* chance decides whether a lie comes at the worst moment */
+		for (int i = 0; i < 3; i++)
+		{
+			seed++;
+			test_liar(&euno_bptree_ops, LIE_SOMETIMES);
+		}
+		seed++;
+	} while (now() < end);
+	return tap_done();
+}
