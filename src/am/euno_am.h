@@ -32,7 +32,7 @@ typedef struct EunoOptions
 {
 	int32		vl_len_;		/* varlena header, do not touch */
 	int			fillfactor;		/* percent, 50 to 100 */
-	int			structure_offset;	/* string: "bptree" */
+	int			structure_offset;	/* string: "bptree" or "art" */
 } EunoOptions;
 
 #define EUNO_DEFAULT_FILLFACTOR 90
@@ -41,6 +41,7 @@ typedef struct EunoOptions
 extern void euno_options_init(void);
 extern bytea *eunooptions(Datum reloptions, bool validate);
 extern int	euno_fillfactor(Relation index);
+extern bool euno_wants_art(Relation index);
 
 /* ---- euno_index.c: what a backend knows of an index ---- */
 
@@ -221,7 +222,7 @@ extern char *eunobuildphasename(int64 phase);
 
 /* Start a build: an empty tree of the index's kind in a slot that is ABSENT. */
 extern EunoStatus euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot,
-								   int fillfactor);
+								   Relation index);
 
 extern bool eunoinsert(Relation index, Datum *values, bool *isnull,
 					   ItemPointer heap_tid, Relation heap,

@@ -69,15 +69,39 @@ add_tuple(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	euno_sort_add(arg, values, isnull, euno_tid_pack(tid));
 }
 
+/*
+ * An empty tree of the structure that the index asks for.  A radix tree needs
+ * keys that are bytes: an index that has lost them since it was created (ALTER
+ * INDEX, another collation) is rebuilt as a B+tree rather than not at all.
+ */
 EunoStatus
-euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, int fillfactor)
+euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 {
+	const EunoTreeOps *ops = &euno_bptree_ops;
 	EunoTreeConfig config = {.order = idx->order,
 		.posting = euno_key_posting(idx->schema),
-		.fillfactor = (uint16_t) fillfactor,
+		.fillfactor = (uint16_t) euno_fillfactor(index),
 	.ndomains = 1};
 
-	return euno_index_start_build(idx, slot, &euno_bptree_ops, &config);
+	if (euno_wants_art(index) && idx->order == EUNO_ORDER_BYTES)
+		ops = &euno_art_olc_ops;
+	return euno_index_start_build(idx, slot, ops, &config);
+}
+
+/* CREATE INDEX and REINDEX say no when the structure cannot be had. */
+static void
+check_structure(EunoIndex *idx, Relation index)
+{
+	int			column = euno_key_opaque_column(idx->schema);
+
+	if (column >= 0 && euno_wants_art(index))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" cannot have the structure \"art\"",
+						RelationGetRelationName(index)),
+				 errdetail("There is no encoding of column \"%s\" as bytes in the order of its operator class and collation.",
+						   NameStr(TupleDescAttr(RelationGetDescr(index), column)->attname)),
+				 errhint("Use the structure \"bptree\".")));
 }
 
 /*
@@ -158,6 +182,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 
 	euno_require_serving(index);
 	idx = euno_index_open(index);
+	check_structure(idx, index);
 	euno_gc_created(&idx->key, idx->oid);
 
 	/*
@@ -166,7 +191,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	 */
 	euno_build_lock(idx->oid, ExclusiveLock);
 	slot = fresh_slot(idx);
-	status = euno_tree_create(idx, slot, euno_fillfactor(index));
+	status = euno_tree_create(idx, slot, index);
 	if (status != EUNO_OK)
 		euno_index_error(idx, index, status);
 

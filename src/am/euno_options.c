@@ -16,11 +16,12 @@ static relopt_kind euno_relopt_kind;
 static void
 validate_structure(const char *value)
 {
-	if (value != NULL && strcmp(value, "bptree") != 0)
+	if (value != NULL && strcmp(value, "bptree") != 0 &&
+		strcmp(value, "art") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for \"structure\" option: \"%s\"", value),
-				 errhint("The only valid value is \"bptree\".")));
+				 errhint("Valid values are \"bptree\" and \"art\".")));
 }
 
 /* Once, when the library is loaded. */
@@ -50,6 +51,19 @@ eunooptions(Datum reloptions, bool validate)
 	return (bytea *) build_reloptions(reloptions, validate, euno_relopt_kind,
 									  sizeof(EunoOptions),
 									  table, lengthof(table));
+}
+
+/* Is the index to be a radix tree? */
+bool
+euno_wants_art(Relation index)
+{
+	EunoOptions *options = (EunoOptions *) index->rd_options;
+	const char *structure;
+
+	if (options == NULL)
+		return false;
+	structure = GET_STRING_RELOPTION(options, structure_offset);
+	return structure != NULL && strcmp(structure, "art") == 0;
 }
 
 int

@@ -45,6 +45,9 @@ extern EunoKeySchema *euno_key_schema(Relation index, MemoryContext context);
 
 extern EunoOrder euno_key_order(const EunoKeySchema *schema);
 
+/* The first key column (from 0) that has no encoding; -1: all have one. */
+extern int	euno_key_opaque_column(const EunoKeySchema *schema);
+
 /* May equal keys share one copy (are they byte-identical, and payload-free)? */
 extern bool euno_key_posting(const EunoKeySchema *schema);
 

@@ -193,6 +193,17 @@ euno_key_schema(Relation index, MemoryContext context)
 	return schema;
 }
 
+int
+euno_key_opaque_column(const EunoKeySchema *schema)
+{
+	for (int i = 0; i < schema->nkeys; i++)
+	{
+		if (schema->cols[i].kind == EUNO_KIND_OPAQUE)
+			return i;
+	}
+	return -1;
+}
+
 EunoOrder
 euno_key_order(const EunoKeySchema *schema)
 {
