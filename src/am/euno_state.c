@@ -132,13 +132,8 @@ fill_from_table(EunoIndex *idx, Relation heap, Relation index)
 	else
 		(void) table_index_build_scan(heap, index, index_info, false, false,
 									  add_table_tuple, sort, NULL);
-
-	/* Comparators may want a snapshot too; else the horizon need not wait. */
-	if (idx->order == EUNO_ORDER_BYTES)
-	{
-		PopActiveSnapshot();
-		UnregisterSnapshot(snapshot);
-	}
+	PopActiveSnapshot();
+	UnregisterSnapshot(snapshot);
 
 	euno_sort_perform(sort);
 	while (euno_sort_next(sort, &entry))
@@ -154,11 +149,6 @@ fill_from_table(EunoIndex *idx, Relation heap, Relation index)
 			euno_index_error(idx, index, status);
 	}
 	euno_sort_end(sort);
-	if (idx->order != EUNO_ORDER_BYTES)
-	{
-		PopActiveSnapshot();
-		UnregisterSnapshot(snapshot);
-	}
 }
 
 void
