@@ -70,7 +70,8 @@ euno_index_size(PG_FUNCTION_ARGS)
 }
 
 /*
- * Give a tree's memory back.  The index stays, absent, until it is built again.
+ * Give a tree's memory back.  The index stays, absent, until somebody asks for
+ * it or cannot go on without.
  */
 PG_FUNCTION_INFO_V1(euno_evict);
 Datum
@@ -87,8 +88,11 @@ euno_evict(PG_FUNCTION_ARGS)
 	euno_build_lock(idx->oid, ExclusiveLock);
 	slot = euno_tree_lookup(&idx->key);
 	if (slot)
+	{
 		while (!euno_tree_retire(slot, false, 10))
 			CHECK_FOR_INTERRUPTS();
+		slot->evicted = true;
+	}
 	euno_build_unlock(idx->oid, ExclusiveLock);
 
 	CacheInvalidateRelcacheByRelid(index->rd_index->indrelid);

@@ -122,7 +122,16 @@ unwind(int nest_level)
 		if (op->building)
 			euno_tree_abandon_build(op->held);
 		if (op->held)
+		{
+			/*
+			 * A bulk delete that was under way.  (The only other holder that
+			 * can see an odd epoch is a bulk delete itself: the check's lock
+			 * excludes VACUUM, builders have the build lock.)
+			 */
+			if (pg_atomic_read_u64(&op->held->vacuum_epoch) & 1)
+				pg_atomic_fetch_add_u64(&op->held->vacuum_epoch, 1);
 			pg_atomic_fetch_sub_u32(&op->held->holders, 1);
+		}
 		euno_process_reset(euno_process(), op->depth);
 		if (op->held && euno_tree_state(op->held) == EUNO_STATE_RETIRING)
 			(void) euno_tree_finish_retired(op->held);

@@ -5,7 +5,8 @@
  *
  * An index that is not READY is not there: queries use other plans while it is
  * being rebuilt, and a change of state invalidates them.  Neither planning nor
- * EXPLAIN ever builds a tree.
+ * EXPLAIN ever builds a tree; but it leaves word for the launcher that one is
+ * wanted.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,6 +23,18 @@
 static get_relation_info_hook_type previous_hook = NULL;
 
 /*
+ * Ask for a rebuild in the background, unless the tree was evicted by hand.
+ */
+static void
+want_tree(EunoIndex *idx)
+{
+	EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
+
+	if (slot != NULL && !slot->evicted)
+		slot->wanted = true;
+}
+
+/*
  * The relation file has one page; tell the planner of the tree instead.  False
  * if the index must not be used now.
  */
@@ -34,6 +47,7 @@ describe_index(IndexOptInfo *info)
 	EunoIndex  *idx;
 	EunoContext *cx;
 	EunoTreeStats stats;
+	EunoState	state;
 	bool		ready;
 
 	if (!euno_can_serve(&why, &hint))
@@ -42,7 +56,8 @@ describe_index(IndexOptInfo *info)
 	/* get_relation_info has locked it */
 	index = index_open(info->indexoid, NoLock);
 	idx = euno_index_open(index);
-	ready = euno_index_pin(idx, &cx) == EUNO_STATE_READY;
+	state = euno_index_pin(idx, &cx);
+	ready = state == EUNO_STATE_READY;
 	if (ready)
 	{
 		idx->slot->ops->stats(cx, &idx->slot->tree, &stats);
@@ -51,6 +66,8 @@ describe_index(IndexOptInfo *info)
 		info->tree_height = (int) stats.height - 1;
 	}
 	euno_index_unpin(idx);
+	if (state == EUNO_STATE_ABSENT && index->rd_index->indisready)
+		want_tree(idx);
 	index_close(index, NoLock);
 
 	if (ready && info->indpred == NIL)

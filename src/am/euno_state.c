@@ -132,8 +132,13 @@ fill_from_table(EunoIndex *idx, Relation heap, Relation index)
 	else
 		(void) table_index_build_scan(heap, index, index_info, false, false,
 									  add_table_tuple, sort, NULL);
-	PopActiveSnapshot();
-	UnregisterSnapshot(snapshot);
+
+	/* Comparators may want a snapshot too; else the horizon need not wait. */
+	if (idx->order == EUNO_ORDER_BYTES)
+	{
+		PopActiveSnapshot();
+		UnregisterSnapshot(snapshot);
+	}
 
 	euno_sort_perform(sort);
 	while (euno_sort_next(sort, &entry))
@@ -149,6 +154,11 @@ fill_from_table(EunoIndex *idx, Relation heap, Relation index)
 			euno_index_error(idx, index, status);
 	}
 	euno_sort_end(sort);
+	if (idx->order != EUNO_ORDER_BYTES)
+	{
+		PopActiveSnapshot();
+		UnregisterSnapshot(snapshot);
+	}
 }
 
 void

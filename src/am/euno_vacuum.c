@@ -124,41 +124,31 @@ lock_for_vacuum(EunoIndex *idx, Relation index)
  *
  * The epoch changes again before anybody looks at the hazards: a batch that was
  * read since it became odd may hold what has been removed after that, and its
- * scan must not find the epoch unchanged when we have looked already.  It does
- * so after an error too: a bulk delete that has not returned leaves no TID to
- * be used again, and deferred removals need not wait for the next one.
+ * scan must not find the epoch unchanged when we have looked already.  After
+ * an error, giving up the hold makes it even: a bulk delete that has not
+ * returned leaves no TID to be used again.
  */
 static EunoStatus
 remove_dead(EunoIndex *idx, EunoTreeSlot *slot, BulkDelete *bulk,
 			IndexBulkDeleteResult *stats)
 {
 	EunoWalk	walk = {.decide = is_dead, .pause = between_leaves, .arg = bulk};
-	uint64		epoch = pg_atomic_read_u64(&slot->vacuum_epoch);
 	EunoContext *cx;
-	volatile EunoStatus status = EUNO_OK;
+	EunoStatus	status = EUNO_OK;
+	bool		held = euno_index_hold(idx, &cx) == EUNO_STATE_READY;
 
-	/* Odd already if a bulk delete was killed. */
-	pg_atomic_write_u64(&slot->vacuum_epoch, epoch + ((epoch & 1) ? 2 : 1));
-	pg_memory_barrier();
-
-	PG_TRY();
-	{
-		if (euno_index_hold(idx, &cx) == EUNO_STATE_READY)
-		{
-			status = slot->ops->walk(cx, &slot->tree, &walk);
-			euno_index_unhold(idx);
-			stats->estimated_count = false;
-			stats->num_index_tuples = walk.kept;
-			stats->tuples_removed += walk.removed;
-		}
-	}
-	PG_CATCH();
-	{
-		pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
 	pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
+	pg_memory_barrier();
+	if (held)
+	{
+		status = slot->ops->walk(cx, &slot->tree, &walk);
+		stats->estimated_count = false;
+		stats->num_index_tuples = walk.kept;
+		stats->tuples_removed += walk.removed;
+	}
+	pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
+	if (held)
+		euno_index_unhold(idx);
 	return status;
 }
 

@@ -275,6 +275,7 @@ euno_tree_describe(int number, EunoTreeDescription *result)
 	result->index_oid = slot->index_oid;
 	result->creator = slot->creator;
 	result->state = euno_tree_state(slot);
+	result->wanted = slot->wanted;
 	LWLockRelease(registry_lock);
 
 	return result->state != EUNO_STATE_FREE;
@@ -331,6 +332,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->index_oid = index_oid;
 		slot->creator = GetTopFullTransactionIdIfAny();
 		slot->drop_when_retired = false;
+		slot->evicted = slot->wanted = false;
 		pg_atomic_write_u64(&slot->generation, registry->next_generation++);
 		pg_atomic_write_u64(&slot->vacuum_epoch, 0);
 		pg_atomic_write_u64(&slot->descents, 0);
@@ -510,6 +512,7 @@ euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 	}
 
 	slot->builder_pid = MyProcPid;
+	slot->evicted = slot->wanted = false;
 	pg_atomic_fetch_add_u32(&slot->holders, 1);
 	pg_atomic_write_u64(&slot->generation, registry->next_generation++);
 	pg_write_barrier();

@@ -70,6 +70,8 @@ typedef struct EunoTreeSlot
 								 * known to us; invalid if it had no xid */
 	int			builder_pid;	/* while BUILDING; under EunoRegistryLock */
 	bool		drop_when_retired;
+	bool		evicted;		/* by hand: not to be rebuilt unasked */
+	bool		wanted;			/* absent, and a query could have used it */
 	pg_atomic_uint32 holders;	/* operations that keep the tree in memory
 								 * without an epoch (bulk delete, check, its
 								 * builder) */
@@ -131,6 +133,7 @@ typedef struct EunoTreeDescription
 	Oid			index_oid;
 	FullTransactionId creator;
 	EunoState	state;
+	bool		wanted;
 } EunoTreeDescription;
 
 extern bool euno_tree_describe(int number, EunoTreeDescription *result);

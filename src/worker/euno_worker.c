@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * euno_worker.c
- *	  Rebuilds all trees after a server start or promotion; collects the trees
- *	  of dropped databases.
+ *	  Rebuilds all trees after a server start or promotion, and later those that
+ *	  are absent and wanted; collects trees whose relation or database is gone.
  *
  * The launcher is attached to no database, so that it never stands in the way
  * of DROP DATABASE.  For each database it starts a short-lived worker that
@@ -42,8 +42,11 @@
 #include "euno_compat.h"
 #include "worker/euno_worker.h"
 
+/* Every so many rounds all databases with trees are visited. */
+#define COLLECT_ROUNDS 60
+
 static int	naptime;
-static bool rebuild_at_start;
+static bool auto_rebuild;
 
 void
 euno_worker_define_settings(void)
@@ -52,13 +55,13 @@ euno_worker_define_settings(void)
 							"Sets how long the euno launcher sleeps between rounds.",
 							NULL,
 							&naptime,
-							60, 1, INT_MAX / 1000,
+							10, 1, INT_MAX / 1000,
 							PGC_SIGHUP, GUC_UNIT_S,
 							NULL, NULL, NULL);
-	DefineCustomBoolVariable("euno.rebuild_at_start",
-							 "Rebuilds all euno indexes in the background after a server start.",
-							 "If off, each is built when it is first needed.",
-							 &rebuild_at_start,
+	DefineCustomBoolVariable("euno.auto_rebuild",
+							 "Rebuilds absent euno indexes in the background.",
+							 "All of them after a server start; later, those that a query could have used.",
+							 &auto_rebuild,
 							 true,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
@@ -194,10 +197,38 @@ collect_dropped_databases(void)
 	list_free_deep(keys);
 }
 
+/*
+ * Send workers to the databases that want a tree, or to all that have trees, so
+ * that those whose relation is gone are collected.
+ */
+static void
+visit_databases(bool all)
+{
+	List	   *databases = NIL;
+	ListCell   *lc;
+
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeDescription tree;
+
+		if (euno_tree_describe(i, &tree) &&
+			(all || (auto_rebuild && tree.wanted &&
+					 tree.state == EUNO_STATE_ABSENT)))
+			databases = list_append_unique_oid(databases, tree.key.database);
+	}
+	foreach(lc, databases)
+	{
+		CHECK_FOR_INTERRUPTS();
+		rebuild_database(lfirst_oid(lc));
+	}
+	list_free(databases);
+}
+
 void
 euno_launcher_main(Datum arg)
 {
 	MemoryContext context;
+	uint32		round = 0;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -208,7 +239,7 @@ euno_launcher_main(Datum arg)
 	MemoryContextSwitchTo(context);
 	ereport(LOG, (errmsg("euno launcher started")));
 
-	if (rebuild_at_start)
+	if (auto_rebuild)
 	{
 		ListCell   *lc;
 		List	   *databases = list_databases(true);
@@ -235,7 +266,10 @@ euno_launcher_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 		if (euno_tree_count() > 0)
+		{
 			collect_dropped_databases();
+			visit_databases(++round % COLLECT_ROUNDS == 0);
+		}
 	}
 }
 
@@ -286,7 +320,6 @@ rebuild_index(Oid index_oid)
 	Relation	index;
 
 	StartTransactionCommand();
-	PushActiveSnapshot(GetTransactionSnapshot());
 
 	/* The table first, as everybody does; either may be gone. */
 	heap_oid = IndexGetRelation(index_oid, true);
@@ -301,7 +334,8 @@ rebuild_index(Oid index_oid)
 		TimestampTz start = GetCurrentTimestamp();
 
 		euno_index_unpin(idx);
-		if (state != EUNO_STATE_READY)
+		if (state != EUNO_STATE_READY && auto_rebuild &&
+			!(idx->slot != NULL && idx->slot->evicted))
 		{
 			pgstat_report_activity(STATE_RUNNING, RelationGetRelationName(index));
 			euno_index_ensure_ready(idx, index);
@@ -316,7 +350,6 @@ rebuild_index(Oid index_oid)
 		relation_close(index, NoLock);
 	if (heap != NULL)
 		relation_close(heap, NoLock);
-	PopActiveSnapshot();
 	CommitTransactionCommand();
 }
 
@@ -364,4 +397,8 @@ euno_rebuild_main(Datum database)
 		CHECK_FOR_INTERRUPTS();
 		try_rebuild_index(lfirst_oid(lc), context);
 	}
+
+	StartTransactionCommand();
+	(void) euno_gc_database();
+	CommitTransactionCommand();
 }

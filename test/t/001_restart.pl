@@ -100,10 +100,10 @@ $node->safe_psql('postgres', "COMMIT PREPARED 'three'");
 same_answers($node, 'postgres', 'SELECT a FROM made WHERE a > 0 ORDER BY a', 'made in a prepared transaction');
 
 # An index that is not built yet is not used, and queries are right meanwhile.
-$node->append_conf('postgresql.conf', 'euno.rebuild_at_start = off');
+$node->append_conf('postgresql.conf', 'euno.auto_rebuild = off');
 $node->restart;
 is($node->safe_psql('postgres', "SELECT DISTINCT state FROM euno_stat_indexes"),
-	'absent', 'with euno.rebuild_at_start = off nothing is built');
+	'absent', 'with euno.auto_rebuild = off nothing is built');
 unlike(by_index($node, 'postgres', 'EXPLAIN SELECT a FROM t WHERE a = 1'),
 	qr/t_a/, 'an absent index is not in plans');
 is(by_index($node, 'postgres', 'SELECT count(*) FROM t WHERE a > 100'), '19900', 'a query while it is absent');
@@ -143,7 +143,7 @@ $node->safe_psql('postgres', 'INSERT INTO u SELECT generate_series(1, 500)');
 all_answers('after a crash');
 
 # Backends are killed under load.
-$node->append_conf('postgresql.conf', 'euno.rebuild_at_start = on');
+$node->append_conf('postgresql.conf', 'euno.auto_rebuild = on');
 $node->reload;
 my $script = $node->basedir . '/load.sql';
 append_to_file($script, <<'SQL');

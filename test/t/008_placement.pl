@@ -76,7 +76,7 @@ for my $call ("euno_evict('t_a')", "euno_rebuild('t_a')", "euno_index_check('t_a
 # A database is dropped while an index is built in it.  The builder is
 # held at the end of the build by a lock of a session there.
 $node->safe_psql('postgres', "ALTER DATABASE moved SET euno.debug_stop = 'build-end:1'");
-$node->append_conf('postgresql.conf', 'euno.rebuild_at_start = off');
+$node->append_conf('postgresql.conf', 'euno.auto_rebuild = off');
 $node->restart;
 my $holder = $node->background_psql('moved');
 $holder->query_safe('SELECT pg_advisory_lock(1)');

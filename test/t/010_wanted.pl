@@ -1,0 +1,44 @@
+# A tree that is absent after the server has started comes back by itself once a
+# query could have used it; one that was evicted by hand does not.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use EunoTest;
+use Test::More;
+
+my $node = euno_node('wanted', "allow_in_place_tablespaces = on\neuno.naptime = 1s");
+
+$node->safe_psql('postgres', q{CREATE TABLESPACE elsewhere LOCATION ''});
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION euno_index;
+	CREATE TABLE t AS SELECT g AS a FROM generate_series(1, 10000) g;
+	CREATE INDEX t_a ON t USING euno (a);
+	CREATE TABLE u AS SELECT g AS a FROM generate_series(1, 10000) g;
+	CREATE INDEX u_a ON u USING euno (a);
+	ANALYZE t, u;
+});
+
+my $state = q{SELECT state FROM euno_stat_indexes WHERE indexrelname = };
+
+# Both are absent now; nobody has asked for either.
+$node->safe_psql('postgres', 'ALTER INDEX t_a SET TABLESPACE elsewhere');
+$node->safe_psql('postgres', q{SELECT euno_evict('u_a')});
+is($node->safe_psql('postgres', "$state 't_a'"), 'absent', 'absent in a new place');
+
+my $plan = $node->safe_psql('postgres', 'EXPLAIN SELECT * FROM t WHERE a = 5');
+unlike($plan, qr/t_a/, 'planning does not build it');
+$node->safe_psql('postgres', 'SELECT * FROM u WHERE a = 5');
+
+ok($node->poll_query_until('postgres', "$state 't_a'", 'ready'),
+	'but the launcher has it built');
+like($node->safe_psql('postgres', 'EXPLAIN SELECT * FROM t WHERE a = 5'),
+	qr/t_a/, 'and then it is used');
+is($node->safe_psql('postgres', "$state 'u_a'"), 'absent',
+	'an evicted one is left alone');
+
+$node->safe_psql('postgres', q{SELECT euno_rebuild('u_a')});
+is($node->safe_psql('postgres', "$state 'u_a'"), 'ready', 'until it is asked for');
+
+$node->stop;
+done_testing();
