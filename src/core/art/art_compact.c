@@ -4,8 +4,9 @@
  *	  Shrinking what removals have left behind.
  *
  * compact goes over the inner nodes in order, one descent each, and replaces a
- * node by what is left of it: nothing; its only child; one bucket or smaller
- * kind of node.  A replacement is built from what was read at certain versions
+ * node by what is left of it: nothing; its only child; one bucket or a smaller
+ * kind of node.  Where nothing of this applies, buckets that are not half full
+ * are replaced by smaller ones.  A replacement is built from what was read at certain versions
  * of the node and of its buckets; then slot, node and buckets are locked, in
  * this order, from the root downward, each only at the version it was read at.
  * On a mismatch the node is left for the next call.
@@ -45,6 +46,7 @@ typedef struct Compact
 	bool		leaves_only;
 	Child		children[256];
 	ArtBuild	build;
+	ArtImage	image;
 	ArtItems	items;
 	uint32_t	used;			/* of bytes */
 	uint8_t		bytes[MERGE_SIZE * 8];
@@ -312,8 +314,98 @@ replace(Compact *c, ArtRef ref, bool all)
 	return true;
 }
 
+/* Bytes that a bucket's entries take, as far as its header tells. */
+static uint32_t
+bucket_used(const ArtView *view)
+{
+	const uint16_t *offs = (const uint16_t *) (const void *) view->entries;
+	uint32_t	used = ART_BUCKET_HEADER + view->prefix_len;
+
+	if (view->width > 0)
+		return used + view->n * view->width;
+	return used + 2 * view->n + 2U + (uint16_t) (euno_load16(&offs[view->n]) -
+												 euno_load16(&offs[0]));
+}
+
 /*
- * Looks at one node.  True if it has been replaced.  No locks on entry or
+ * Replaces a bucket that is not half full by a smaller one.  "key" leads to
+ * its slot.  False if there is nothing to do, or something has changed.
+ */
+static bool
+shrink_bucket(Compact *c, const ArtKey *key, const ArtPlace *place)
+{
+	EunoContext *cx = c->cx;
+	ArtBucket  *bucket = art_pointer(place->ref);
+	uint64_t	version;
+	ArtView		view;
+	ArtRef	   *slot;
+	ArtRef		ref;
+
+	if (!euno_lock_read(&bucket->lock, &version, cx->env, &cx->counters))
+		return false;
+	euno_art_view(bucket, &view);
+	if (view.torn || view.n == 0 ||
+		euno_art_bucket_room(bucket_used(&view)) * 2 > view.size)
+		return false;
+	euno_copy_out(&c->image, bucket, view.size);
+	if (!euno_lock_validate(&bucket->lock, version))
+		return false;
+	euno_art_decode(&c->image, NULL, &c->items);
+	if (euno_art_is_dense(c->items.items, c->items.n))
+		return false;
+	euno_art_build_start(&c->build, cx, c->tree);
+	ref = euno_art_build(&c->build, c->items.items, c->items.n, place->depth);
+	if (ref == 0 || !euno_art_reserve(cx, c->tree, 1))
+	{
+		euno_art_build_undo(&c->build);
+		return false;
+	}
+	slot = euno_art_lock_slot(cx, c->tree, key, place);
+	if (slot != NULL && !lock_at(cx, &bucket->lock, version))
+	{
+		euno_lock_release_unchanged(place->lock, cx->env);
+		slot = NULL;
+	}
+	if (slot == NULL)
+	{
+		euno_art_unreserve(cx, c->tree, 1);
+		euno_art_build_undo(&c->build);
+		return false;
+	}
+	euno_store64_release(slot, ref);
+	art_count(cx, c->tree, 0, (int64_t) c->build.nleaves - 1,
+			  c->build.ninners);
+	(void) euno_add64(&art_body(c->tree)->merges, 1);
+	euno_lock_release(place->lock, cx->env);
+	euno_lock_release_obsolete(&bucket->lock, cx->env);
+	euno_art_retire_ref(cx, c->tree, place->ref);
+	return true;
+}
+
+/* One of the node's buckets, if one can be made smaller. */
+static bool
+shrink_child(Compact *c)
+{
+	uint32_t	level = c->node->level;
+	ArtPlace	place = {.holder = c->node,.lock = &c->node->lock,
+		.depth = level + 1};
+	ArtKey		key;
+
+	memcpy(key.bytes, c->at.bytes, level);
+	euno_art_key_set(&key, level + 1);
+	for (uint32_t i = 0; i < c->nchildren; i++)
+	{
+		place.ref = c->children[i].ref;
+		key.bytes[level] = c->children[i].byte;
+		if (!art_is_node(place.ref) && art_tag(place.ref) == ART_BUCKET &&
+			!c->children[i].gone && shrink_bucket(c, &key, &place))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Looks at one node.  True if it, or a bucket of it, has been replaced.  No locks on entry or
  * return.
  */
 static bool
@@ -347,7 +439,7 @@ compact_node(Compact *c)
 		if (ref == 0)
 		{
 			euno_art_build_undo(&c->build);
-			return false;
+			return shrink_child(c);
 		}
 	}
 	if (!replace(c, ref, all))
@@ -358,7 +450,10 @@ compact_node(Compact *c)
 	return true;
 }
 
-/* The root slot when it holds no inner node: cleared if nothing is in it. */
+/*
+ * The root slot when it holds no inner node: cleared if nothing is in it, else
+ * its bucket is made smaller.
+ */
 static bool
 compact_root(Compact *c)
 {
@@ -368,14 +463,16 @@ compact_root(Compact *c)
 	ArtBucket  *bucket = art_pointer(ref);
 	bool		is_bucket = ref != 0 && art_tag(ref) == ART_BUCKET;
 
-	if (ref == 0 || art_is_node(ref) || (!is_bucket && !art_is_absent(ref)) ||
-		(is_bucket && euno_load16(&bucket->n) > 0) ||
-		!euno_art_reserve(cx, c->tree, 1))
+	if (ref == 0 || art_is_node(ref) || (!is_bucket && !art_is_absent(ref)))
 		return false;
 	c->place.holder = NULL;
 	c->place.lock = &body->root_lock;
 	c->place.ref = ref;
 	c->place.depth = 0;
+	if (is_bucket && euno_load16(&bucket->n) > 0)
+		return shrink_bucket(c, &c->at, &c->place);
+	if (!euno_art_reserve(cx, c->tree, 1))
+		return false;
 	if (euno_art_lock_slot(cx, c->tree, &c->at, &c->place) == NULL)
 	{
 		euno_art_unreserve(cx, c->tree, 1);
