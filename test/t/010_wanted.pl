@@ -8,6 +8,7 @@ use EunoTest;
 use Test::More;
 
 my $node = euno_node('wanted', "allow_in_place_tablespaces = on\neuno.naptime = 1s");
+$node->start;
 
 $node->safe_psql('postgres', q{CREATE TABLESPACE elsewhere LOCATION ''});
 $node->safe_psql('postgres', q{
