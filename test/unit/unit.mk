@@ -4,6 +4,8 @@
 #   make -f test/unit/unit.mk unit-asan   AddressSanitizer, UBSan
 #   make -f test/unit/unit.mk unit-tsan   ThreadSanitizer
 #   make -f test/unit/unit.mk unit-fuzz   libFuzzer for EUNO_SECONDS, or 60 s
+#   make -f test/unit/unit.mk unit-mutants  do the schedules find what is broken
+#                                         on purpose?  Takes minutes
 #   make -f test/unit/unit.mk bench-core  the benchmark of the trees
 #
 # EUNO_SEED and EUNO_SECONDS make the tests try other things, and longer;
@@ -28,7 +30,7 @@ UNIT_TESTS = arena oracle forms nomem callouts liars threads epoch processes fuz
 
 # "hook" has somebody else take over, or a process stop, between any two steps.
 # ThreadSanitizer has nothing to say about a single thread or other processes.
-UNIT_plain = $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/processes
+UNIT_plain = $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/processes hook/schedules
 UNIT_asan = $(addprefix asan/,$(UNIT_TESTS))
 UNIT_tsan = tsan/arena tsan/threads tsan/epoch
 
@@ -50,6 +52,16 @@ unit-fuzz: $(UNIT_BUILD)/fuzz/fuzz
 	@mkdir -p $(UNIT_BUILD)/fuzz/corpus
 	$< -max_total_time=$${EUNO_SECONDS:-60} -max_len=2048 -len_control=0 -timeout=20 \
 		$(UNIT_BUILD)/fuzz/corpus test/unit/corpus
+
+# Logical threads of its own, and its own euno_test_hook.
+UNIT_SCHEDULES = $(addprefix test/unit/,schedules.c stage.c history.c coroutines.c tap.c env.c)
+
+$(UNIT_BUILD)/hook/schedules: $(patsubst %.c,$(UNIT_BUILD)/hook/%.o,$(UNIT_SCHEDULES) $(UNIT_CORE))
+	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_hook) -o $@ $^
+
+.PHONY: unit-mutants
+unit-mutants:
+	@test/unit/mutants/run $(UNIT_BUILD)/mutants $(UNIT_CC)
 
 .PHONY: bench-core
 bench-core: $(UNIT_BUILD)/plain/core_bench

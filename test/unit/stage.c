@@ -1,0 +1,698 @@
+/*-------------------------------------------------------------------------
+ *
+ * stage.c
+ *	  A small tree, and threads with a few operations each, for schedules.
+ *
+ * All shared memory is in one struct, which is put back for each run as it was
+ * when the tree had been made.  Nodes are never used twice in a run: an access
+ * to one that has been freed is noticed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/euno_epoch.h"
+#include "core/euno_shared.h"
+#include "stage.h"
+
+#define ENTRIES		48
+#define KEY_BYTES	900
+#define GRANULE		1024
+#define GRANULES	1024
+#define NSLOTS		(MAX_COROUTINES + 1)
+#define GUARD		(UINT64_C(1) << 63)
+
+typedef struct Shared
+{
+	EunoTree	tree;
+	uint8_t		epochs[sizeof(EunoEpochs) + NSLOTS * sizeof(EunoEpochSlot)]
+				__attribute__((aligned(128)));
+	uint64_t	guard;
+	uint64_t	vacuum_epoch;
+	uint64_t	reusable;		/* entries whose TIDs may be used again */
+	uint64_t	frees;
+	uint32_t	used;			/* granules */
+	uint8_t		freed[GRANULES];
+	uint8_t		nodes[GRANULES][GRANULE] __attribute__((aligned(4096)));
+} Shared;
+
+typedef struct Player
+{
+	EunoProcess process;
+	EunoContext cx;
+	EunoCursor	cursor;
+	EunoBatch	batch;
+	EunoTid		tids[ENTRIES];
+	EunoItemKey keys[ENTRIES];
+	uint8_t		buf[EUNO_BATCH_BUF] __attribute__((aligned(64)));
+	Set			condemned;		/* by its walk */
+	Set			shown;			/* to its walk */
+	Set			removed;
+} Player;
+
+StageCounts stage_counts;
+
+static Shared shared __attribute__((aligned(4096)));
+static Shared snapshot;
+static EunoEpochs *const epochs = (EunoEpochs *) shared.epochs;
+static Player players[NSLOTS];	/* the last is for before and after */
+static EunoEntry entries[ENTRIES];
+static uint8_t key_bytes[ENTRIES][KEY_BYTES + 8];
+static const EunoTreeOps *ops;
+static const Case *the_case;
+static uint32_t nthreads;
+static Set start_set;
+static Set untouched;			/* no thread removes these */
+static History history;
+static const char *script[MAX_COROUTINES];
+
+static void
+node_range(void *node, size_t size, uint32_t *a, uint32_t *b)
+{
+	*a = (uint32_t) (((uint8_t *) node - shared.nodes[0]) / GRANULE);
+	*b = *a + (uint32_t) ((size + GRANULE - 1) / GRANULE);
+}
+
+static void *
+stage_alloc(void *tree_arg, int domain, size_t size)
+{
+	uint32_t	n = (uint32_t) ((size + GRANULE - 1) / GRANULE);
+	void	   *node;
+
+	(void) tree_arg;
+	(void) domain;
+	coroutine_step(&shared.used);
+	if (shared.used + n > GRANULES)
+		return NULL;
+	node = shared.nodes[shared.used];
+	shared.used += n;
+	memset(node, 0xA5, (size_t) n * GRANULE);
+	return node;
+}
+
+static void
+stage_free(void *tree_arg, int domain, void *node, size_t size)
+{
+	uint32_t	a;
+	uint32_t	b;
+
+	(void) tree_arg;
+	(void) domain;
+	node_range(node, size, &a, &b);
+	for (uint32_t i = a; i < b; i++)
+	{
+		if (shared.freed[i])
+			coroutine_fail("a node was freed twice");
+		shared.freed[i] = 1;
+	}
+	memset(node, 0xDB, (size_t) (b - a) * GRANULE);
+	shared.frees++;
+}
+
+static bool
+is_freed(const void *address)
+{
+	const uint8_t *p = address;
+
+	return p >= shared.nodes[0] && p < shared.nodes[0] + sizeof(shared.nodes) &&
+		shared.freed[(p - shared.nodes[0]) / GRANULE];
+}
+
+static const EunoEnvironment stage_env = {
+	.alloc = stage_alloc,
+	.free = stage_free,
+	.wait = coroutine_wait,
+	.wake = coroutine_wake
+};
+
+static int
+compare_bytes(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
+{
+	int			c = memcmp(a, b, alen < blen ? alen : blen);
+
+	return c != 0 ? c : (alen > blen) - (alen < blen);
+}
+
+static int
+compare(void *arg, const EunoPosition *pos, const uint8_t *key, uint32_t keylen)
+{
+	(void) arg;
+	return compare_bytes(pos->key, pos->keylen, key, keylen);
+}
+
+/* In ascending order. */
+static void
+make_entries(Keys keys)
+{
+	for (uint32_t i = 0; i < ENTRIES; i++)
+	{
+		uint8_t    *key = key_bytes[i];
+		uint32_t	k = keys == KEYS_POSTING ? i / 4 : i;
+		uint32_t	len = KEY_BYTES;
+
+		memset(key, 'x', KEY_BYTES);
+		key[0] = (uint8_t) (1 + (keys == KEYS_LONG ? i / 3 : k));
+		if (keys == KEYS_LONG)
+			key[KEY_BYTES - 1] = (uint8_t) (1 + i % 3);
+		if (keys == KEYS_SLOTTED)
+			len -= i % 3;
+		entries[i].key = key;
+		entries[i].keylen = len;
+		entries[i].tid = (EunoTid) (i + 1) << 16 | 1;
+	}
+}
+
+/* The number of entries below a position, by the rules of euno_core.h. */
+static uint32_t
+below(const EunoPosition *pos)
+{
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < ENTRIES; i++)
+	{
+		uint8_t		a[KEY_BYTES + 32] = {0};
+		uint8_t		b[KEY_BYTES + 32] = {0};
+		int			c;
+
+		memcpy(a, entries[i].key, entries[i].keylen);
+		memcpy(b, pos->key, pos->keylen);
+		if (the_case->keys == KEYS_COMPARE)
+		{
+			c = compare_bytes(a, entries[i].keylen, b, pos->keylen);
+			if (c == 0)
+				c = pos->side != 0 ? -pos->side :
+					(entries[i].tid > pos->tid) - (entries[i].tid < pos->tid);
+		}
+		else
+		{
+			for (int k = 0; k < EUNO_TID_BYTES; k++)
+			{
+				int			shift = 8 * (EUNO_TID_BYTES - 1 - k);
+
+				a[entries[i].keylen + k] = (uint8_t) (entries[i].tid >> shift);
+				b[pos->keylen + k] = pos->side > 0 ? 0xFF : pos->side < 0 ? 0 :
+					(uint8_t) (pos->tid >> shift);
+			}
+			c = memcmp(a, b, sizeof(a));
+		}
+		n += c < 0;
+	}
+	return n;
+}
+
+static Set
+range_set(uint32_t a, uint32_t b)
+{
+	return a >= b ? 0 : ((UINT64_C(1) << b) - 1) & ~((UINT64_C(1) << a) - 1);
+}
+
+static void
+player_init(Player *player, uint32_t slot)
+{
+	memset(player, 0, offsetof(Player, buf));
+	player->process.epochs = epochs;
+	player->process.slot = slot;
+	player->cx.process = &player->process;
+	player->cx.env = &stage_env;
+	player->cx.domain = (int) (slot % the_case->ndomains);
+	if (the_case->keys == KEYS_COMPARE)
+		player->cx.compare = compare;
+	player->batch.tids = player->tids;
+	player->batch.keys = player->keys;
+	player->batch.buf = player->buf;
+	player->batch.buf_size = EUNO_BATCH_BUF;
+	player->batch.max_items = the_case->max_items;
+	player->batch.want_keys = true;
+}
+
+/* One entry was seen to be there or not, and is there afterwards or not. */
+static void
+record(Player *player, const char *what, uint32_t call, Set mask, Set seen,
+	   Set set, Set clear)
+{
+	Operation	op = {what, player->process.slot, call, history.clock++,
+	mask, seen, set, clear};
+
+	history_add(&history, &op);
+}
+
+static void
+do_single(Player *player, char what, uint32_t i)
+{
+	EunoGuard	guard = {&shared.guard, 0};
+	uint32_t	call = history.clock++;
+	Set			bit = UINT64_C(1) << i;
+	EunoStatus	status;
+
+	switch (what)
+	{
+		case 'i':
+			status = ops->insert(&player->cx, &shared.tree, &entries[i], false);
+			record(player, "insert", call, bit, status == EUNO_OK ? 0 : bit,
+				   bit, 0);
+			break;
+		case 'c':
+			status = ops->contains(&player->cx, &shared.tree, &entries[i]);
+			record(player, "contains", call, bit, status == EUNO_OK ? bit : 0,
+				   0, 0);
+			break;
+		default:
+			status = ops->remove(&player->cx, &shared.tree, &entries[i],
+								 what == 'g' ? &guard : NULL);
+			if (status == EUNO_STALE)
+				record(player, "stale remove", call, GUARD, GUARD, 0, 0);
+			else
+				record(player, "remove", call,
+					   what == 'g' && status == EUNO_OK ? bit | GUARD : bit,
+					   status == EUNO_OK ? bit : 0, 0, bit);
+			break;
+	}
+	if (status != EUNO_OK && status != (what == 'i' ? EUNO_EXISTS :
+										EUNO_NOT_FOUND) &&
+		!(what == 'g' && status == EUNO_STALE))
+		coroutine_fail("an operation failed");
+}
+
+/* What a batch says, as a set; the batch itself must make sense. */
+static Set
+batch_set(Player *player, bool forward)
+{
+	const EunoBatch *batch = &player->batch;
+	Set			seen = 0;
+	uint32_t	last = 0;
+
+	for (uint32_t k = 0; k < batch->nitems; k++)
+	{
+		uint32_t	i = (uint32_t) (batch->tids[k] >> 16) - 1;
+
+		if (i >= ENTRIES || batch->tids[k] != entries[i].tid ||
+			batch->keys[k].keylen != entries[i].keylen ||
+			memcmp(batch->buf + batch->keys[k].offset, entries[i].key,
+				   entries[i].keylen) != 0)
+			coroutine_fail("an item that never was an entry");
+		if (k > 0 && (forward ? i <= last : i >= last))
+			coroutine_fail("items out of order");
+		last = i;
+		seen |= UINT64_C(1) << i;
+	}
+	return seen;
+}
+
+/*
+ * Records a batch that covers entries [a, b): all of it at one moment.  Where
+ * empty leaves may have been passed, what lies before the first item was seen
+ * entry by entry.
+ */
+static void
+record_batch(Player *player, bool forward, uint32_t call, uint32_t a,
+			 uint32_t b)
+{
+	Set			range = range_set(a, b);
+	Set			seen = batch_set(player, forward);
+	Set			passed = 0;
+
+	if ((seen & ~range) != 0)
+		coroutine_fail("an item outside of the batch's window");
+	if (the_case->empties)
+	{
+		uint32_t	first = player->batch.nitems > 0 ?
+			(uint32_t) (player->batch.tids[0] >> 16) - 1 : forward ? b : a;
+
+		passed = forward ? range_set(a, first) :
+			range_set(player->batch.nitems > 0 ? first + 1 : a, b);
+	}
+	for (uint32_t i = 0; i < ENTRIES; i++)
+	{
+		Operation	op = {"passed", player->process.slot, call, history.clock,
+		UINT64_C(1) << i, 0, 0, 0};
+
+		/* Others say nothing: they never change. */
+		if (passed >> i & 1 && (start_set | ~untouched) >> i & 1)
+			history_add(&history, &op);
+	}
+	record(player, forward ? "read" : "read back", call, range & ~passed, seen,
+		   0, 0);
+}
+
+static void
+set_range(Player *player, uint32_t a, uint32_t b)
+{
+	EunoCursor *cursor = &player->cursor;
+
+	memset(&cursor->lo, 0, sizeof(cursor->lo));
+	memset(&cursor->hi, 0, sizeof(cursor->hi));
+	cursor->lo.key = entries[a].key;
+	cursor->lo.keylen = entries[a].keylen;
+	cursor->lo.tid = entries[a].tid;
+	cursor->hi.key = entries[b].key;
+	cursor->hi.keylen = entries[b].keylen;
+	cursor->hi.tid = entries[b].tid + 1;
+	euno_cursor_start(cursor);
+}
+
+/* Reads entries a to b, batch by batch. */
+static void
+do_read(Player *player, bool forward, uint32_t a, uint32_t b)
+{
+	EunoCursor *cursor = &player->cursor;
+	bool		end = false;
+
+	set_range(player, a, b);
+	b++;
+	while (!end)
+	{
+		uint32_t	call = history.clock++;
+
+		if (ops->read(&player->cx, &shared.tree, cursor, forward,
+					  &player->batch) != EUNO_OK)
+			coroutine_fail("a read failed");
+		end = player->batch.nitems == 0 ||
+			(forward ? cursor->at_hi : cursor->at_lo);
+		if (forward)
+		{
+			uint32_t	to = end ? b : below(&cursor->right.pos);
+
+			record_batch(player, true, call, a, to);
+			a = to;
+		}
+		else
+		{
+			uint32_t	to = end ? a : below(&cursor->left.pos);
+
+			record_batch(player, false, call, to, b);
+			b = to;
+		}
+	}
+}
+
+static bool
+decide(void *arg, EunoTid tid)
+{
+	Player	   *player = arg;
+	uint32_t	i = (uint32_t) (tid >> 16) - 1;
+
+	if (i >= ENTRIES || tid != entries[i].tid)
+		coroutine_fail("a walk was shown what never was an entry");
+	player->shown |= UINT64_C(1) << i;
+	return (player->condemned >> i & 1) != 0;
+}
+
+/* Any of the condemned may go at any time; all that stay must be shown. */
+static void
+do_walk(Player *player, uint32_t a, uint32_t b)
+{
+	EunoWalk	walk = {.decide = decide,.arg = player};
+	uint32_t	call = history.clock++;
+
+	player->condemned = range_set(a, b + 1);
+	player->shown = 0;
+	if (ops->walk(&player->cx, &shared.tree, &walk) != EUNO_OK)
+		coroutine_fail("a walk failed");
+	for (uint32_t i = a; i <= b; i++)
+	{
+		Operation	op = {"walk", player->process.slot, call, history.clock,
+		0, 0, 0, UINT64_C(1) << i};
+
+		history_add(&history, &op);
+	}
+	history.clock++;
+	if ((untouched & start_set & ~player->shown) != 0)
+		coroutine_fail("a walk missed an entry");
+}
+
+static void
+do_merge(Player *player)
+{
+	uint32_t	merged;
+
+	if (ops->compact(&player->cx, &shared.tree, 100, &merged) != EUNO_OK)
+		coroutine_fail("a merge failed");
+}
+
+static void
+report(void *arg, const char *what)
+{
+	(void) arg;
+	printf("# verify: %s\n", what);
+}
+
+static void
+do_verify(Player *player)
+{
+	EunoVerify	verify = {.report = report};
+
+	if (ops->verify(&player->cx, &shared.tree, &verify) > 0)
+		coroutine_fail("verify found something");
+}
+
+/* A scan by the protocol in euno_epoch.h. */
+static void
+do_scan(Player *player, uint32_t a, uint32_t b)
+{
+	EunoEpochSlot *slot = &epochs->slots[player->process.slot];
+	uint64_t	epoch = euno_load64_full(&shared.vacuum_epoch);
+
+	set_range(player, a, b);
+	if (ops->read(&player->cx, &shared.tree, &player->cursor, true,
+				  &player->batch) != EUNO_OK)
+		coroutine_fail("a read failed");
+	for (uint32_t k = 0; k < player->batch.nitems; k++)
+	{
+		uint32_t	i = (uint32_t) (player->batch.tids[k] >> 16) - 1;
+
+		(void) euno_exchange64_full(&slot->hazard, player->batch.tids[k]);
+		if (euno_load64_full(&shared.vacuum_epoch) != epoch &&
+			ops->contains(&player->cx, &shared.tree, &entries[i]) != EUNO_OK)
+			continue;
+		for (int use = 0; use < 2; use++)
+		{
+			if (euno_load64(&shared.reusable) >> i & 1)
+				coroutine_fail("a TID was used again under a scan");
+		}
+	}
+	euno_store64_release(&slot->hazard, 0);
+}
+
+/* A bulk delete by that protocol; of entries that nobody else touches. */
+static void
+do_bulk_delete(Player *player, uint32_t a, uint32_t b)
+{
+	do_walk(player, a, b);
+	(void) euno_add64_full(&shared.vacuum_epoch, 1);
+	for (uint32_t s = 0; s < NSLOTS; s++)
+	{
+		uint64_t   *hazard = &epochs->slots[s].hazard;
+
+		uint64_t	tid;
+
+		do
+			tid = euno_load64_full(hazard);
+		while (tid >= entries[a].tid && tid <= entries[b].tid);
+	}
+	euno_store64(&shared.reusable, range_set(a, b + 1));
+}
+
+/* Takes one word of a script apart; returns what comes after it. */
+static const char *
+next_word(const char *s, char *what, uint32_t *a, uint32_t *b)
+{
+	char	   *end;
+
+	*what = *s++;
+	*a = *b = (uint32_t) strtoul(s, &end, 10);
+	if (*end == '-')
+		*b = (uint32_t) strtoul(end + 1, &end, 10);
+	return *end == ' ' ? end + 1 : end;
+}
+
+static void
+play(Player *player, const char *s)
+{
+	while (*s != '\0')
+	{
+		char		what;
+		uint32_t	a;
+		uint32_t	b;
+		uint32_t	call;
+
+		s = next_word(s, &what, &a, &b);
+		switch (what)
+		{
+			case 'f':
+			case 'b':
+				do_read(player, what == 'f', a, b);
+				break;
+			case 'w':
+				do_walk(player, a, b);
+				break;
+			case 'm':
+				do_merge(player);
+				break;
+			case 'v':
+				do_verify(player);
+				break;
+			case 's':
+				do_scan(player, a, b);
+				break;
+			case 'd':
+				do_bulk_delete(player, a, b);
+				break;
+			case 'G':
+				call = history.clock++;
+				(void) euno_exchange64_full(&shared.guard, 1);
+				record(player, "guard", call, 0, 0, GUARD, 0);
+				break;
+			default:
+				for (; a <= b; a++)
+					do_single(player, what, a);
+				break;
+		}
+	}
+}
+
+static void
+thread_body(uint32_t i)
+{
+	play(&players[i], script[i]);
+}
+
+/* Makes the tree, and afterwards looks at it; nobody else is there. */
+static void
+start_body(uint32_t i)
+{
+	EunoTreeConfig config = {
+		.order = the_case->keys == KEYS_COMPARE ? EUNO_ORDER_COMPARE :
+		EUNO_ORDER_BYTES,
+		.posting = the_case->keys == KEYS_POSTING,
+		.fillfactor = 100,
+		.ndomains = the_case->ndomains
+	};
+	Player	   *player = &players[MAX_COROUTINES];
+
+	(void) i;
+	if (ops->create(&player->cx, &shared.tree, &config) != EUNO_OK)
+		coroutine_fail("no tree");
+	play(player, the_case->start);
+}
+
+static void
+end_body(uint32_t i)
+{
+	Player	   *player = &players[MAX_COROUTINES];
+
+	(void) i;
+	do_verify(player);
+	do_read(player, true, 0, ENTRIES - 1);
+	do_read(player, false, 0, ENTRIES - 1);
+}
+
+uint32_t
+stage_threads(void)
+{
+	return nthreads;
+}
+
+static void
+copy_shared(Shared *to, const Shared *from)
+{
+	memcpy(to, from, offsetof(Shared, nodes) + (size_t) from->used * GRANULE);
+}
+
+const char *
+stage_open(const EunoTreeOps *tree_ops, const Case *c)
+{
+	const Schedule alone = {.kind = SCHEDULE_LIST};
+	const char *failure;
+	uint32_t	steps;
+
+	ops = tree_ops;
+	the_case = c;
+	memset(&stage_counts, 0, sizeof(stage_counts));
+	memset(&shared, 0, offsetof(Shared, nodes));
+	coroutine_freed = is_freed;
+	make_entries(c->keys);
+	euno_epochs_init(epochs, NSLOTS);
+	player_init(&players[MAX_COROUTINES], MAX_COROUTINES);
+	history_init(&history);
+	start_set = 0;
+	untouched = ~UINT64_C(0);
+	failure = coroutines_run(&alone, 1, start_body, &steps);
+	for (uint32_t i = 0; i < history.n; i++)
+	{
+		start_set |= history.operations[i].set;
+		start_set &= ~history.operations[i].clear;
+	}
+	copy_shared(&snapshot, &shared);
+	for (nthreads = 0; nthreads < MAX_COROUTINES; nthreads++)
+	{
+		const char *s = script[nthreads] = c->threads[nthreads];
+
+		if (s == NULL)
+			break;
+		while (*s != '\0')
+		{
+			char		what;
+			uint32_t	a;
+			uint32_t	b;
+
+			s = next_word(s, &what, &a, &b);
+			if (strchr("rgwdi", what) != NULL)
+				untouched &= ~range_set(a, b + 1);
+		}
+	}
+	return failure;
+}
+
+static void
+count(void)
+{
+	EunoTreeStats stats;
+
+	ops->stats(&players[MAX_COROUTINES].cx, &shared.tree, &stats);
+	stage_counts.splits += stats.splits;
+	stage_counts.merges += stats.merges;
+	stage_counts.frees += shared.frees;
+	for (uint32_t i = 0; i < nthreads; i++)
+	{
+		const EunoCounters *counters = &players[i].cx.counters;
+
+		stage_counts.restarts += counters->restarts;
+		stage_counts.right_moves += counters->right_moves;
+		stage_counts.waits += counters->lock_waits;
+	}
+}
+
+const char *
+stage_run(const Schedule *schedule, uint32_t *steps)
+{
+	const Schedule alone = {.kind = SCHEDULE_LIST};
+	const char *failure;
+	uint32_t	ignored;
+
+	copy_shared(&shared, &snapshot);
+	history_init(&history);
+	for (uint32_t i = 0; i < NSLOTS; i++)
+		player_init(&players[i], i);
+	failure = coroutines_run(schedule, nthreads, thread_body, steps);
+	if (failure != NULL)
+		return failure;
+	for (uint32_t i = 0; i < nthreads; i++)
+	{
+		if (epochs->slots[i].pinned != 0 || players[i].process.depth != 0)
+			return "somebody is still in an epoch";
+	}
+	failure = coroutines_run(&alone, 1, end_body, &ignored);
+	if (failure != NULL)
+		return failure;
+	count();
+	return history_check(&history, start_set) ? NULL :
+		"no order of the operations explains what they saw";
+}
+
+void
+stage_print(void)
+{
+	history_print(&history, start_set);
+}

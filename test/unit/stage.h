@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ *
+ * stage.h
+ *	  A small tree, and threads with a few operations each, for schedules.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef STAGE_H
+#define STAGE_H
+
+#include "coroutines.h"
+#include "history.h"
+#include "core/euno_core.h"
+
+typedef enum Keys
+{
+	KEYS_FIXED,					/* 4 in a leaf, all equally long */
+	KEYS_SLOTTED,				/* the same, of different lengths */
+	KEYS_POSTING,				/* 4 TIDs a key, 4 keys in a leaf */
+	KEYS_LONG,					/* the same but for the end, by threes */
+	KEYS_COMPARE				/* a comparator decides */
+} Keys;
+
+/*
+ * Operations are words: iN insert entry N, rN remove it, gN remove it if the
+ * guard word says so, G change the guard word, cN look for it, fA-B read from
+ * A to B, bA-B the same backward, wA-B walk and remove A to B, m merge,
+ * v verify.  Scanner and vacuum of the protocol in euno_epoch.h: sA-B, dA-B.
+ */
+typedef struct Case
+{
+	const char *name;			/* for EUNO_SCHEDULE */
+	Keys		keys;
+	const char *start;			/* operations that make the tree */
+	const char *threads[MAX_COROUTINES];	/* what each one does */
+	uint16_t	ndomains;
+	uint32_t	max_items;		/* of a batch */
+	bool		empties;		/* a batch may be of several leaves */
+	bool		all;			/* schedules of two preemptions */
+} Case;
+
+/* What all runs since stage_open did. */
+typedef struct StageCounts
+{
+	uint64_t	splits;
+	uint64_t	merges;
+	uint64_t	restarts;
+	uint64_t	right_moves;
+	uint64_t	waits;
+	uint64_t	frees;
+} StageCounts;
+
+extern StageCounts stage_counts;
+
+/* Makes the tree that each run starts from.  NULL, or what was wrong. */
+extern const char *stage_open(const EunoTreeOps *ops, const Case *c);
+
+/* One run.  NULL, or what was wrong. */
+extern const char *stage_run(const Schedule *schedule, uint32_t *steps);
+
+/* How many threads the case has. */
+extern uint32_t stage_threads(void);
+
+/* What they saw in the last run. */
+extern void stage_print(void);
+
+#endif							/* STAGE_H */
