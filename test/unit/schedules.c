@@ -281,6 +281,46 @@ test_case(const EunoTreeOps *ops, const Case *c)
 	tap_end();
 }
 
+/* Does the judge of histories tell right from wrong? */
+static void
+test_judge(void)
+{
+	/* {what, thread, call, ret, mask, seen, set, clear} */
+	static const Operation insert = {"insert", 0, 0, 3, 1, 0, 1, 0};
+	static const Operation absent = {"contains", 1, 1, 2, 1, 0, 0, 0};
+	static const Operation present = {"contains", 1, 1, 2, 1, 1, 0, 0};
+	static const Operation late = {"contains", 1, 4, 5, 1, 0, 0, 0};
+	static const Operation second = {"insert", 2, 4, 5, 2, 0, 2, 0};
+	static const Operation mixed = {"read", 1, 1, 6, 3, 2, 0, 0};
+	static const struct
+	{
+		const Operation *operations[3];
+		bool		possible;
+	}			answers[] = {
+		{{&insert, &absent, NULL}, true},
+		{{&insert, &present, NULL}, true},
+		{{&insert, &absent, &present}, true},
+		{{&insert, &present, &late}, false},
+		{{&insert, &late, NULL}, false},
+		{{&insert, &second, &mixed}, false},
+		{{&second, &mixed, NULL}, true},
+		{{&insert, &insert, NULL}, false}
+	};
+
+	tap_begin("histories: known answers");
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
+	{
+		History		history;
+
+		history_init(&history);
+		for (int k = 0; k < 3 && answers[i].operations[k] != NULL; k++)
+			history_add(&history, answers[i].operations[k]);
+		CHECK(history_check(&history, 0) == answers[i].possible,
+			  "history %zu", i);
+	}
+	tap_end();
+}
+
 /* EUNO_SCHEDULE: tree:case:schedule. */
 static int
 replay(const char *text)
@@ -320,6 +360,7 @@ main(void)
 	catch_crashes();
 	if (schedule != NULL)
 		return replay(schedule);
+	test_judge();
 	for (size_t k = 0; k < 2 * NCASES && !(stop && tap_bad() > 0); k++)
 	{
 		const EunoTreeOps *ops = trees[k / NCASES];
