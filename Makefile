@@ -6,7 +6,7 @@
 #   make prove_installcheck tests that start servers of their own
 #   make check              everything, from scratch; needs nothing running
 #   make unit               the trees alone, without a server (also unit-asan,
-#                           unit-tsan, unit-fuzz, bench-core)
+#                           unit-tsan, unit-fuzz, unit-mutants, bench-core)
 #   make demo, make bench   euno beside btree on this machine
 #
 # PG_CONFIG, CC and COPT mean what they mean to PGXS.  WERROR= builds with a
@@ -34,7 +34,7 @@ WERROR ?= -Werror
 # Goals that must work before PostgreSQL's development files are there, or
 # that PGXS has a rule of its own for (its "check" only says that it does
 # nothing).  When one of them is asked for, the rest goes to a second make.
-ALONE = check demo bench unit unit-asan unit-tsan unit-fuzz bench-core
+ALONE = check demo bench unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core
 OTHERS = $(filter-out $(ALONE),$(MAKECMDGOALS))
 
 .PHONY: $(ALONE) syntax
@@ -52,7 +52,7 @@ demo:
 bench:
 	@exec test/bench/server_bench
 
-unit unit-asan unit-tsan unit-fuzz bench-core:
+unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core:
 	$(MAKE) -f test/unit/unit.mk $@
 
 ifneq ($(OTHERS),)

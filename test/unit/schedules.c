@@ -4,8 +4,8 @@
  *	  Small cases, access by access, under many schedules.
  *
  * Each case runs under random schedules, under random priorities (PCT), under
- * all schedules of one preemption, and under some of two (SHARE), or all where
- * the case says so.  What the threads saw must be explained by some order of their
+ * those of one preemption, and under some of two (SHARE), or all where the case
+ * says so.  What the threads saw must be explained by some order of their
  * operations, verify must be content, no freed node be looked at, and all
  * must come to an end.
  *
@@ -161,8 +161,9 @@ try_random(const EunoTreeOps *ops, const Case *c, uint64_t seed, uint32_t n,
 }
 
 /*
- * Preempts at each step; and once more behind it, if "stride" says so: it is
- * 1 for all pairs of steps, n for about one in n * n.
+ * Preempts at each step (of other trees than the first: each fourth); and once
+ * more behind it, if "stride" says so: it is 1 for all pairs of steps, n for
+ * about one in n * n.
  */
 static bool
 try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
@@ -170,7 +171,7 @@ try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
 				uint32_t offset)
 {
 	uint32_t	at = schedule->npoints++;
-	uint32_t	by = at == 0 ? 1 : stride;
+	uint32_t	by = at > 0 ? stride : ops == trees[0] ? 1 : 4;
 
 	for (uint32_t step = from + offset % by; step <= length; step += by)
 	{
