@@ -175,6 +175,11 @@ extern EunoSort *euno_sort_begin(const EunoKeySchema *schema, Relation index,
 extern void euno_sort_add(EunoSort *sort, const Datum *values,
 						  const bool *isnull, EunoTid tid);
 
+/* The same, as an IndexBuildCallback; the last argument is the sort. */
+extern void euno_sort_add_tuple(Relation index, ItemPointer tid,
+								Datum *values, bool *isnull, bool alive,
+								void *sort);
+
 /* A worker's end: how many sorted runs it leaves to the leader. */
 extern int	euno_sort_export(EunoSort *sort);
 

@@ -62,13 +62,6 @@ write_metapage(Relation index, ForkNumber fork)
 	UnlockReleaseBuffer(buffer);
 }
 
-static void
-add_tuple(Relation index, ItemPointer tid, Datum *values, bool *isnull,
-		  bool alive, void *arg)
-{
-	euno_sort_add(arg, values, isnull, euno_tid_pack(tid));
-}
-
 /*
  * An empty tree of the structure that the index asks for.  A radix tree needs
  * keys that are bytes: an index that has lost them since it was created (ALTER
@@ -204,7 +197,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	{
 		sort = euno_sort_begin(idx->schema, index, maintenance_work_mem, NULL);
 		result->heap_tuples = table_index_build_scan(heap, index, index_info,
-													 true, true, add_tuple,
+													 true, true, euno_sort_add_tuple,
 													 sort, NULL);
 	}
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);

@@ -73,13 +73,6 @@ euno_parallel_workers(Relation heap, Relation index, IndexInfo *index_info)
 									 RelationGetRelid(index));
 }
 
-static void
-add_tuple(Relation index, ItemPointer tid, Datum *values, bool *isnull,
-		  bool alive, void *arg)
-{
-	euno_sort_add(arg, values, isnull, euno_tid_pack(tid));
-}
-
 /* Reserve the shared memory and fill it. */
 static BuildShared *
 set_up_shared(ParallelContext *pcxt, Relation heap, Relation index,
@@ -134,7 +127,7 @@ scan_part(Relation heap, Relation index, IndexInfo *index_info,
 		  ParallelTableScanDesc scan, bool progress, EunoSort *sort)
 {
 	return table_index_build_scan(heap, index, index_info, true, progress,
-								  add_tuple, sort,
+								  euno_sort_add_tuple, sort,
 								  table_beginscan_parallel(heap, scan));
 }
 

@@ -194,6 +194,13 @@ euno_sort_add(EunoSort *sort, const Datum *values, const bool *isnull,
 }
 
 void
+euno_sort_add_tuple(Relation index, ItemPointer tid, Datum *values,
+					bool *isnull, bool alive, void *sort)
+{
+	euno_sort_add(sort, values, isnull, euno_tid_pack(tid));
+}
+
+void
 euno_sort_perform(EunoSort *sort)
 {
 	if (sort->order == EUNO_ORDER_BYTES)

@@ -99,14 +99,6 @@ add_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
 	euno_sort_add(arg, values, isnull, euno_tid_pack(root));
 }
 
-/* The same, for table_index_build_scan. */
-static void
-add_table_tuple(Relation index, ItemPointer tid, Datum *values, bool *isnull,
-				bool alive, void *arg)
-{
-	euno_sort_add(arg, values, isnull, euno_tid_pack(tid));
-}
-
 /*
  * Read the table and insert all entries.  Others insert at the same time, so
  * this goes through plain, idempotent inserts; sorted, they run along the
@@ -131,7 +123,7 @@ fill_from_table(EunoIndex *idx, Relation heap, Relation index)
 							  add_heap_tuple, sort);
 	else
 		(void) table_index_build_scan(heap, index, index_info, false, false,
-									  add_table_tuple, sort, NULL);
+									  euno_sort_add_tuple, sort, NULL);
 
 	/* Comparators may want a snapshot too; else the horizon need not wait. */
 	if (idx->order == EUNO_ORDER_BYTES)
