@@ -14,9 +14,10 @@
  * before.  Under ThreadSanitizer they are byte-wise relaxed atomics, which is
  * what the C memory model asks for and what makes such builds race-free.
  *
- * With EUNO_TEST_HOOK defined, euno_test_hook(kind, address) is called before
- * every access, so that a test can stop a process, or let another one run,
- * at any step.
+ * With EUNO_TEST_HOOK defined, euno_test_hook(kind, address, size) is called
+ * before every access, so that a test can stop a process, or let another one
+ * run, at any step, or reckon what the access would cost on another machine.
+ * Prefetches and pauses, which access nothing, are announced too.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,27 +41,29 @@ typedef enum EunoHookKind
 {
 	EUNO_HOOK_LOAD,
 	EUNO_HOOK_STORE,
-	EUNO_HOOK_RMW
+	EUNO_HOOK_RMW,
+	EUNO_HOOK_PREFETCH,
+	EUNO_HOOK_PAUSE				/* no address */
 } EunoHookKind;
 
 #ifdef EUNO_TEST_HOOK
-extern void euno_test_hook(EunoHookKind kind, const void *address);
-#define EUNO_HOOK(kind, address) euno_test_hook(kind, address)
+extern void euno_test_hook(EunoHookKind kind, const void *address, size_t size);
+#define EUNO_HOOK(kind, address, size) euno_test_hook(kind, address, size)
 #else
-#define EUNO_HOOK(kind, address) ((void) 0)
+#define EUNO_HOOK(kind, address, size) ((void) 0)
 #endif
 
 #define EUNO_DEFINE_ACCESS(type, bits) \
 static inline type \
 euno_load##bits(const type *p) \
 { \
-	EUNO_HOOK(EUNO_HOOK_LOAD, p); \
+	EUNO_HOOK(EUNO_HOOK_LOAD, p, sizeof(type)); \
 	return __atomic_load_n(p, __ATOMIC_RELAXED); \
 } \
 static inline void \
 euno_store##bits(type *p, type value) \
 { \
-	EUNO_HOOK(EUNO_HOOK_STORE, p); \
+	EUNO_HOOK(EUNO_HOOK_STORE, p, sizeof(type)); \
 	__atomic_store_n(p, value, __ATOMIC_RELAXED); \
 }
 
@@ -73,7 +76,7 @@ EUNO_DEFINE_ACCESS(uint64_t, 64)
 static inline uint64_t
 euno_load64_acquire(const uint64_t *p)
 {
-	EUNO_HOOK(EUNO_HOOK_LOAD, p);
+	EUNO_HOOK(EUNO_HOOK_LOAD, p, sizeof(*p));
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
@@ -81,7 +84,7 @@ euno_load64_acquire(const uint64_t *p)
 static inline void
 euno_store64_release(uint64_t *p, uint64_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_STORE, p);
+	EUNO_HOOK(EUNO_HOOK_STORE, p, sizeof(*p));
 	__atomic_store_n(p, value, __ATOMIC_RELEASE);
 }
 
@@ -92,7 +95,7 @@ euno_store64_release(uint64_t *p, uint64_t value)
 static inline bool
 euno_cas64(uint64_t *p, uint64_t *expected, uint64_t desired)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
 	return __atomic_compare_exchange_n(p, expected, desired, false,
 									   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
@@ -101,7 +104,7 @@ euno_cas64(uint64_t *p, uint64_t *expected, uint64_t desired)
 static inline uint64_t
 euno_exchange64_release(uint64_t *p, uint64_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
 	return __atomic_exchange_n(p, value, __ATOMIC_RELEASE);
 }
 
@@ -109,14 +112,14 @@ euno_exchange64_release(uint64_t *p, uint64_t value)
 static inline uint64_t
 euno_exchange64_full(uint64_t *p, uint64_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
 	return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);
 }
 
 static inline uint32_t
 euno_exchange32_full(uint32_t *p, uint32_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
 	return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);
 }
 
@@ -124,7 +127,7 @@ euno_exchange32_full(uint32_t *p, uint32_t value)
 static inline uint64_t
 euno_add64(uint64_t *p, uint64_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
 	return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
 }
 
@@ -132,21 +135,21 @@ euno_add64(uint64_t *p, uint64_t value)
 static inline void
 euno_or16(uint16_t *p, uint16_t bits)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
 	(void) __atomic_fetch_or(p, bits, __ATOMIC_RELAXED);
 }
 
 static inline void
 euno_and16(uint16_t *p, uint16_t bits)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
 	(void) __atomic_fetch_and(p, bits, __ATOMIC_RELAXED);
 }
 
 static inline uint64_t
 euno_add64_full(uint64_t *p, uint64_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p);
+	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
 	return __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST);
 }
 
@@ -154,24 +157,26 @@ euno_add64_full(uint64_t *p, uint64_t value)
 static inline uint64_t
 euno_load64_full(const uint64_t *p)
 {
-	EUNO_HOOK(EUNO_HOOK_LOAD, p);
+	EUNO_HOOK(EUNO_HOOK_LOAD, p, sizeof(*p));
 	return __atomic_load_n(p, __ATOMIC_SEQ_CST);
 }
 
 static inline uint32_t
 euno_load32_full(const uint32_t *p)
 {
-	EUNO_HOOK(EUNO_HOOK_LOAD, p);
+	EUNO_HOOK(EUNO_HOOK_LOAD, p, sizeof(*p));
 	return __atomic_load_n(p, __ATOMIC_SEQ_CST);
 }
 
 /* Pointers: relaxed loads; published with a release store. */
 #define euno_load_ptr(p) \
-	(EUNO_HOOK(EUNO_HOOK_LOAD, (p)), __atomic_load_n((p), __ATOMIC_RELAXED))
+	(EUNO_HOOK(EUNO_HOOK_LOAD, (p), sizeof(*(p))), \
+	 __atomic_load_n((p), __ATOMIC_RELAXED))
 #define euno_load_ptr_acquire(p) \
-	(EUNO_HOOK(EUNO_HOOK_LOAD, (p)), __atomic_load_n((p), __ATOMIC_ACQUIRE))
+	(EUNO_HOOK(EUNO_HOOK_LOAD, (p), sizeof(*(p))), \
+	 __atomic_load_n((p), __ATOMIC_ACQUIRE))
 #define euno_store_ptr(p, value) \
-	(EUNO_HOOK(EUNO_HOOK_STORE, (p)), \
+	(EUNO_HOOK(EUNO_HOOK_STORE, (p), sizeof(*(p))), \
 	 __atomic_store_n((p), (value), __ATOMIC_RELEASE))
 
 /*
@@ -202,9 +207,18 @@ euno_fence_after_rmw(void)
 #endif
 }
 
+/* The line at p will be read soon; p need not be valid. */
+static inline void
+euno_prefetch(const void *p)
+{
+	EUNO_HOOK(EUNO_HOOK_PREFETCH, p, 1);
+	__builtin_prefetch(p);
+}
+
 static inline void
 euno_pause(void)
 {
+	EUNO_HOOK(EUNO_HOOK_PAUSE, NULL, 0);
 #if defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -219,7 +233,7 @@ euno_pause(void)
 static inline void
 euno_copy_out(void *to, const void *from, size_t n)
 {
-	EUNO_HOOK(EUNO_HOOK_LOAD, from);
+	EUNO_HOOK(EUNO_HOOK_LOAD, from, n);
 	for (size_t i = 0; i < n; i++)
 		((uint8_t *) to)[i] = __atomic_load_n((const uint8_t *) from + i,
 											  __ATOMIC_RELAXED);
@@ -228,7 +242,7 @@ euno_copy_out(void *to, const void *from, size_t n)
 static inline void
 euno_copy_in(void *to, const void *from, size_t n)
 {
-	EUNO_HOOK(EUNO_HOOK_STORE, to);
+	EUNO_HOOK(EUNO_HOOK_STORE, to, n);
 	for (size_t i = 0; i < n; i++)
 		__atomic_store_n((uint8_t *) to + i, ((const uint8_t *) from)[i],
 						 __ATOMIC_RELAXED);
@@ -240,7 +254,7 @@ euno_move(void *to, const void *from, size_t n)
 	uint8_t    *t = to;
 	const uint8_t *f = from;
 
-	EUNO_HOOK(EUNO_HOOK_STORE, to);
+	EUNO_HOOK(EUNO_HOOK_STORE, to, n);
 	if (t < f)
 	{
 		for (size_t i = 0; i < n; i++)
@@ -261,7 +275,7 @@ euno_move(void *to, const void *from, size_t n)
 static inline void
 euno_copy_out(void *to, const void *from, size_t n)
 {
-	EUNO_HOOK(EUNO_HOOK_LOAD, from);
+	EUNO_HOOK(EUNO_HOOK_LOAD, from, n);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memcpy(to, from, n);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -271,7 +285,7 @@ euno_copy_out(void *to, const void *from, size_t n)
 static inline void
 euno_copy_in(void *to, const void *from, size_t n)
 {
-	EUNO_HOOK(EUNO_HOOK_STORE, to);
+	EUNO_HOOK(EUNO_HOOK_STORE, to, n);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memcpy(to, from, n);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -281,7 +295,7 @@ euno_copy_in(void *to, const void *from, size_t n)
 static inline void
 euno_move(void *to, const void *from, size_t n)
 {
-	EUNO_HOOK(EUNO_HOOK_STORE, to);
+	EUNO_HOOK(EUNO_HOOK_STORE, to, n);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memmove(to, from, n);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);

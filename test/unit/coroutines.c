@@ -206,12 +206,13 @@ preemption(void)
 
 /* Before each access of core to shared memory. */
 void
-euno_test_hook(EunoHookKind kind, const void *address)
+euno_test_hook(EunoHookKind kind, const void *address, size_t size)
 {
 	Coroutine  *c = &coroutines[current];
 	uint32_t	to;
 
-	if (!inside)
+	(void) size;
+	if (!inside || kind >= EUNO_HOOK_PREFETCH)
 		return;
 	if (++step > STEP_LIMIT)
 		coroutine_fail("no end in sight");
@@ -234,7 +235,7 @@ euno_test_hook(EunoHookKind kind, const void *address)
 void
 coroutine_step(void *word)
 {
-	euno_test_hook(EUNO_HOOK_RMW, word);
+	euno_test_hook(EUNO_HOOK_RMW, word, sizeof(uint32_t));
 }
 
 void

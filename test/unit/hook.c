@@ -27,7 +27,7 @@ hook_enabled(void)
 
 #ifdef EUNO_TEST_HOOK
 void
-euno_test_hook(EunoHookKind kind, const void *address)
+euno_test_hook(EunoHookKind kind, const void *address, size_t size)
 {
 	static __thread uint32_t state;
 
@@ -48,5 +48,6 @@ euno_test_hook(EunoHookKind kind, const void *address)
 		raise(SIGSTOP);
 	}
 	(void) address;
+	(void) size;
 }
 #endif

@@ -261,6 +261,6 @@ euno_bpt_inner_child(EunoContext *cx, const BptInner *node, EunoLock *lock,
 	*index = opaque ? search_opaque(cx, &view, key, below, torn) :
 		search_bytes(&view, node, key, below, torn);
 	child = euno_load_ptr(&view.pairs[*index].child);
-	__builtin_prefetch(child);
+	euno_prefetch(child);
 	return child;
 }

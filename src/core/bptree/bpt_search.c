@@ -289,7 +289,7 @@ guess_head(const BptView *view, uint64_t h)
 	if (at >= count)
 		at = count - 1;
 	if (view->format == BPT_FIXED)
-		__builtin_prefetch(view->tails + at * view->tail_len);
+		euno_prefetch(view->tails + at * view->tail_len);
 	if (euno_load64(&heads[at]) < h)
 	{
 		lo = at + 1;
