@@ -45,7 +45,6 @@ SELECT try('CREATE INDEX ON t USING euno (a) WITH (structure = hash)');
 SELECT try('CREATE INDEX ON t USING euno (a) WITH (unheard = of)');
 
 -- Kinds of indexes
-SELECT try('CREATE UNIQUE INDEX ON t USING euno (a)');
 SELECT try('ALTER TABLE t ADD UNIQUE USING INDEX i');
 SELECT try('CREATE INDEX ON t USING euno (c)');
 SELECT try('CREATE INDEX ON t USING euno (a text_ops)');

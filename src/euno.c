@@ -55,6 +55,7 @@ shmem_request(void)
 		previous_shmem_request();
 	RequestAddinShmemSpace(euno_registry_shmem_size());
 	RequestNamedLWLockTranche("EunoRegistry", 1);
+	RequestNamedLWLockTranche(EUNO_UNIQUE_TRANCHE, EUNO_UNIQUE_STRIPES);
 }
 
 static void
@@ -94,4 +95,5 @@ _PG_init(void)
 	euno_index_init();
 	euno_gc_init();
 	euno_planner_init();
+	euno_ddl_init();
 }

@@ -45,6 +45,12 @@
 #endif
 
 /*
+ * Before 18, ON CONFLICT and the apply workers of logical replication take
+ * every unique index for a btree.
+ */
+#define EUNO_UNIQUE_MEANS_BTREE (PG_VERSION_NUM < 180000)
+
+/*
  * 17 lets extensions name their wait events; before, they are all "Extension".
  * Used as "static uint32 event = 0; euno_wait_event(&event, name)".
  */

@@ -235,6 +235,39 @@ extern bool eunoinsert(Relation index, Datum *values, bool *isnull,
 					   IndexInfo *index_info);
 
 /*
+ * Inserts an entry whose heap tuple is in place; nothing is done while the
+ * tree is absent.  ERROR if memory runs out.
+ */
+extern void euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
+							  const EunoEntry *entry, bool index_unchanged);
+
+/* ---- euno_unique.c ---- */
+
+/*
+ * Checks that no other row has this key, and inserts it (UNIQUE_CHECK_EXISTING
+ * only checks).  Builds the tree if it is not READY.  May wait for other
+ * transactions, with nothing held; ERROR 23505 if the key is taken.  With
+ * UNIQUE_CHECK_PARTIAL it inserts anyway, and returns false if it may be.
+ */
+extern bool euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
+							   Datum *values, bool *isnull,
+							   ItemPointer heap_tid,
+							   IndexUniqueCheck check_unique,
+							   bool index_unchanged);
+
+/* ERROR 23505 if two live rows of a loaded, unfinished tree have one key. */
+extern void euno_unique_check_build(EunoIndex *idx, Relation index,
+									Relation heap);
+
+/* Names of the locks, for shmem_request_hook. */
+#define EUNO_UNIQUE_TRANCHE "EunoUnique"
+#define EUNO_UNIQUE_STRIPES 1024
+
+/* ---- euno_ddl.c: statements that want a btree ---- */
+
+extern void euno_ddl_init(void);
+
+/*
  * Removes versions of rows that are dead to everybody from the leaf that
  * "entry" belongs to (bottom-up deletion, as in nbtree).
  */
@@ -291,7 +324,10 @@ extern char *euno_debug_stop;
 extern void euno_debug_init(void);
 extern void euno_debug_wait(const char *point);
 
-/* Never inside an epoch or with any lock but heavyweight ones held. */
+/*
+ * Never inside an epoch or with any lock but heavyweight ones, and the key lock
+ * of a unique check, held.
+ */
 #define EUNO_STOP_POINT(name) \
 	do { \
 		if (unlikely(euno_debug_stop != NULL && euno_debug_stop[0] != '\0')) \

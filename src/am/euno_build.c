@@ -207,6 +207,8 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	euno_sort_end(sort);
 	if (parallel != NULL)
 		euno_parallel_end(parallel);
+	if (index_info->ii_Unique)
+		euno_unique_check_build(idx, index, heap);
 
 	slot->ops->stats(&idx->cx, &slot->tree, &stats);
 	result->index_tuples = stats.entries;

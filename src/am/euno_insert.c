@@ -11,8 +11,7 @@
 #include "euno_compat.h"
 
 /*
- * Insert one entry.  Always returns false: there are no unique indexes to
- * recheck.
+ * Bring an entry into the tree.
  *
  * The heap tuple is in place already.  euno_index_pin has a full barrier
  * between that and the look at the tree's state, and a builder has one between
@@ -20,23 +19,14 @@
  * (idempotently: the builder may have found the tuple too), or the builder
  * sees the tuple and doing nothing is right.
  */
-bool
-eunoinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
-		   Relation heap, IndexUniqueCheck check_unique, bool index_unchanged,
-		   IndexInfo *index_info)
+void
+euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
+				  const EunoEntry *entry, bool index_unchanged)
 {
-	EunoIndex  *idx;
 	EunoContext *cx;
-	EunoEntry	entry;
 	EunoState	state;
 	EunoStatus	status = EUNO_OK;
 	bool		tried_deletion = false;
-
-	idx = euno_index_open(index);
-	euno_key_form(idx->schema, values, isnull, idx->form_buffer, &entry);
-	if (!euno_preloaded)
-		return false;			/* there are no trees at all */
-	entry.tid = euno_tid_pack(heap_tid);
 
 	do
 	{
@@ -45,9 +35,9 @@ eunoinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 		{
 			euno_index_unpin(idx);
 			EUNO_STOP_POINT("insert-absent");
-			return false;
+			return;
 		}
-		status = idx->slot->ops->insert(cx, &idx->slot->tree, &entry,
+		status = idx->slot->ops->insert(cx, &idx->slot->tree, entry,
 										index_unchanged && !tried_deletion);
 		euno_index_unpin(idx);
 
@@ -57,12 +47,36 @@ eunoinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 		 */
 		if (status == EUNO_FULL)
 		{
-			euno_delete_dead_versions(idx, index, heap, &entry);
+			euno_delete_dead_versions(idx, index, heap, entry);
 			tried_deletion = true;
 		}
 	} while (status == EUNO_FULL);
 
 	if (status != EUNO_OK && status != EUNO_EXISTS)
 		euno_index_error(idx, index, status);
-	return false;
+}
+
+/*
+ * Returns false if the key may turn out to be in use already; means something
+ * only with UNIQUE_CHECK_PARTIAL.
+ */
+bool
+eunoinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
+		   Relation heap, IndexUniqueCheck check_unique, bool index_unchanged,
+		   IndexInfo *index_info)
+{
+	EunoIndex  *idx = euno_index_open(index);
+	EunoEntry	entry;
+
+	if (check_unique != UNIQUE_CHECK_NO &&
+		(index->rd_index->indnullsnotdistinct ||
+		 !euno_key_has_null(idx->schema, isnull)))
+		return euno_insert_unique(idx, index, heap, values, isnull, heap_tid,
+								  check_unique, index_unchanged);
+
+	euno_key_form(idx->schema, values, isnull, idx->form_buffer, &entry);
+	entry.tid = euno_tid_pack(heap_tid);
+	if (euno_preloaded && check_unique != UNIQUE_CHECK_EXISTING)
+		euno_insert_entry(idx, index, heap, &entry, index_unchanged);
+	return true;
 }

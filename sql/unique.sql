@@ -1,0 +1,196 @@
+-- Unique indexes: every statement runs on a table with a euno index and on one
+-- with a btree index; outcome, message and detail must be the same.
+SET client_min_messages = error;	-- the warning about ON CONFLICT is tested below
+CREATE SCHEMA e;
+CREATE SCHEMA b;
+
+CREATE FUNCTION twin(stmt text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text[] := '{}';
+	msg text;
+	detail text;
+	state text;
+	con text;
+	n bigint;
+BEGIN
+	FOR i IN 1..2 LOOP
+		PERFORM set_config('search_path', (ARRAY['e, public', 'b, public'])[i], true);
+		BEGIN
+			EXECUTE replace(stmt, '%AM', (ARRAY['euno', 'btree'])[i]);
+			GET DIAGNOSTICS n = ROW_COUNT;
+			result[i] := 'ok ' || n;
+		EXCEPTION WHEN OTHERS THEN
+			GET STACKED DIAGNOSTICS msg = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+				state = RETURNED_SQLSTATE, con = CONSTRAINT_NAME;
+			result[i] := concat_ws(' | ', state, msg, detail, con);
+		END;
+	END LOOP;
+	PERFORM set_config('search_path', 'public', true);
+	RETURN CASE WHEN result[1] IS NOT DISTINCT FROM result[2] THEN result[1]
+		ELSE 'DIFFERENT: ' || result[1] || ' <> ' || result[2] END;
+END $$;
+
+-- Both tables hold the same rows, and the tree is sound.
+CREATE FUNCTION same(tab text, idx text, keys text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE differ bigint; twice bigint;
+BEGIN
+	SET LOCAL enable_indexscan = off;
+	SET LOCAL enable_indexonlyscan = off;
+	SET LOCAL enable_bitmapscan = off;
+	EXECUTE format('SELECT count(*) FROM ((TABLE e.%1$I EXCEPT ALL TABLE b.%1$I) UNION ALL (TABLE b.%1$I EXCEPT ALL TABLE e.%1$I)) d', tab) INTO differ;
+	EXECUTE format('SELECT count(*) FROM (SELECT 1 FROM e.%1$I GROUP BY %2$s HAVING count(*) > 1 AND count((%2$s)::text) > 0 AND NOT (%2$s) IS NULL) d', tab, keys) INTO twice;
+	PERFORM euno_index_check(format('e.%I', idx)::regclass, true);
+	RETURN format('%s differ, %s twice', differ, twice);
+END $$;
+
+-- Inserts and updates
+SELECT twin('CREATE TABLE t (a int, v text)');
+SELECT twin('CREATE UNIQUE INDEX t_a ON t USING %AM (a)');
+SELECT twin('INSERT INTO t SELECT g, ''first'' FROM generate_series(1, 3000) g');
+SELECT twin('INSERT INTO t VALUES (7, ''second'')');
+SELECT twin('INSERT INTO t VALUES (3001, ''x''), (3001, ''y'')');
+SELECT twin('UPDATE t SET a = 8 WHERE a = 9');
+SELECT twin('UPDATE t SET a = -a');
+SELECT twin('UPDATE t SET a = a + 1');
+SELECT twin('UPDATE t SET v = ''changed'' WHERE a % 3 = 0');
+SELECT twin('DELETE FROM t WHERE a = -10');
+SELECT twin('INSERT INTO t VALUES (-10, ''again'')');
+SELECT twin('INSERT INTO t VALUES (-10, ''and again'')');
+SELECT twin('INSERT INTO t VALUES (NULL, ''null''), (NULL, ''null too'')');
+SELECT same('t', 't_a', 'a');
+
+-- One key over and over: the dead versions are no duplicates, and go.
+SELECT twin('DO $d$ BEGIN FOR i IN 1..300 LOOP DELETE FROM t WHERE a = -20; INSERT INTO t VALUES (-20, i); END LOOP; END $d$');
+SELECT twin('INSERT INTO t VALUES (-20, ''one too many'')');
+SELECT twin('UPDATE t SET a = -20 WHERE a = -21');
+SELECT same('t', 't_a', 'a');
+
+-- After an eviction the tree is built before the check.
+SELECT euno_evict('e.t_a');
+SELECT twin('INSERT INTO t VALUES (-30, ''evicted'')');
+SELECT state FROM euno_stat_indexes WHERE indexrelname = 't_a';
+SELECT euno_evict('e.t_a');
+SELECT twin('INSERT INTO t VALUES (5000, ''new'')');
+SELECT twin('INSERT INTO t VALUES (5000, ''new'')');
+SELECT same('t', 't_a', 'a');
+
+-- Subtransactions
+SELECT twin('DO $d$ BEGIN
+	BEGIN INSERT INTO t VALUES (6000, ''undone''); RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN END;
+	INSERT INTO t VALUES (6000, ''kept''); END $d$');
+SELECT twin('DO $d$ BEGIN
+	BEGIN DELETE FROM t WHERE a = 6000; RAISE division_by_zero; EXCEPTION WHEN division_by_zero THEN END;
+	INSERT INTO t VALUES (6000, ''duplicate''); END $d$');
+SELECT same('t', 't_a', 'a');
+
+-- NULLs
+SELECT twin('CREATE TABLE n (a int, c text)');
+SELECT twin('CREATE UNIQUE INDEX n_ac ON n USING %AM (a, c COLLATE "C") NULLS NOT DISTINCT');
+SELECT twin('INSERT INTO n VALUES (1, NULL), (NULL, ''x''), (NULL, NULL)');
+SELECT twin('INSERT INTO n VALUES (1, NULL)');
+SELECT twin('INSERT INTO n VALUES (NULL, ''x'')');
+SELECT twin('INSERT INTO n VALUES (NULL, NULL)');
+SELECT twin('INSERT INTO n VALUES (2, NULL)');
+SELECT twin('CREATE TABLE n2 (a int, c text)');
+SELECT twin('INSERT INTO n2 VALUES (1, NULL), (1, NULL), (NULL, NULL), (NULL, NULL)');
+SELECT twin('CREATE UNIQUE INDEX n2_ac ON n2 USING %AM (a, c COLLATE "C")');
+SELECT twin('DROP INDEX n2_ac');
+SELECT twin('CREATE UNIQUE INDEX n2_ac ON n2 USING %AM (a, c COLLATE "C") NULLS NOT DISTINCT');
+SELECT same('n', 'n_ac', 'a, c');
+
+-- What is equal: by the comparator, not by the bytes
+SELECT twin('CREATE TABLE eq (f float8, n numeric, c char(5), i text)');
+SELECT twin('CREATE UNIQUE INDEX eq_f ON eq USING %AM (f)');
+SELECT twin('CREATE UNIQUE INDEX eq_n ON eq USING %AM (n)');
+SELECT twin('CREATE UNIQUE INDEX eq_c ON eq USING %AM (c)');
+SELECT twin('CREATE UNIQUE INDEX eq_i ON eq USING %AM (lower(i)) INCLUDE (n) WHERE i <> ''free''');
+SELECT twin('INSERT INTO eq VALUES (0, 1.0, ''a'', ''Abc''), (1, 2, ''b'', ''free''), (2, 3, ''c'', ''free'')');
+SELECT twin('INSERT INTO eq VALUES (-0.0, 10, ''x'', ''x'')');
+SELECT twin('INSERT INTO eq VALUES (10, 1.00, ''x'', ''x'')');
+SELECT twin('INSERT INTO eq VALUES (10, 10, ''a   '', ''x'')');
+SELECT twin('INSERT INTO eq VALUES (10, 10, ''x'', ''aBC'')');
+SELECT twin('INSERT INTO eq VALUES (10, 10, ''x'', ''free'')');
+SELECT twin('UPDATE eq SET i = ''ABC'' WHERE n = 2');
+SELECT same('eq', 'eq_n', 'n');
+SELECT euno_index_check('e.eq_f', true);
+SELECT euno_index_check('e.eq_c', true);
+SELECT euno_index_check('e.eq_i', true);
+
+-- Building
+SELECT twin('CREATE TABLE d (a int, n numeric, v text)');
+SELECT twin('INSERT INTO d SELECT g % 999, g % 999, g FROM generate_series(1, 1000) g');
+SELECT twin('CREATE UNIQUE INDEX d_a ON d USING %AM (a)');
+SELECT twin('CREATE UNIQUE INDEX d_n ON d USING %AM (n DESC)');
+SELECT twin('CREATE UNIQUE INDEX d_av ON d USING %AM (a, v)');
+SELECT twin('DELETE FROM d WHERE v = ''1''');
+SELECT twin('CREATE UNIQUE INDEX d_a ON d USING %AM (a)');
+SELECT twin('CREATE UNIQUE INDEX d_n ON d USING %AM (n DESC)');
+SELECT twin('INSERT INTO d VALUES (500, -1, ''dup'')');
+SELECT twin('INSERT INTO d VALUES (-1, 500, ''dup'')');
+SELECT twin('UPDATE d SET v = v || ''x''');
+SELECT twin('REINDEX INDEX d_a');
+SELECT twin('INSERT INTO d VALUES (500, -1, ''dup'')');
+SELECT twin('TRUNCATE d');
+SELECT twin('INSERT INTO d VALUES (500, 500, ''first'')');
+SELECT twin('INSERT INTO d VALUES (500, 500, ''dup'')');
+SELECT same('d', 'd_a', 'a');
+
+-- In the transaction that deletes one of two equal rows
+SELECT twin('CREATE TABLE o (a int)');
+SELECT twin('INSERT INTO o VALUES (1), (1), (2)');
+BEGIN;
+SELECT twin('DELETE FROM o WHERE ctid = ''(0,1)''');
+SELECT twin('CREATE UNIQUE INDEX o_a ON o USING %AM (a)');
+SELECT twin('INSERT INTO o VALUES (1)');
+ROLLBACK;
+SELECT twin('CREATE UNIQUE INDEX o_a ON o USING %AM (a)');
+
+-- With parallel workers
+SELECT twin('CREATE TABLE p (a int, v text) WITH (parallel_workers = 2)');
+SELECT twin('INSERT INTO p SELECT g, g FROM generate_series(1, 30000) g');
+SET min_parallel_table_scan_size = 0;
+SELECT twin('CREATE UNIQUE INDEX p_a ON p USING %AM (a)');
+SELECT twin('DROP INDEX p_a');
+SELECT twin('INSERT INTO p VALUES (12345, ''dup'')');
+CREATE UNIQUE INDEX p_a ON e.p USING euno (a);	-- btree stops its workers here: noise in the log
+SELECT twin('DELETE FROM p WHERE v = ''12345''');
+SELECT twin('CREATE UNIQUE INDEX p_a ON p USING %AM (a)');
+RESET min_parallel_table_scan_size;
+SELECT same('p', 'p_a', 'a');
+
+-- Concurrently
+CREATE TABLE e.k (a int);
+INSERT INTO e.k SELECT generate_series(1, 100);
+CREATE UNIQUE INDEX CONCURRENTLY k_a ON e.k USING euno (a);
+INSERT INTO e.k VALUES (50);
+REINDEX INDEX CONCURRENTLY e.k_a;
+INSERT INTO e.k VALUES (50);
+DROP INDEX e.k_a;
+INSERT INTO e.k VALUES (50);
+CREATE UNIQUE INDEX CONCURRENTLY k_a ON e.k USING euno (a);
+
+-- A description only of what the user may read
+CREATE ROLE euno_unique_reader;
+GRANT USAGE ON SCHEMA e, b TO euno_unique_reader;
+GRANT INSERT ON e.t, b.t TO euno_unique_reader;
+SET ROLE euno_unique_reader;
+SELECT twin('INSERT INTO t VALUES (5000, ''new'')');
+RESET ROLE;
+
+-- What needs a btree
+RESET client_min_messages;
+CREATE TABLE w (a int NOT NULL, b int);
+CREATE UNIQUE INDEX w_a ON w USING euno (a);
+CREATE INDEX w_b ON w USING euno (b);
+ALTER TABLE w REPLICA IDENTITY USING INDEX w_a;
+ALTER TABLE w REPLICA IDENTITY USING INDEX w_none;
+ALTER TABLE w REPLICA IDENTITY FULL;
+ALTER TABLE w ADD PRIMARY KEY USING INDEX w_a;
+INSERT INTO w VALUES (1, 1) ON CONFLICT DO NOTHING;
+
+DROP TABLE w;
+SET client_min_messages = error;
+DROP SCHEMA e CASCADE;
+DROP SCHEMA b CASCADE;
+DROP ROLE euno_unique_reader;
+DROP FUNCTION twin, same;

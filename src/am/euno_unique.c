@@ -1,0 +1,481 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_unique.c
+ *	  Unique indexes.
+ *
+ * The protocol is nbtree's (_bt_check_unique), with another lock.  nbtree holds
+ * the leaf; we must not, for looking into the heap takes I/O.  Instead,
+ *
+ *	- a key lock is held from before the check to after the insert, so that of
+ *	  two sessions with one key the second sees the first one's entry.  It is
+ *	  given back before anything is waited for; then all starts over.
+ *	- a TID is looked up in the heap only after it was announced as a hazard,
+ *	  and (key, TID) was then still found in the tree: VACUUM cannot give it to
+ *	  another row meanwhile.
+ *
+ * An absent tree is built first.  Whatever becomes of it between check and
+ * insert, the check stands: the key lock kept others from adding entries with
+ * this key, but for those a builder finds, whose owners are yet to check.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/tableam.h"
+#include "catalog/pg_class.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "storage/lwlock.h"
+#include "storage/predicate.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+#define CHECK_BATCH 64			/* TIDs of one key looked at together */
+#define VERIFY_BATCH 1024
+
+/* How often comparators may get in the way of announcing one TID. */
+#define MAX_ANNOUNCEMENTS 100
+
+/* LOCKTAG_OBJECT sub-ids of key locks; the build lock has not this bit */
+#define KEY_LOCK_SUBID 0x8000
+
+typedef enum Verdict
+{
+	VERDICT_UNIQUE,
+	VERDICT_DUPLICATE,
+	VERDICT_WAIT,				/* for the transaction in UniqueCheck.xwait */
+	VERDICT_ABSENT				/* the tree has to be built first */
+} Verdict;
+
+/*
+ * In BYTES order no foreign code runs under the lock, and an LWLock will do.
+ * Comparators may wait for locks, and insert into other unique indexes: then it
+ * is a heavyweight one, which knows of deadlocks and may be taken twice.
+ */
+typedef struct KeyLock
+{
+	LWLock	   *stripe;			/* NULL: heavyweight */
+	LOCKTAG		tag;
+} KeyLock;
+
+typedef struct UniqueCheck
+{
+	EunoIndex  *idx;
+	Relation	index;
+	Relation	heap;
+	IndexUniqueCheck kind;
+	EunoEntry	entry;
+	TransactionId xwait;
+	uint32		speculative_token;
+	EunoCursor	cursor;
+	EunoTid		tids[CHECK_BATCH];
+
+	/* Not EunoIndex.form_buffer: a comparator might insert into this index. */
+	uint8_t		form_buffer[EUNO_KEY_FORM_BYTES] __attribute__((aligned(8)));
+} UniqueCheck;
+
+/* Equal keys must have one lock; only some are equal as bytes, too. */
+static void
+choose_key_lock(UniqueCheck *uc, KeyLock *lock)
+{
+	static LWLockPadded *stripes = NULL;
+	EunoIndex  *idx = uc->idx;
+	uint64		hash = 0;
+
+	if (idx->order == EUNO_ORDER_BYTES || euno_key_posting(idx->schema))
+		hash = hash_bytes_extended(uc->entry.key, uc->entry.keylen,
+								   (uint64) idx->key.database << 32 | idx->key.number);
+	lock->stripe = NULL;
+	if (idx->order != EUNO_ORDER_BYTES)
+	{
+		SET_LOCKTAG_OBJECT(lock->tag, MyDatabaseId, RelationRelationId,
+						   idx->oid,
+						   KEY_LOCK_SUBID | (hash & (KEY_LOCK_SUBID - 1)));
+		return;
+	}
+	if (stripes == NULL)
+		stripes = GetNamedLWLockTranche(EUNO_UNIQUE_TRANCHE);
+	lock->stripe = &stripes[hash % EUNO_UNIQUE_STRIPES].lock;
+}
+
+static void
+lock_key(const KeyLock *lock)
+{
+	if (lock->stripe)
+		LWLockAcquire(lock->stripe, LW_EXCLUSIVE);
+	else
+		(void) LockAcquire(&lock->tag, ExclusiveLock, false, false);
+}
+
+static void
+unlock_key(const KeyLock *lock)
+{
+	if (lock->stripe)
+		LWLockRelease(lock->stripe);
+	else
+		(void) LockRelease(&lock->tag, ExclusiveLock, false);
+}
+
+/*
+ * Announce the TID of an entry as our hazard, and see whether the entry is in
+ * the tree after that.  *guard gets the vacuum epoch from before.  EUNO_STALE:
+ * the tree is not READY any more.
+ */
+static EunoStatus
+announce(UniqueCheck *uc, const EunoEntry *entry, EunoGuard *guard)
+{
+	EunoIndex  *idx = uc->idx;
+	EunoContext *cx;
+	EunoStatus	status;
+	uint64		changes;
+	int			attempts = 0;
+
+	do
+	{
+		if (++attempts > MAX_ANNOUNCEMENTS)
+			ereport(ERROR,
+					(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
+					 errmsg("comparison functions of euno index \"%s\" scan euno indexes themselves",
+							RelationGetRelationName(uc->index))));
+		if (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
+		{
+			euno_index_unpin(idx);
+			return EUNO_STALE;
+		}
+		guard->word = (const uint64_t *) &idx->slot->vacuum_epoch.value;
+		guard->expected = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
+		euno_hazard_set(idx, entry->tid);	/* a full barrier */
+		changes = euno_hazard_changes;
+		status = idx->slot->ops->contains(cx, &idx->slot->tree, entry);
+		euno_index_unpin(idx);
+		if (status == EUNO_CORRUPT)
+			euno_index_error(idx, uc->index, status);
+	} while (status == EUNO_OK && changes != euno_hazard_changes);
+	return status;
+}
+
+/* The row of this entry is dead to everybody. */
+static void
+remove_dead(UniqueCheck *uc, const EunoEntry *entry, const EunoGuard *guard)
+{
+	EunoIndex  *idx = uc->idx;
+	EunoContext *cx;
+
+	if ((guard->expected & 1) != 0)
+		return;					/* a bulk delete is under way */
+	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
+		guard->word == (const uint64_t *) &idx->slot->vacuum_epoch.value)
+		(void) idx->slot->ops->remove(cx, &idx->slot->tree, entry, guard);
+	euno_index_unpin(idx);
+}
+
+/* Is the row with this key and another TID in the way? */
+static Verdict
+check_tid(UniqueCheck *uc, EunoTid tid)
+{
+	EunoEntry	entry = {.key = uc->entry.key, .keylen = uc->entry.keylen,
+	.tid = tid};
+	EunoGuard	guard;
+	EunoStatus	status;
+	ItemPointerData heap_tid;
+	SnapshotData dirty;
+	bool		all_dead = false;
+
+	EUNO_STOP_POINT("unique-tid");
+	status = announce(uc, &entry, &guard);
+	if (status == EUNO_STALE)
+		return VERDICT_ABSENT;
+	if (status != EUNO_OK)
+		return VERDICT_UNIQUE;	/* the entry has been removed */
+	EUNO_STOP_POINT("unique-announced");
+
+	InitDirtySnapshot(dirty);
+	euno_tid_unpack(tid, &heap_tid);
+	if (!table_index_fetch_tuple_check(uc->heap, &heap_tid, &dirty, &all_dead))
+	{
+		if (all_dead)
+			remove_dead(uc, &entry, &guard);
+		return VERDICT_UNIQUE;
+	}
+	if (uc->kind == UNIQUE_CHECK_PARTIAL)
+		return VERDICT_DUPLICATE;
+
+	uc->xwait = TransactionIdIsValid(dirty.xmin) ? dirty.xmin : dirty.xmax;
+	uc->speculative_token = dirty.speculativeToken;
+	return TransactionIdIsValid(uc->xwait) ? VERDICT_WAIT : VERDICT_DUPLICATE;
+}
+
+/*
+ * Looks at all entries with the key, the new one's own apart.  The key lock is
+ * held.
+ */
+static Verdict
+check_key(UniqueCheck *uc, bool *found_self)
+{
+	EunoIndex  *idx = uc->idx;
+	EunoPosition bound = {.key = uc->entry.key, .keylen = uc->entry.keylen};
+	EunoBatch	batch = {.max_items = CHECK_BATCH, .tids = uc->tids};
+
+	uc->cursor.lo = uc->cursor.hi = bound;
+	uc->cursor.lo.side = -1;
+	uc->cursor.hi.side = 1;
+	euno_cursor_start(&uc->cursor);
+	*found_self = false;
+
+	while (!uc->cursor.at_hi)
+	{
+		EunoContext *cx;
+		EunoStatus	status;
+
+		if (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
+		{
+			euno_index_unpin(idx);
+			return VERDICT_ABSENT;
+		}
+		status = idx->slot->ops->read(cx, &idx->slot->tree, &uc->cursor, true,
+									  &batch);
+		euno_index_unpin(idx);
+		if (status != EUNO_OK)
+			euno_index_error(idx, uc->index, status);
+		if (batch.nitems == 0)
+			break;
+
+		for (uint32 i = 0; i < batch.nitems; i++)
+		{
+			Verdict		verdict;
+
+			if (uc->tids[i] == uc->entry.tid)
+			{
+				*found_self = true;
+				continue;
+			}
+			verdict = check_tid(uc, uc->tids[i]);
+			if (verdict != VERDICT_UNIQUE)
+				return verdict;
+		}
+	}
+	return VERDICT_UNIQUE;
+}
+
+/*
+ * CREATE INDEX CONCURRENTLY also brings rows that have been deleted since its
+ * snapshot: a live one with the same key is no conflict.
+ */
+static bool
+new_row_is_live(UniqueCheck *uc)
+{
+	ItemPointerData tid;
+
+	euno_tid_unpack(uc->entry.tid, &tid);
+	return table_index_fetch_tuple_check(uc->heap, &tid, SnapshotSelf, NULL);
+}
+
+static void
+raise_duplicate(UniqueCheck *uc, Datum *values, bool *isnull)
+{
+	char	   *description;
+
+	/* A serialization failure, if there is one, tells the client more. */
+	CheckForSerializableConflictIn(uc->index, NULL, InvalidBlockNumber);
+	description = BuildIndexValueDescription(uc->index, values, isnull);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("duplicate key value violates unique constraint \"%s\"",
+					RelationGetRelationName(uc->index)),
+			 description ? errdetail("Key %s already exists.", description) : 0,
+			 errtableconstraint(uc->heap,
+								RelationGetRelationName(uc->index))));
+}
+
+bool
+euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
+				   Datum *values, bool *isnull, ItemPointer heap_tid,
+				   IndexUniqueCheck check_unique, bool index_unchanged)
+{
+	UniqueCheck *uc = palloc(sizeof(UniqueCheck));
+	KeyLock		lock;
+	Verdict		verdict;
+	bool		found_self;
+
+	euno_require_serving(index);
+	uc->idx = idx;
+	uc->index = index;
+	uc->heap = heap;
+	uc->kind = check_unique;
+	euno_key_form(idx->schema, values, isnull, uc->form_buffer, &uc->entry);
+	uc->entry.tid = euno_tid_pack(heap_tid);
+	choose_key_lock(uc, &lock);
+
+	for (;;)
+	{
+		/* As in euno_index_ensure_ready: VACUUM must not wait for us here. */
+		euno_hazard_clear(idx->cx.process);
+		lock_key(&lock);
+		verdict = check_key(uc, &found_self);
+		euno_hazard_clear(idx->cx.process);
+		if (verdict == VERDICT_DUPLICATE && check_unique != UNIQUE_CHECK_PARTIAL)
+		{
+			if (new_row_is_live(uc))
+			{
+				unlock_key(&lock);
+				raise_duplicate(uc, values, isnull);
+			}
+			found_self = true;	/* or never looked for */
+			verdict = VERDICT_UNIQUE;
+		}
+		if (verdict == VERDICT_UNIQUE || verdict == VERDICT_DUPLICATE)
+			break;
+
+		unlock_key(&lock);
+		if (verdict == VERDICT_ABSENT)
+			euno_index_ensure_ready(idx, index);
+		else if (uc->speculative_token != 0)
+			SpeculativeInsertionWait(uc->xwait, uc->speculative_token);
+		else
+			XactLockTableWait(uc->xwait, index, heap_tid, XLTW_InsertIndex);
+	}
+
+	EUNO_STOP_POINT("unique-checked");
+	if (check_unique != UNIQUE_CHECK_EXISTING)
+		euno_insert_entry(idx, index, heap, &uc->entry, index_unchanged);
+	unlock_key(&lock);
+
+	if (check_unique == UNIQUE_CHECK_EXISTING && !found_self)
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("failed to re-find tuple within index \"%s\"",
+						RelationGetRelationName(index)),
+				 errhint("This may be because of a non-immutable index expression."),
+				 errtableconstraint(heap, RelationGetRelationName(index))));
+	pfree(uc);
+	return verdict == VERDICT_UNIQUE;
+}
+
+/* What the pass over a new tree remembers of the entry before. */
+typedef struct KeyRun
+{
+	EunoTid		tid;
+	uint32		keylen;
+	bool		started;
+	bool		several;		/* entries have had this key, and: */
+	bool		any_live;		/* one of their rows is live */
+	uint8_t		key[EUNO_MAX_ENTRY + 8] __attribute__((aligned(8)));
+} KeyRun;
+
+static bool
+row_is_live(Relation heap, EunoTid tid)
+{
+	ItemPointerData heap_tid;
+
+	euno_tid_unpack(tid, &heap_tid);
+	return table_index_fetch_tuple_check(heap, &heap_tid, SnapshotSelf, NULL);
+}
+
+static void
+check_next(EunoIndex *idx, Relation index, Relation heap, KeyRun *run,
+		   const uint8_t *key, const EunoItemKey *item, EunoTid tid)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	uint8_t    *scratch;
+	bool		same = false;
+	bool		live;
+
+	if (run->started && idx->order == EUNO_ORDER_BYTES)
+		same = run->keylen == item->keylen &&
+			memcmp(run->key, key, item->keylen) == 0;
+	else if (run->started)
+	{
+		EunoPosition previous = {.key = run->key, .keylen = run->keylen};
+
+		same = euno_key_compare(idx->schema, &previous, key, item->keylen) == 0;
+	}
+	if (!same)
+	{
+		memcpy(run->key, key, item->keylen);
+		run->keylen = item->keylen;
+		run->tid = tid;
+		run->started = true;
+		run->several = run->any_live = false;
+		return;
+	}
+
+	scratch = palloc(EUNO_KEY_DEFORM_BYTES);
+	euno_key_deform(idx->schema, key, item->keylen, key + MAXALIGN(item->keylen),
+					item->payloadlen, scratch, values, isnull);
+	if (index->rd_index->indnullsnotdistinct ||
+		!euno_key_has_null(idx->schema, isnull))
+	{
+		if (!run->several)
+			run->any_live = row_is_live(heap, run->tid);
+		run->several = true;
+		live = row_is_live(heap, tid);
+		if (live && run->any_live)
+		{
+			char	   *description;
+
+			description = BuildIndexValueDescription(index, values, isnull);
+			ereport(ERROR,
+					(errcode(ERRCODE_UNIQUE_VIOLATION),
+					 errmsg("could not create unique index \"%s\"",
+							RelationGetRelationName(index)),
+					 description ? errdetail("Key %s is duplicated.", description) :
+					 errdetail("Duplicate keys exist."),
+					 errtableconstraint(heap, RelationGetRelationName(index))));
+		}
+		run->any_live |= live;
+	}
+	pfree(scratch);
+}
+
+/*
+ * VACUUM is locked out of the table, so that TIDs stay what they are.  Only
+ * equal keys are looked up in the heap: most tables have none.
+ */
+void
+euno_unique_check_build(EunoIndex *idx, Relation index, Relation heap)
+{
+	EunoCursor *cursor = palloc(sizeof(EunoCursor));
+	KeyRun	   *run = palloc0(sizeof(KeyRun));
+	EunoPosition below = {.side = -1};
+	EunoPosition above = {.side = 1};
+	EunoBatch	batch = {.max_items = VERIFY_BATCH, .want_keys = true,
+	.buf_size = EUNO_BATCH_BUF};
+
+	batch.tids = palloc(VERIFY_BATCH * sizeof(EunoTid));
+	batch.keys = palloc(VERIFY_BATCH * sizeof(EunoItemKey));
+	batch.buf = palloc(EUNO_BATCH_BUF);
+	cursor->lo = below;
+	cursor->hi = above;
+	euno_cursor_start(cursor);
+
+	while (!cursor->at_hi)
+	{
+		EunoContext *cx;
+		EunoStatus	status = EUNO_NOT_FOUND;
+
+		CHECK_FOR_INTERRUPTS();
+		if (euno_index_pin(idx, &cx) == EUNO_STATE_BUILDING)
+			status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, true,
+										  &batch);
+		euno_index_unpin(idx);
+		if (status != EUNO_OK)
+			euno_index_error(idx, index, status);
+		if (batch.nitems == 0)
+			break;
+		for (uint32 i = 0; i < batch.nitems; i++)
+			check_next(idx, index, heap, run, batch.buf + batch.keys[i].offset,
+					   &batch.keys[i], batch.tids[i]);
+	}
+	pfree(batch.buf);
+	pfree(batch.keys);
+	pfree(batch.tids);
+	pfree(run);
+	pfree(cursor);
+}
