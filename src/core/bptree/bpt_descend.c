@@ -218,8 +218,7 @@ look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		}
 	}
 	if (place->view.torn)
-		return euno_bpt_valid(place) == EUNO_CORRUPT ? STEP_CORRUPT :
-			STEP_AGAIN;
+		return place->copied ? STEP_CORRUPT : STEP_AGAIN;
 	*right = place->copied ? place->image->leaf.right :
 		euno_load_ptr_acquire(&leaf->right);
 	if (opaque)
@@ -287,15 +286,20 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 /*
  * May what was read at the place be believed?  EUNO_OK, EUNO_STALE (seek
  * again) or EUNO_CORRUPT.
+ *
+ * Only a private copy can show that a leaf makes no sense.  What was read in
+ * place may look so because somebody held the lock for a moment and changed
+ * nothing: the version is the same again.
  */
 EunoStatus
 euno_bpt_valid(BptPlace *place)
 {
 	if (place->copied)
 		return place->view.torn ? EUNO_CORRUPT : EUNO_OK;
-	if (!euno_lock_validate(&place->leaf->lock, place->version))
+	if (place->view.torn ||
+		!euno_lock_validate(&place->leaf->lock, place->version))
 		return EUNO_STALE;
-	return place->view.torn ? EUNO_CORRUPT : EUNO_OK;
+	return EUNO_OK;
 }
 
 /*
