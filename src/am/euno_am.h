@@ -87,12 +87,13 @@ extern void euno_index_unhold(EunoIndex *idx);
 /*
  * Starts the build of a slot's tree (see euno_tree_start_build), and completes
  * it.  In between the memory is held; the end of the (sub)transaction by error,
- * or of the process, gives the tree up.
+ * or of the process, gives the tree up.  The latter returns false, with all
+ * still held, if somebody else has given the tree up meanwhile.
  */
 extern EunoStatus euno_index_start_build(EunoIndex *idx, EunoTreeSlot *slot,
 										 const EunoTreeOps *ops,
 										 const EunoTreeConfig *config);
-extern void euno_index_finish_build(EunoIndex *idx);
+extern bool euno_index_finish_build(EunoIndex *idx);
 
 /* Is this very process in the middle of building that tree? */
 extern bool euno_index_is_builder(const EunoTreeSlot *slot);
@@ -215,6 +216,19 @@ extern void euno_parallel_end(EunoParallelBuild *build);
 /* A worker's main function. */
 extern PGDLLEXPORT void euno_parallel_build_main(dsm_segment *seg, shm_toc *toc);
 
+/* ---- euno_load.c: sorted entries become a tree ---- */
+
+/*
+ * Loads the tree that this process has started to build; the build lock is
+ * held, the sort has been performed.  Returns how many entries there were.
+ */
+extern int64 euno_load_sorted(EunoIndex *idx, Relation index,
+							  EunoTreeSlot *slot, EunoSort *sort);
+
+/* Then: adds what others have written meanwhile, and makes the tree READY. */
+extern void euno_load_finish(EunoIndex *idx, Relation index,
+							 EunoTreeSlot *slot);
+
 /* ---- euno_build.c, euno_insert.c, euno_scan.c, euno_vacuum.c, euno_cost.c ---- */
 
 extern IndexBuildResult *eunobuild(Relation heap, Relation index,
@@ -325,8 +339,9 @@ extern void euno_debug_init(void);
 extern void euno_debug_wait(const char *point);
 
 /*
- * Never inside an epoch or with any lock but heavyweight ones, and the key lock
- * of a unique check, held.
+ * Never with any lock but heavyweight ones, and the key lock of a unique check,
+ * held.  Inside an epoch (insert-aside) a stop keeps memory from being given
+ * back, nothing else.
  */
 #define EUNO_STOP_POINT(name) \
 	do { \

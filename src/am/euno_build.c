@@ -98,47 +98,6 @@ check_structure(EunoIndex *idx, Relation index)
 }
 
 /*
- * Load sorted entries.  Nobody else uses the tree yet: we hold a lock on the
- * index that keeps readers and writers out, or (CONCURRENTLY) the index is not
- * ready for writers.  We hold the tree, so its memory stays.
- */
-static void
-load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot, EunoSort *sort)
-{
-	const EunoTreeOps *ops = slot->ops;
-	EunoBulk   *bulk = palloc(ops->bulk_size);
-	EunoContext *cx = &idx->cx;
-	EunoEntry	entry;
-	EunoStatus	status = EUNO_OK;
-	int64		loaded = 0;
-
-	if (euno_sort_is_ordered(sort))
-		status = ops->bulk_begin(cx, &slot->tree, bulk);
-	while (status == EUNO_OK && euno_sort_next(sort, &entry))
-	{
-		if (euno_sort_is_ordered(sort))
-			status = ops->bulk_add(cx, bulk, &entry);
-		else
-		{
-			euno_index_pin(idx, &cx);
-			status = ops->insert(cx, &slot->tree, &entry, false);
-			euno_index_unpin(idx);
-		}
-
-		if ((++loaded & 1023) == 0)
-		{
-			CHECK_FOR_INTERRUPTS();
-			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
-		}
-	}
-	if (status == EUNO_OK && euno_sort_is_ordered(sort))
-		status = ops->bulk_end(cx, bulk);
-	if (status != EUNO_OK)
-		euno_index_error(idx, index, status);
-	pfree(bulk);
-}
-
-/*
  * Make the slot of this index ABSENT, whatever it was: TRUNCATE of a table
  * made in the same transaction builds into the same relation file again.
  */
@@ -165,7 +124,6 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	EunoTreeSlot *slot;
 	EunoSort   *sort;
 	EunoParallelBuild *parallel = NULL;
-	EunoTreeStats stats;
 	EunoStatus	status;
 	int			nworkers;
 
@@ -203,16 +161,13 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
 	euno_sort_perform(sort);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
-	load_sorted(idx, index, slot, sort);
+	result->index_tuples = (double) euno_load_sorted(idx, index, slot, sort);
 	euno_sort_end(sort);
 	if (parallel != NULL)
 		euno_parallel_end(parallel);
 	if (index_info->ii_Unique)
 		euno_unique_check_build(idx, index, heap);
-
-	slot->ops->stats(&idx->cx, &slot->tree, &stats);
-	result->index_tuples = stats.entries;
-	euno_index_finish_build(idx);
+	euno_load_finish(idx, index, slot);
 	euno_build_unlock(idx->oid, ExclusiveLock);
 	return result;
 }

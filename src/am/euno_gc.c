@@ -249,17 +249,14 @@ euno_gc_database(void)
 {
 	int			freed = 0;
 
+	euno_tree_sweep();
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
 		EunoTreeDescription tree;
 
-		if (!euno_tree_describe(i, &tree))
+		if (!euno_tree_describe(i, &tree) ||
+			tree.state == EUNO_STATE_RETIRING)
 			continue;
-		if (tree.state == EUNO_STATE_RETIRING)
-		{
-			(void) euno_tree_finish_retired(euno_tree_by_number(i));
-			continue;
-		}
 		if (tree.key.database != MyDatabaseId || tree.key.temp_owner >= 0)
 			continue;
 

@@ -432,15 +432,17 @@ euno_index_start_build(EunoIndex *idx, EunoTreeSlot *slot,
 	return status;
 }
 
-void
+bool
 euno_index_finish_build(EunoIndex *idx)
 {
 	Operation  *op = &operations[noperations - 1];
 
 	Assert(op->idx == idx && op->building);
-	euno_tree_finish_build(op->held);
+	if (!euno_tree_finish_build(op->held))
+		return false;
 	op->building = false;
 	euno_index_unhold(idx);
+	return true;
 }
 
 bool

@@ -11,13 +11,38 @@
 #include "euno_compat.h"
 
 /*
+ * Insert while the tree is loaded.  Pinned since before the state was found to
+ * be BUILDING.
+ *
+ * The builder sets MERGING, fences, and reads the side tree; we insert there,
+ * fence, and read the state: either it finds our entry, or we find that the
+ * tree is open to writers and insert there too.
+ */
+static EunoStatus
+insert_aside(EunoTreeSlot *slot, EunoContext *cx, const EunoEntry *entry)
+{
+	EunoStatus	status;
+	EunoState	state;
+
+	EUNO_STOP_POINT("insert-aside");
+	status = euno_bptree_ops.insert(cx, &slot->side->tree, entry, false);
+	if (status != EUNO_OK && status != EUNO_EXISTS)
+		return status;
+	pg_memory_barrier();
+	state = euno_tree_state(slot);
+	if (state == EUNO_STATE_MERGING || state == EUNO_STATE_READY)
+		status = slot->ops->insert(cx, &slot->tree, entry, false);
+	return status;
+}
+
+/*
  * Bring an entry into the tree.
  *
  * The heap tuple is in place already.  euno_index_pin has a full barrier
  * between that and the look at the tree's state, and a builder has one between
- * setting BUILDING and reading the heap: so either we see BUILDING and insert
- * (idempotently: the builder may have found the tuple too), or the builder
- * sees the tuple and doing nothing is right.
+ * setting BUILDING and reading the heap: so either we see BUILDING (or a later
+ * state) and insert, idempotently since the builder may have found the tuple
+ * too; or the builder sees the tuple and doing nothing is right.
  */
 void
 euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
@@ -31,14 +56,17 @@ euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 	do
 	{
 		state = euno_index_pin(idx, &cx);
-		if (state != EUNO_STATE_READY && state != EUNO_STATE_BUILDING)
+		if (state == EUNO_STATE_ABSENT)
 		{
 			euno_index_unpin(idx);
 			EUNO_STOP_POINT("insert-absent");
 			return;
 		}
-		status = idx->slot->ops->insert(cx, &idx->slot->tree, entry,
-										index_unchanged && !tried_deletion);
+		if (unlikely(state == EUNO_STATE_BUILDING))
+			status = insert_aside(idx->slot, cx, entry);
+		else
+			status = idx->slot->ops->insert(cx, &idx->slot->tree, entry,
+											index_unchanged && !tried_deletion);
 		euno_index_unpin(idx);
 
 		/*

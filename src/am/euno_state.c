@@ -100,30 +100,40 @@ add_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
 }
 
 /*
- * Read the table and insert all entries.  Others insert at the same time, so
- * this goes through plain, idempotent inserts; sorted, they run along the
- * leaves.
+ * Read the table and sort its entries.  The snapshot is only there to keep what
+ * is read from being vacuumed; it is not that of a consistent state.
  */
-static void
-fill_from_table(EunoIndex *idx, Relation heap, Relation index)
+static EunoSort *
+sort_table(EunoIndex *idx, Relation heap, Relation index)
 {
 	IndexInfo  *index_info = BuildIndexInfo(index);
-	Snapshot	snapshot;
 	EunoSort   *sort;
-	EunoEntry	entry;
 
-	/* In a parallel query no new one may be taken; any keeps the horizon. */
-	snapshot = RegisterSnapshot(IsInParallelMode() ? GetActiveSnapshot() :
-								GetLatestSnapshot());
-	PushActiveSnapshot(snapshot);	/* for detoasting and expressions */
 	sort = euno_sort_begin(idx->schema, index, maintenance_work_mem, NULL);
-
 	if (heap->rd_rel->relam == HEAP_TABLE_AM_OID)
 		(void) euno_heap_scan(heap, index, index_info, NULL,
 							  add_heap_tuple, sort);
 	else
 		(void) table_index_build_scan(heap, index, index_info, false, false,
 									  euno_sort_add_tuple, sort, NULL);
+	return sort;
+}
+
+/*
+ * Read the table into the tree that we have started to build.
+ */
+static void
+fill_from_table(EunoIndex *idx, Relation heap, Relation index,
+				EunoTreeSlot *slot)
+{
+	Snapshot	snapshot;
+	EunoSort   *sort;
+
+	/* In a parallel query no new one may be taken; any keeps the horizon. */
+	snapshot = RegisterSnapshot(IsInParallelMode() ? GetActiveSnapshot() :
+								GetLatestSnapshot());
+	PushActiveSnapshot(snapshot);	/* for detoasting and expressions */
+	sort = sort_table(idx, heap, index);
 
 	/* Comparators may want a snapshot too; else the horizon need not wait. */
 	if (idx->order == EUNO_ORDER_BYTES)
@@ -131,21 +141,10 @@ fill_from_table(EunoIndex *idx, Relation heap, Relation index)
 		PopActiveSnapshot();
 		UnregisterSnapshot(snapshot);
 	}
-
 	euno_sort_perform(sort);
-	while (euno_sort_next(sort, &entry))
-	{
-		EunoContext *cx;
-		EunoStatus	status = EUNO_NOT_FOUND;
-
-		CHECK_FOR_INTERRUPTS();
-		if (euno_index_pin(idx, &cx) == EUNO_STATE_BUILDING)
-			status = idx->slot->ops->insert(cx, &idx->slot->tree, &entry, false);
-		euno_index_unpin(idx);
-		if (status != EUNO_OK && status != EUNO_EXISTS)
-			euno_index_error(idx, index, status);
-	}
+	(void) euno_load_sorted(idx, index, slot, sort);
 	euno_sort_end(sort);
+	euno_load_finish(idx, index, slot);
 	if (idx->order != EUNO_ORDER_BYTES)
 	{
 		PopActiveSnapshot();
@@ -190,11 +189,7 @@ build_absent_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	if (status != EUNO_OK && status != EUNO_EXISTS)
 		euno_index_error(idx, index, status);
 	if (status == EUNO_OK)
-	{
-		fill_from_table(idx, heap, index);
-		EUNO_STOP_POINT("build-end");
-		euno_index_finish_build(idx);
-	}
+		fill_from_table(idx, heap, index, slot);
 	euno_restore_user(&owner);
 
 	/* Plans made without the index, here and elsewhere, are to be made anew. */
@@ -267,12 +262,12 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 					 errmsg("cannot use euno index \"%s\" while this session is building it",
 							RelationGetRelationName(index)),
 					 errhint("Functions in index expressions and predicates must not query the table itself.")));
-		if (state == EUNO_STATE_BUILDING &&
+		if (state != EUNO_STATE_RETIRING &&
 			!builder_is_in_our_group(slot->builder_pid))
 			euno_tree_retire(slot, false, 0);
 
 		CHECK_FOR_INTERRUPTS();
-		if (!euno_tree_finish_retired(slot) || state == EUNO_STATE_BUILDING)
+		if (!euno_tree_finish_retired(slot) || state != EUNO_STATE_RETIRING)
 			euno_sleep(1000);
 	}
 	euno_build_unlock(idx->oid, ExclusiveLock);

@@ -312,9 +312,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 	}
 
 	/* Dropped trees may wait for their last reader; that is long gone. */
-	for (int i = 0; i < registry->used; i++)
-		if (euno_tree_state(&registry->slots[i]) == EUNO_STATE_RETIRING)
-			euno_tree_finish_retired(&registry->slots[i]);
+	euno_tree_sweep();
 
 	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
 	entry = hash_search(tree_hash, key, HASH_FIND, NULL);
@@ -374,6 +372,8 @@ euno_state_name(EunoState state)
 			return "absent";
 		case EUNO_STATE_BUILDING:
 			return "building";
+		case EUNO_STATE_MERGING:
+			return "merging";
 		case EUNO_STATE_READY:
 			return "ready";
 		case EUNO_STATE_RETIRING:
@@ -383,36 +383,96 @@ euno_state_name(EunoState state)
 }
 
 /*
- * If the tree is RETIRING and nobody can see it any more, free its memory.
- * Returns true when it is not RETIRING any more.
+ * Memory that nobody can see any more, on its way back to the operating system.
+ * Unmapping gigabytes takes long: pools are emptied into one of these under
+ * EunoRegistryLock, and their extents are given back after it.
+ */
+typedef struct Garbage
+{
+	int			npools;
+	EunoPool	pools[2 * EUNO_MAX_DOMAINS];
+} Garbage;
+
+static void
+collect_pools(EunoPool *pools, Garbage *garbage)
+{
+	for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
+	{
+		if (pools[i].extents > 0)
+			garbage->pools[garbage->npools++] = pools[i];
+		euno_pool_init(&pools[i], arena, pools[i].domain);
+	}
+}
+
+/* EunoRegistryLock is held exclusively; nobody can see the side tree. */
+static void
+collect_side(EunoTreeSlot *slot, Garbage *garbage)
+{
+	EunoSide   *side = slot->side;
+
+	if (side == NULL)
+		return;
+	slot->side = NULL;
+	collect_pools(side->pools, garbage);
+	euno_pool_free(&slot->pools[0], side, sizeof(EunoSide));
+}
+
+/* EunoRegistryLock is not held. */
+static void
+release_garbage(Garbage *garbage)
+{
+	for (int i = 0; i < garbage->npools; i++)
+		euno_pool_release(&garbage->pools[i]);
+}
+
+/*
+ * If the tree is RETIRING and nobody can see it any more, free its memory; the
+ * same for the side tree of one that is READY.  Returns true when the tree is
+ * not RETIRING any more.
  */
 bool
 euno_tree_finish_retired(EunoTreeSlot *slot)
 {
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	if (euno_tree_state(slot) != EUNO_STATE_RETIRING)
-	{
-		LWLockRelease(registry_lock);
-		return true;
-	}
-	if (!euno_epoch_passed(epochs, slot->retired_epoch) ||
-		pg_atomic_read_u32(&slot->holders) > 0)
-	{
-		LWLockRelease(registry_lock);
-		return false;
-	}
+	Garbage		garbage = {.npools = 0};
+	EunoState	state;
+	bool		retired;
 
-	for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
-		euno_pool_release(&slot->pools[i]);
-	if (slot->drop_when_retired)
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	state = euno_tree_state(slot);
+	if (state == EUNO_STATE_READY && slot->side != NULL &&
+		euno_epoch_passed(epochs, slot->side_epoch))
+		collect_side(slot, &garbage);
+	retired = state == EUNO_STATE_RETIRING &&
+		euno_epoch_passed(epochs, slot->retired_epoch) &&
+		pg_atomic_read_u32(&slot->holders) == 0;
+	if (retired)
 	{
-		hash_search(tree_hash, &slot->key, HASH_REMOVE, NULL);
-		pg_atomic_write_u32(&slot->state, EUNO_STATE_FREE);
+		collect_side(slot, &garbage);
+		collect_pools(slot->pools, &garbage);
+		if (slot->drop_when_retired)
+		{
+			hash_search(tree_hash, &slot->key, HASH_REMOVE, NULL);
+			pg_atomic_write_u32(&slot->state, EUNO_STATE_FREE);
+		}
+		else
+			pg_atomic_write_u32(&slot->state, EUNO_STATE_ABSENT);
 	}
-	else
-		pg_atomic_write_u32(&slot->state, EUNO_STATE_ABSENT);
 	LWLockRelease(registry_lock);
-	return true;
+
+	release_garbage(&garbage);
+	return retired || state != EUNO_STATE_RETIRING;
+}
+
+void
+euno_tree_sweep(void)
+{
+	for (int i = 0; i < registry->used; i++)
+	{
+		EunoTreeSlot *slot = &registry->slots[i];
+
+		if (euno_tree_state(slot) == EUNO_STATE_RETIRING || slot->side != NULL)
+			(void) euno_tree_finish_retired(slot);
+	}
 }
 
 /* EunoRegistryLock is held exclusively. */
@@ -436,6 +496,7 @@ retire_locked(EunoTreeSlot *slot, bool drop)
 			slot->drop_when_retired |= drop;
 			break;
 		case EUNO_STATE_BUILDING:
+		case EUNO_STATE_MERGING:
 		case EUNO_STATE_READY:
 			slot->drop_when_retired = drop;
 			pg_atomic_write_u64(&slot->generation, registry->next_generation++);
@@ -487,10 +548,40 @@ euno_tree_drop(const EunoTreeKey *key)
 		(void) euno_tree_finish_retired(slot);
 }
 
+/*
+ * An empty tree and its side tree.  EunoRegistryLock is held exclusively.  On
+ * failure the pools are as they were.
+ */
+static EunoStatus
+create_trees(EunoTreeSlot *slot, EunoContext *cx, const EunoTreeOps *ops,
+			 const EunoTreeConfig *config)
+{
+	EunoSide   *side;
+	EunoStatus	status;
+
+	memset(&slot->tree, 0, sizeof(slot->tree));
+	slot->tree.alloc_arg = slot->pools;
+	slot->ops = ops;
+	status = ops->create(cx, &slot->tree, config);
+	if (status != EUNO_OK)
+		return status;
+
+	side = euno_pool_alloc(&slot->pools[0], sizeof(EunoSide));
+	if (side == NULL)
+		return EUNO_NO_MEMORY;
+	memset(side, 0, sizeof(EunoSide));
+	for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
+		euno_pool_init(&side->pools[i], arena, slot->pools[i].domain);
+	side->tree.alloc_arg = side->pools;
+	slot->side = side;
+	return euno_bptree_ops.create(cx, &side->tree, config);
+}
+
 EunoStatus
 euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 					  const EunoTreeOps *ops, const EunoTreeConfig *config)
 {
+	Garbage		garbage = {.npools = 0};
 	EunoStatus	status;
 
 	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
@@ -499,15 +590,13 @@ euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 		LWLockRelease(registry_lock);
 		return EUNO_EXISTS;
 	}
-	memset(&slot->tree, 0, sizeof(slot->tree));
-	slot->tree.alloc_arg = slot->pools;
-	slot->ops = ops;
-	status = ops->create(cx, &slot->tree, config);
+	status = create_trees(slot, cx, ops, config);
 	if (status != EUNO_OK)
 	{
-		for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
-			euno_pool_release(&slot->pools[i]);
+		collect_side(slot, &garbage);
+		collect_pools(slot->pools, &garbage);
 		LWLockRelease(registry_lock);
+		release_garbage(&garbage);
 		return status;
 	}
 
@@ -528,19 +617,46 @@ euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 	return EUNO_OK;
 }
 
-/*
- * The tree may be another process's build by now, if ours was retired and a
- * member of our lock group has started over.
- */
-void
-euno_tree_finish_build(EunoTreeSlot *slot)
+bool
+euno_tree_is_our_build(EunoTreeSlot *slot)
 {
-	EunoState	state;
+	EunoState	state = euno_tree_state(slot);
+
+	/* If the state says so but is another's by now, the pid is not ours. */
+	return (state == EUNO_STATE_BUILDING || state == EUNO_STATE_MERGING) &&
+		slot->builder_pid == MyProcPid;
+}
+
+bool
+euno_tree_start_merge(EunoTreeSlot *slot)
+{
 	bool		ours;
 
 	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	state = euno_tree_state(slot);
-	ours = state == EUNO_STATE_BUILDING && slot->builder_pid == MyProcPid;
+	ours = euno_tree_is_our_build(slot);
+	if (ours)
+	{
+		pg_write_barrier();
+		pg_atomic_write_u32(&slot->state, EUNO_STATE_MERGING);
+
+		/*
+		 * A writer inserts into the side tree, fences, and reads the state
+		 * again; we set the state, fence, and read the side tree.
+		 */
+		pg_memory_barrier();
+		slot->side_epoch = euno_epoch_retire(epochs);
+	}
+	LWLockRelease(registry_lock);
+	return ours;
+}
+
+bool
+euno_tree_finish_build(EunoTreeSlot *slot)
+{
+	bool		ours;
+
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	ours = euno_tree_is_our_build(slot);
 	if (ours)
 	{
 		pg_write_barrier();
@@ -548,17 +664,16 @@ euno_tree_finish_build(EunoTreeSlot *slot)
 	}
 	LWLockRelease(registry_lock);
 
-	if (!ours)
-		elog(ERROR, "euno tree is %s at the end of its build",
-			 euno_state_name(state));
+	if (ours)
+		(void) euno_tree_finish_retired(slot);
+	return ours;
 }
 
 void
 euno_tree_abandon_build(EunoTreeSlot *slot)
 {
 	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	if (euno_tree_state(slot) == EUNO_STATE_BUILDING &&
-		slot->builder_pid == MyProcPid)
+	if (euno_tree_is_our_build(slot))
 		retire_locked(slot, false);
 	LWLockRelease(registry_lock);
 }
@@ -570,6 +685,13 @@ euno_tree_bytes(EunoTreeSlot *slot)
 
 	for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
 		bytes += slot->pools[i].extents * EUNO_EXTENT_SIZE;
+	if (unlikely(slot->side != NULL))
+	{
+		LWLockAcquire(registry_lock, LW_SHARED);
+		for (int i = 0; slot->side != NULL && i < EUNO_MAX_DOMAINS; i++)
+			bytes += slot->side->pools[i].extents * EUNO_EXTENT_SIZE;
+		LWLockRelease(registry_lock);
+	}
 	return bytes;
 }
 

@@ -8,14 +8,17 @@
  * what names its relation file (never by index OID) and by a generation, which
  * changes whenever the content is thrown away.
  *
- *		ABSENT -> BUILDING -> READY
- *		  ^          |          |
- *		  +-- RETIRING <--------+			(evicted, poisoned, build failed)
+ *		ABSENT -> BUILDING -> MERGING -> READY
+ *		  ^          |           |         |
+ *		  +-- RETIRING <---------+---------+	(evicted, poisoned, build failed)
  *				 |
- *				 +--> FREE					(relation gone)
+ *				 +--> FREE						(relation gone)
  *
  * ABSENT never means "no rows": nobody may answer from a tree that is not
  * READY.  RETIRING counts as ABSENT for everybody but the one who frees it.
+ * While BUILDING the tree is its builder's alone, and writers use the side
+ * tree; while MERGING they use the tree, to which the builder adds what is in
+ * the side tree.
  *
  * Locks.  "state" and "generation" change only under EunoRegistryLock, and
  * from ABSENT to BUILDING only by who holds the heavyweight build lock too
@@ -55,9 +58,20 @@ typedef enum EunoState
 	EUNO_STATE_FREE,
 	EUNO_STATE_ABSENT,
 	EUNO_STATE_BUILDING,
+	EUNO_STATE_MERGING,
 	EUNO_STATE_READY,
 	EUNO_STATE_RETIRING
 } EunoState;
+
+/*
+ * Where writers put their entries while the tree is loaded: a small B+tree of
+ * the same order.  Its builder allocates it, from the tree's own pool.
+ */
+typedef struct EunoSide
+{
+	EunoTree	tree;
+	EunoPool	pools[EUNO_MAX_DOMAINS];
+} EunoSide;
 
 typedef struct EunoTreeSlot
 {
@@ -68,7 +82,8 @@ typedef struct EunoTreeSlot
 	pg_atomic_uint64 generation;
 	FullTransactionId creator;	/* the transaction that made the relation file
 								 * known to us; invalid if it had no xid */
-	int			builder_pid;	/* while BUILDING; under EunoRegistryLock */
+	int			builder_pid;	/* while BUILDING or MERGING; under
+								 * EunoRegistryLock */
 	bool		drop_when_retired;
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */
@@ -76,6 +91,14 @@ typedef struct EunoTreeSlot
 								 * without an epoch (bulk delete, check, its
 								 * builder) */
 	uint64		retired_epoch;	/* while RETIRING */
+
+	/*
+	 * Not NULL while BUILDING and MERGING, and in READY or RETIRING until
+	 * nobody can see it any more.  Who has pinned the epoch and then found
+	 * BUILDING may use it until the unpin.
+	 */
+	EunoSide   *side;
+	uint64		side_epoch;		/* set when MERGING begins */
 
 	/*
 	 * Odd while a bulk delete is under way.  Deferred removals of entries and
@@ -150,6 +173,12 @@ extern bool euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms);
 extern bool euno_tree_finish_retired(EunoTreeSlot *slot);
 
 /*
+ * Completes what waits for readers that were slow: retired trees, and side
+ * trees of builds that have ended.
+ */
+extern void euno_tree_sweep(void);
+
+/*
  * Retires and drops the tree of this key, if there is one; never that of
  * another key that has got the slot meanwhile.
  */
@@ -166,7 +195,15 @@ extern EunoStatus euno_tree_start_build(EunoTreeSlot *slot,
 										EunoContext *cx,
 										const EunoTreeOps *ops,
 										const EunoTreeConfig *config);
-extern void euno_tree_finish_build(EunoTreeSlot *slot);
+
+/* BUILDING to MERGING.  False if the tree is not our build any more. */
+extern bool euno_tree_start_merge(EunoTreeSlot *slot);
+
+/* MERGING to READY.  False if the tree is not our build any more. */
+extern bool euno_tree_finish_build(EunoTreeSlot *slot);
+
+/* Is the tree, in BUILDING or MERGING, this process's build? */
+extern bool euno_tree_is_our_build(EunoTreeSlot *slot);
 
 /* Retires the tree if it is still this process's build.  Waits for nothing. */
 extern void euno_tree_abandon_build(EunoTreeSlot *slot);

@@ -163,15 +163,12 @@ collect_dropped_databases(void)
 	ListCell   *lc;
 	int			freed = 0;
 
+	euno_tree_sweep();
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
 		EunoTreeDescription tree;
 
-		if (!euno_tree_describe(i, &tree))
-			continue;
-		if (tree.state == EUNO_STATE_RETIRING)
-			(void) euno_tree_finish_retired(euno_tree_by_number(i));
-		else
+		if (euno_tree_describe(i, &tree) && tree.state != EUNO_STATE_RETIRING)
 		{
 			EunoTreeKey *key = palloc(sizeof(EunoTreeKey));
 

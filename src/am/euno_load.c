@@ -1,0 +1,169 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_load.c
+ *	  Sorted entries become a tree.
+ *
+ * While the tree is loaded it belongs to its builder alone; what others write
+ * meanwhile goes to the side tree.  Then writers are sent to the tree, and the
+ * builder inserts what the side tree has.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "commands/progress.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/backend_progress.h"
+#include "utils/rel.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+#define MERGE_BATCH 256
+
+/* What merging reads the side tree with. */
+typedef struct SideReader
+{
+	EunoCursor	cursor;
+	EunoTid		tids[MERGE_BATCH];
+	EunoItemKey keys[MERGE_BATCH];
+	uint8_t		buf[EUNO_BATCH_BUF] __attribute__((aligned(8)));
+} SideReader;
+
+/*
+ * Somebody may have taken the tree from us: it was found to be inconsistent, or
+ * its memory was needed more elsewhere.
+ */
+static void
+give_up(Relation index)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("euno index \"%s\" was evicted while it was being built",
+					RelationGetRelationName(index))));
+}
+
+static EunoStatus
+insert_entry(EunoIndex *idx, EunoTreeSlot *slot, const EunoEntry *entry)
+{
+	EunoContext *cx;
+	EunoStatus	status = EUNO_OK;
+
+	(void) euno_index_pin(idx, &cx);
+	status = slot->ops->insert(cx, &slot->tree, entry, false);
+	euno_index_unpin(idx);
+	return status;
+}
+
+/*
+ * Nobody else can reach the tree.  We hold it, so its memory stays whatever
+ * others do.
+ */
+int64
+euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
+				 EunoSort *sort)
+{
+	const EunoTreeOps *ops = slot->ops;
+	EunoBulk   *bulk = palloc(ops->bulk_size);
+	EunoContext *cx = &idx->cx;
+	bool		ordered = euno_sort_is_ordered(sort);
+	EunoEntry	entry;
+	EunoStatus	status = EUNO_OK;
+	int64		loaded = 0;
+
+	if (ordered)
+		status = ops->bulk_begin(cx, &slot->tree, bulk);
+	while (status == EUNO_OK && euno_sort_next(sort, &entry))
+	{
+		status = ordered ? ops->bulk_add(cx, bulk, &entry) :
+			insert_entry(idx, slot, &entry);
+		if ((++loaded & 1023) == 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (!euno_tree_is_our_build(slot))
+				give_up(index);
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
+		}
+	}
+	if (status == EUNO_OK && ordered)
+		status = ops->bulk_end(cx, bulk);
+	if (status != EUNO_OK)
+		euno_index_error(idx, index, status);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
+	pfree(bulk);
+	return loaded;
+}
+
+/*
+ * Read the next batch of the side tree.  The caller holds the tree, and so the
+ * side tree too.
+ */
+static EunoStatus
+read_side(EunoIndex *idx, EunoTreeSlot *slot, SideReader *reader,
+		  EunoBatch *batch)
+{
+	EunoContext *cx;
+	EunoStatus	status;
+
+	(void) euno_index_pin(idx, &cx);
+	status = euno_bptree_ops.read(cx, &slot->side->tree, &reader->cursor, true,
+								  batch);
+	euno_index_unpin(idx);
+	return status;
+}
+
+/*
+ * Insert what the side tree has.  Others write to the tree at the same time;
+ * inserting is idempotent, so it does not matter who is first.
+ */
+static void
+merge_side(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
+{
+	SideReader *reader = palloc(sizeof(SideReader));
+	EunoBatch	batch = {.max_items = MERGE_BATCH, .tids = reader->tids,
+		.want_keys = true, .keys = reader->keys,
+	.buf = reader->buf, .buf_size = EUNO_BATCH_BUF};
+	EunoStatus	status;
+
+	reader->cursor.lo = (EunoPosition) {.side = -1};
+	reader->cursor.hi = (EunoPosition) {.side = 1};
+	euno_cursor_start(&reader->cursor);
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!euno_tree_is_our_build(slot))
+			give_up(index);
+		status = read_side(idx, slot, reader, &batch);
+		for (uint32 i = 0; status == EUNO_OK && i < batch.nitems; i++)
+		{
+			EunoItemKey *key = &batch.keys[i];
+			EunoEntry	entry = {.key = batch.buf + key->offset,
+				.keylen = key->keylen, .tid = batch.tids[i],
+				.payload = batch.buf + key->offset + MAXALIGN(key->keylen),
+			.payloadlen = key->payloadlen};
+
+			status = insert_entry(idx, slot, &entry);
+			if (status == EUNO_EXISTS)
+				status = EUNO_OK;
+		}
+		if (status != EUNO_OK)
+			euno_index_error(idx, index, status);
+		if (batch.nitems == 0)
+			break;
+	}
+	pfree(reader);
+}
+
+void
+euno_load_finish(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
+{
+	EUNO_STOP_POINT("build-loaded");
+	if (!euno_tree_start_merge(slot))
+		give_up(index);
+	EUNO_STOP_POINT("build-merging");
+	merge_side(idx, index, slot);
+	EUNO_STOP_POINT("build-end");
+	if (!euno_index_finish_build(idx))
+		give_up(index);
+}
