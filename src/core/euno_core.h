@@ -215,7 +215,10 @@ typedef struct EunoProcess
 typedef struct EunoContext
 {
 	EunoProcess *process;
-	int			domain;
+	int			domain;			/* below the number of the allocator's domains;
+								 * may change between operations */
+	bool		lagging;		/* tests: posts no separators but those of the
+								 * leaves it makes */
 	const EunoEnvironment *env;
 	EunoCompare compare;		/* COMPARE order only */
 	void	   *compare_arg;
@@ -237,7 +240,7 @@ typedef struct EunoTreeConfig
 								 * one copy with a list of TIDs */
 	uint16_t	fillfactor;		/* percent, for bulk loads and right-edge
 								 * splits; 10 to 100 */
-	uint16_t	ndomains;		/* 1 to EUNO_MAX_DOMAINS */
+	uint16_t	ndomains;		/* directories, 1 to EUNO_MAX_DOMAINS */
 } EunoTreeConfig;
 
 typedef struct EunoTreeStats
@@ -245,6 +248,7 @@ typedef struct EunoTreeStats
 	uint64_t	entries;		/* exact when nobody writes */
 	uint64_t	leaves;
 	uint64_t	inners;			/* of the caller's domain */
+	uint64_t	lag;			/* leaves its directory may not know yet */
 	uint32_t	height;			/* levels, 1 = a single leaf */
 	uint64_t	splits;
 	uint64_t	merges;
@@ -316,6 +320,14 @@ typedef struct EunoVerify
  * compact: merges underfull neighbours, at most max_merges of them, and does
  * nothing while a walk is under way.  *merged says how many.
  *
+ * maintain (may be NULL): brings a domain's directory up to date.  In COMPARE
+ * order comparators run.
+ *
+ * set_domains (may be NULL): from now on domains below ndomains have
+ * directories of their own, others use the first domain's.  Within the
+ * number that the tree was created with.  EUNO_OK or EUNO_NO_MEMORY (some have
+ * one).
+ *
  * verify: order, fences, chain, directory, duplicate entries, counts.
  * Concurrent writers are tolerated.
  */
@@ -344,6 +356,9 @@ typedef struct EunoTreeOps
 						 EunoWalk *walk);
 	EunoStatus	(*compact) (EunoContext *cx, struct EunoTree *tree,
 							uint32_t max_merges, uint32_t *merged);
+	void		(*maintain) (EunoContext *cx, struct EunoTree *tree, int domain);
+	EunoStatus	(*set_domains) (EunoContext *cx, struct EunoTree *tree,
+								int ndomains);
 	uint64_t	(*verify) (EunoContext *cx, struct EunoTree *tree,
 						   const EunoVerify *verify);	/* returns findings */
 	void		(*stats) (EunoContext *cx, struct EunoTree *tree,

@@ -97,7 +97,7 @@ typedef struct BptPlace
 	BptLeaf    *leaf;
 	uint64_t	version;
 	bool		copied;
-	bool		moved;			/* the directory did not know this leaf */
+	uint32_t	moves;			/* leaves that the directory did not know */
 	bool		found;			/* "gap" is set */
 	uint32_t	attempts;		/* set to 0 before the first bpt_seek */
 	BptGap		gap;			/* of the key that was sought */
@@ -274,9 +274,22 @@ extern BptInner *euno_bpt_inner_child(EunoContext *cx, const BptInner *node,
 									  bool *torn);
 
 /* bpt_directory.c */
-extern void euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf);
+extern bool euno_bpt_post(EunoContext *cx, EunoTree *tree, int domain,
+						  BptLeaf *leaf);
 extern bool euno_bpt_directory_build(EunoContext *cx, EunoTree *tree,
 									 int domain);
+
+/* bpt_log.c */
+extern EunoStatus euno_bpt_log_create(EunoContext *cx, EunoTree *tree);
+extern uint64_t euno_bpt_log_lag(EunoTree *tree, int domain);
+extern void euno_bpt_log_forget(EunoContext *cx, EunoTree *tree,
+								const BptLeaf *leaf);
+extern void euno_bpt_publish(EunoContext *cx, EunoTree *tree, BptLeaf *leaf);
+extern void euno_bpt_catch_up(EunoContext *cx, EunoTree *tree,
+							  const BptPlace *place);
+extern void euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain);
+extern EunoStatus euno_bpt_set_domains(EunoContext *cx, EunoTree *tree,
+									   int ndomains);
 
 /* the operations */
 extern EunoStatus euno_bpt_create(EunoContext *cx, EunoTree *tree,
@@ -350,7 +363,7 @@ static inline void
 bpt_place_init(BptPlace *place, BptImage *image)
 {
 	place->attempts = 0;
-	place->moved = false;
+	place->moves = 0;
 	place->found = false;
 	place->copied = false;
 	place->image = image;

@@ -69,13 +69,20 @@ static BptLeaf *
 descend_inner(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 			  BptPlace *place)
 {
-	BptDirectory *dir = &bpt_body(tree)->directories[cx->domain];
+	BptDirectory *dirs = bpt_body(tree)->directories;
+	BptDirectory *dir = &dirs[bpt_domain(tree, cx->domain)];
 	BptInner   *node = euno_load_ptr_acquire(&dir->root);
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
 	bool		opaque = bpt_is_opaque(tree);
 	bool		copy = opaque && place->attempts > BPT_COMPARE_PATIENCE;
 
+	if (node == NULL && dir != dirs)
+	{
+		/* It is being built, or has just been dropped. */
+		dir = dirs;
+		node = euno_load_ptr_acquire(&dir->root);
+	}
 	if (node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
 	for (;;)
@@ -278,7 +285,7 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	if (moves > 0)
 	{
 		cx->counters.right_moves += moves;
-		place->moved = true;
+		place->moves += moves;
 	}
 	return EUNO_OK;
 }

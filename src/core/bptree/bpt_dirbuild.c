@@ -206,3 +206,21 @@ euno_bpt_directory_build(EunoContext *cx, EunoTree *tree, int domain)
 		retire_tree(cx, tree, domain, old);
 	return true;
 }
+
+/*
+ * Throws a domain's directory away.  The caller holds its mutex, keeps merges
+ * away, is within an epoch, and has marked the directory as not in use.
+ */
+void
+euno_bpt_directory_drop(EunoContext *cx, EunoTree *tree, int domain)
+{
+	BptDirectory *dir = &bpt_body(tree)->directories[domain];
+	BptInner   *old = euno_load_ptr(&dir->root);
+	BptLeaf    *leaf = bpt_body(tree)->first;
+
+	euno_store_ptr(&dir->root, (BptInner *) NULL);
+	if (old != NULL)
+		retire_tree(cx, tree, domain, old);
+	for (; leaf != NULL; leaf = euno_load_ptr_acquire(&leaf->right))
+		euno_and16(&leaf->posted, (uint16_t) ~(1 << domain));
+}

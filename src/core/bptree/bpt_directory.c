@@ -239,15 +239,16 @@ rebuild_at(Change *ch, int at, const BptFence *fence, void *child)
 }
 
 /*
- * Posts a leaf's low fence to the directory of the caller's domain, if it is
- * not there, the directory is not busy and there is memory.  To be called
- * within an epoch in which the leaf was seen linked, with nothing locked.
+ * Posts a leaf's low fence to a domain's directory, if it is not there, the
+ * directory is not busy and there is memory.  To be called within an epoch in
+ * which the leaf was seen linked, with nothing locked.  False if it should be
+ * tried again, because the directory was busy or kept changing.
  */
-void
-euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
+bool
+euno_bpt_post(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
 {
 	BptBody    *body = bpt_body(tree);
-	BptDirectory *dir = &body->directories[cx->domain];
+	BptDirectory *dir = &body->directories[domain];
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	BptImage	image;
 	BptPath		path;
@@ -255,10 +256,10 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 	EunoPosition pos;
 	BptFence	fence;
 	BptSeps		set;
-	Change		ch = {cx, tree, cx->domain, &path, &set};
+	Change		ch = {cx, tree, domain, &path, &set};
 
 	if (leaf == euno_load_ptr(&body->first))
-		return;
+		return true;
 	euno_bpt_key_fence(tree, leaf, &pos, buf, &key);
 	fence.bytes = buf;
 	fence.len = pos.keylen;
@@ -267,31 +268,34 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 	{
 		bool		done = false;
 
-		if (!euno_bpt_path(cx, tree, cx->domain, &key, &path, &image))
+		if (!euno_bpt_path(cx, tree, domain, &key, &path, &image))
 			continue;
 		if (path.levels > 0 && path.leaf == leaf)
-			return;
+			return true;
 		if (!euno_mutex_trylock(&dir->mutex))
-			return;
+			return false;
 
 		/* Under the mutex no merge is under way: obsolete cannot come now. */
 		if (euno_load64_acquire(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
 			done = true;
-		else if (bpt_posted(leaf, cx->domain))
+		else if (bpt_posted(leaf, domain))
 			done = true;		/* since we looked; or the comparator lies */
-		else if (euno_bpt_path_current(tree, cx->domain, &path))
+		else if ((euno_load64(&body->active) >> domain & 1) == 0)
+			done = true;		/* out of use since we looked */
+		else if (euno_bpt_path_current(tree, domain, &path))
 		{
 			done = path.levels == 0 ?
 				add_root(&ch, &fence, body->first, leaf, 1) :
 				insert_at(&ch, (int) path.levels - 1, &fence, leaf);
 			if (done)
-				euno_or16(&leaf->posted, (uint16_t) (1 << cx->domain));
+				euno_or16(&leaf->posted, (uint16_t) (1 << domain));
 			done = true;
 		}
 		euno_mutex_unlock(&dir->mutex, cx->env);
 		if (done)
-			return;
+			return true;
 	}
+	return false;
 }
 
 /*

@@ -49,6 +49,10 @@ extern bool euno_bpt_inner_put(EunoContext *cx, EunoTree *tree,
 							   BptInner *node, uint32_t i,
 							   const BptFence *fence, void *child);
 
+/* bpt_dirbuild.c */
+extern void euno_bpt_directory_drop(EunoContext *cx, EunoTree *tree,
+									int domain);
+
 /* bpt_directory.c */
 extern bool euno_bpt_path_current(EunoTree *tree, int domain,
 								  const BptPath *path);

@@ -59,9 +59,9 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			break;
 	}
 	if (created != NULL)
-		euno_bpt_post(cx, tree, created);
-	else if (place.moved && status != EUNO_CORRUPT)
-		euno_bpt_post(cx, tree, place.leaf);
+		euno_bpt_publish(cx, tree, created);
+	else if (place.moves > 0 && status != EUNO_CORRUPT)
+		euno_bpt_catch_up(cx, tree, &place);
 	euno_epoch_exit(cx->process);
 
 	/* Another try may have found room without it. */

@@ -216,11 +216,12 @@ merge_pair(Merge *m)
 	if (status == EUNO_OK)
 	{
 		(void) euno_add64(&body->merges, 1);
+		euno_bpt_log_forget(cx, tree, m->right);
 		euno_bpt_retire(cx, tree, m->right, bpt_leaf_size(m->right),
 						&m->right->limbo);
 	}
 	else if (unposted && status == EUNO_STALE)
-		euno_bpt_post(cx, tree, m->right);
+		euno_bpt_publish(cx, tree, m->right);
 	return status == EUNO_STALE ? EUNO_NOT_FOUND : status;
 }
 

@@ -152,13 +152,29 @@ _Static_assert(sizeof(BptInner) == BPT_INNER_HEADER, "pairs do not straddle");
 _Static_assert(EUNO_MAX_DOMAINS <= 16, "a bit of a leaf for each domain");
 _Static_assert(offsetof(BptLeaf, low_tid) == 64, "hot fields share a line");
 
+/*
+ * Leaves that other domains made and this domain's directory may not know yet:
+ * a ring.  A leaf leaves it before it is retired.
+ */
+#define BPT_LOG_SIZE		500
+
+typedef struct BptLog
+{
+	EunoLock	mutex;			/* taken last, never while a node is locked */
+	uint32_t	next;			/* oldest entry */
+	uint32_t	count;
+	uint64_t	lost;			/* it was full: build the directory anew */
+	BptLeaf    *ring[BPT_LOG_SIZE];
+} BptLog;
+
 /* One domain's directory.  The mutex is for its writers; readers take none. */
 typedef struct BptDirectory
 {
 	EunoLock	mutex;
 	BptInner   *root;			/* NULL: go to the first leaf */
 	uint64_t	inners;
-	uint8_t		pad[40];
+	BptLog	   *log;			/* constant; NULL: the only domain */
+	uint8_t		pad[32];
 } BptDirectory;
 
 #define BPT_STRIPES		16
@@ -173,7 +189,8 @@ typedef struct BptStripe
 typedef struct BptBody
 {
 	BptLeaf    *first;			/* constant */
-	uint8_t		pad0[56];
+	uint64_t	active;			/* bit d: directory d is in use; bit 0 is set */
+	uint8_t		pad0[48];
 
 	uint64_t	seqno;			/* last one given out */
 	uint64_t	splits;
@@ -201,6 +218,17 @@ static inline BptBody *
 bpt_body(EunoTree *tree)
 {
 	return (BptBody *) tree->body;
+}
+
+/*
+ * The directory to use in a domain: its own, or the first one.  A directory that
+ * is taken out of use meanwhile costs a restart.
+ */
+static inline int
+bpt_domain(EunoTree *tree, int domain)
+{
+	return domain > 0 && domain < tree->config.ndomains &&
+		(euno_load64(&bpt_body(tree)->active) >> domain & 1) != 0 ? domain : 0;
 }
 
 /* A leaf's low fence. */

@@ -32,7 +32,8 @@ euno_bpt_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 	euno_store64(&leaf->seqno, 1);
 	body->leaves = 1;
 	euno_store_ptr(&body->first, leaf);
-	return EUNO_OK;
+	body->active = (UINT64_C(1) << tree->config.ndomains) - 1;
+	return euno_bpt_log_create(cx, tree);
 }
 
 /* See EunoTreeOps.  Exact only while nobody writes. */
@@ -40,7 +41,8 @@ void
 euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 {
 	BptBody    *body = bpt_body(tree);
-	BptDirectory *dir = &body->directories[cx->domain];
+	int			domain = bpt_domain(tree, cx->domain);
+	BptDirectory *dir = &body->directories[domain];
 	BptInner   *root;
 
 	memset(stats, 0, sizeof(*stats));
@@ -48,6 +50,7 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 		stats->entries += euno_load64(&body->stripes[i].entries);
 	stats->leaves = euno_load64(&body->leaves);
 	stats->inners = euno_load64(&dir->inners);
+	stats->lag = euno_bpt_log_lag(tree, domain);
 	stats->splits = euno_load64(&body->splits);
 	stats->merges = euno_load64(&body->merges);
 	euno_epoch_enter(cx->process);
@@ -69,6 +72,8 @@ const EunoTreeOps euno_bptree_ops = {
 	.bulk_end = euno_bpt_bulk_end,
 	.walk = euno_bpt_walk,
 	.compact = euno_bpt_compact,
+	.maintain = euno_bpt_maintain,
+	.set_domains = euno_bpt_set_domains,
 	.verify = euno_bpt_verify,
 	.stats = euno_bpt_stats
 };

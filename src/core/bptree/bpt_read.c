@@ -426,8 +426,8 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 			break;
 		}
 	} while (status == EUNO_STALE || again != NULL);
-	if (rd.place.moved && status == EUNO_OK)
-		euno_bpt_post(cx, tree, rd.place.leaf);
+	if (rd.place.moves > 0 && status == EUNO_OK)
+		euno_bpt_catch_up(cx, tree, &rd.place);
 	euno_epoch_exit(cx->process);
 	if (status != EUNO_OK)
 		batch->nitems = 0;

@@ -56,8 +56,8 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		euno_lock_release(&place.leaf->lock, cx->env);
 		break;
 	}
-	if (place.moved && status != EUNO_CORRUPT)
-		euno_bpt_post(cx, tree, place.leaf);
+	if (place.moves > 0 && status != EUNO_CORRUPT)
+		euno_bpt_catch_up(cx, tree, &place);
 	euno_epoch_exit(cx->process);
 	return status;
 }

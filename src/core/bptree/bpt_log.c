@@ -1,0 +1,318 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_log.c
+ *	  Directories of several domains over one chain of leaves.
+ *
+ * Who splits a leaf posts its separator to the directory of the own domain
+ * and leaves a note for each other domain: the new leaf, in that domain's log.
+ * The notes are posted later, by operations in that domain and by the worker.
+ * Until then the directory leads too far left, which costs hops along the
+ * chain.  A log that is full notes only that; the directory is built anew then.
+ * Protocol and proof: src/README.md, "Domains".
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt_directory.h"
+
+/* Notes that one operation posts on its way. */
+#define BPT_LOG_STEP	16
+
+/* A descent that goes right this often has a directory that is of no use. */
+#define BPT_LOG_HOPS	32
+
+/*
+ * Gives each domain its log, if there are several, in its own memory.  The tree
+ * is not visible yet.  EUNO_OK or EUNO_NO_MEMORY; what was allocated stays the
+ * tree's.
+ */
+EunoStatus
+euno_bpt_log_create(EunoContext *cx, EunoTree *tree)
+{
+	if (tree->config.ndomains < 2)
+		return EUNO_OK;
+	for (int d = 0; d < tree->config.ndomains; d++)
+	{
+		BptLog	   *log = cx->env->alloc(tree->alloc_arg, d, sizeof(BptLog));
+
+		if (log == NULL)
+			return EUNO_NO_MEMORY;
+		memset(log, 0, sizeof(*log));
+		bpt_body(tree)->directories[d].log = log;
+	}
+	return EUNO_OK;
+}
+
+/* How many notes wait; anything above the log's size if some were lost. */
+uint64_t
+euno_bpt_log_lag(EunoTree *tree, int domain)
+{
+	BptLog	   *log = bpt_body(tree)->directories[domain].log;
+
+	if (log == NULL)
+		return 0;
+	return euno_load32(&log->count) + euno_load64(&log->lost);
+}
+
+/*
+ * Notes a leaf for a domain.  To be called within an epoch in which the leaf
+ * was seen linked, with no node locked.
+ *
+ * A leaf that is not obsolete here, under the log's mutex, will be taken out by
+ * the merge that makes it so, before it is retired.
+ */
+static void
+log_add(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
+{
+	BptLog	   *log = bpt_body(tree)->directories[domain].log;
+	uint32_t	count;
+
+	if (log == NULL)
+		return;
+	euno_mutex_lock(&log->mutex, cx->env);
+	count = euno_load32(&log->count);
+	if (euno_load64_acquire(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
+		;
+	else if (count == BPT_LOG_SIZE)
+		euno_store64(&log->lost, euno_load64(&log->lost) + 1);
+	else
+	{
+		uint32_t	at = (euno_load32(&log->next) + count) % BPT_LOG_SIZE;
+
+		euno_store_ptr(&log->ring[at], leaf);
+		euno_store32(&log->count, count + 1);
+	}
+	euno_mutex_unlock(&log->mutex, cx->env);
+}
+
+/*
+ * Takes the oldest note; NULL: there is none, or somebody is at the log.  The
+ * caller is within an epoch, which keeps the leaf: it was not retired before
+ * the epoch began, or the note would be gone.
+ */
+static BptLeaf *
+log_take(EunoContext *cx, BptLog *log)
+{
+	BptLeaf    *leaf = NULL;
+
+	if (!euno_mutex_trylock(&log->mutex))
+		return NULL;
+	while (leaf == NULL && euno_load32(&log->count) > 0)
+	{
+		uint32_t	next = euno_load32(&log->next);
+
+		leaf = euno_load_ptr(&log->ring[next]);
+		euno_store32(&log->next, (next + 1) % BPT_LOG_SIZE);
+		euno_store32(&log->count, euno_load32(&log->count) - 1);
+	}
+	euno_mutex_unlock(&log->mutex, cx->env);
+	return leaf;
+}
+
+/* Forgets all notes. */
+static void
+log_clear(EunoContext *cx, BptLog *log)
+{
+	euno_mutex_lock(&log->mutex, cx->env);
+	euno_store32(&log->count, 0);
+	euno_store64(&log->lost, 0);
+	euno_mutex_unlock(&log->mutex, cx->env);
+}
+
+/*
+ * Takes a leaf that has just become obsolete out of all logs.  To be called
+ * before it is retired.
+ */
+void
+euno_bpt_log_forget(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf)
+{
+	for (int d = 0; d < tree->config.ndomains; d++)
+	{
+		BptLog	   *log = bpt_body(tree)->directories[d].log;
+
+		if (log == NULL)
+			continue;
+
+		/* Always: a count read before might miss a note being made. */
+		euno_mutex_lock(&log->mutex, cx->env);
+		for (uint32_t i = 0; i < euno_load32(&log->count); i++)
+		{
+			uint32_t	at = (euno_load32(&log->next) + i) % BPT_LOG_SIZE;
+
+			if (euno_load_ptr(&log->ring[at]) == leaf)
+				euno_store_ptr(&log->ring[at], (BptLeaf *) NULL);
+		}
+		euno_mutex_unlock(&log->mutex, cx->env);
+	}
+}
+
+/*
+ * Posts up to "max" of a domain's notes.  To be called within an epoch, with no
+ * node locked; comparators run.  A note whose post fails for want of memory is
+ * lost: the directory lags until somebody goes right there.
+ */
+static void
+log_apply(EunoContext *cx, EunoTree *tree, int domain, uint32_t max)
+{
+	BptLog	   *log = bpt_body(tree)->directories[domain].log;
+
+	if (log == NULL)
+		return;
+	while (max-- > 0 && euno_load32(&log->count) > 0)
+	{
+		BptLeaf    *leaf = log_take(cx, log);
+
+		if (leaf == NULL)
+			return;
+		if (!euno_bpt_post(cx, tree, domain, leaf))
+		{
+			log_add(cx, tree, domain, leaf);
+			return;
+		}
+	}
+}
+
+/*
+ * Builds a domain's directory anew if notes were lost, or in any case.  Merges
+ * are kept away; when one is under way, this is left to another time.
+ */
+static void
+renew(EunoContext *cx, EunoTree *tree, int domain)
+{
+	BptBody    *body = bpt_body(tree);
+	BptDirectory *dir = &body->directories[domain];
+
+	if (!euno_mutex_trylock(&body->compact_mutex))
+		return;
+	cx->compacting = tree;
+	euno_epoch_enter(cx->process);
+	euno_mutex_lock(&dir->mutex, cx->env);
+
+	/* What is split from here on is noted again; all else is in the chain. */
+	log_clear(cx, dir->log);
+	if ((euno_load64(&body->active) >> domain & 1) != 0 &&
+		!euno_bpt_directory_build(cx, tree, domain))
+		euno_store64(&dir->log->lost, 1);
+	euno_mutex_unlock(&dir->mutex, cx->env);
+	euno_epoch_exit(cx->process);
+	euno_bpt_compact_leave(cx);
+}
+
+/*
+ * Makes a new leaf known: to the own domain's directory now, to others by and
+ * by.  To be called within the epoch in which the leaf was linked, with no
+ * node locked.
+ */
+void
+euno_bpt_publish(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
+{
+	int			mine = bpt_domain(tree, cx->domain);
+	uint64_t	active = euno_load64(&bpt_body(tree)->active);
+
+	if (!euno_bpt_post(cx, tree, mine, leaf))
+		log_add(cx, tree, mine, leaf);
+	for (int d = 0; d < tree->config.ndomains; d++)
+	{
+		if (d != mine && (active >> d & 1) != 0)
+			log_add(cx, tree, d, leaf);
+	}
+	if (!cx->lagging)
+		log_apply(cx, tree, mine, BPT_LOG_STEP);
+}
+
+/*
+ * After an operation that had to go right: its leaf's separator is missing in
+ * the directory, and more may be.  Within the operation's epoch.
+ */
+void
+euno_bpt_catch_up(EunoContext *cx, EunoTree *tree, const BptPlace *place)
+{
+	int			mine = bpt_domain(tree, cx->domain);
+	BptLog	   *log = bpt_body(tree)->directories[mine].log;
+
+	if (cx->lagging)
+		return;
+	(void) euno_bpt_post(cx, tree, mine, place->leaf);
+	if (log == NULL || place->moves < 2)
+		return;
+	if (place->moves >= BPT_LOG_HOPS && euno_load64(&log->lost) > 0)
+		renew(cx, tree, mine);
+	else
+		log_apply(cx, tree, mine, BPT_LOG_STEP);
+}
+
+/* See EunoTreeOps. */
+void
+euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain)
+{
+	BptLog	   *log;
+
+	if (domain >= tree->config.ndomains)
+		return;
+	log = bpt_body(tree)->directories[domain].log;
+	if (log == NULL)
+		return;
+	if (euno_load64(&log->lost) > 0)
+		renew(cx, tree, domain);
+
+	/* An epoch each, or nothing could be reclaimed meanwhile. */
+	for (uint32_t n = euno_load32(&log->count); n > 0;
+		 n -= n < BPT_LOG_STEP ? n : BPT_LOG_STEP)
+	{
+		euno_epoch_enter(cx->process);
+		log_apply(cx, tree, domain, BPT_LOG_STEP);
+		euno_epoch_exit(cx->process);
+	}
+}
+
+/* Takes a directory out of use. */
+static void
+deactivate(EunoContext *cx, EunoTree *tree, int domain)
+{
+	BptBody    *body = bpt_body(tree);
+	BptDirectory *dir = &body->directories[domain];
+
+	euno_epoch_enter(cx->process);
+	euno_mutex_lock(&dir->mutex, cx->env);
+	(void) euno_and64(&body->active, ~(UINT64_C(1) << domain));
+	euno_bpt_directory_drop(cx, tree, domain);
+	log_clear(cx, dir->log);
+	euno_mutex_unlock(&dir->mutex, cx->env);
+	euno_epoch_exit(cx->process);
+}
+
+/* See EunoTreeOps. */
+EunoStatus
+euno_bpt_set_domains(EunoContext *cx, EunoTree *tree, int ndomains)
+{
+	BptBody    *body = bpt_body(tree);
+	EunoStatus	status = EUNO_OK;
+
+	if (tree->config.ndomains < 2)
+		return EUNO_OK;
+	euno_mutex_lock(&body->compact_mutex, cx->env);
+	cx->compacting = tree;
+	for (int d = 1; d < tree->config.ndomains && status == EUNO_OK; d++)
+	{
+		BptDirectory *dir = &body->directories[d];
+		bool		active = (euno_load64(&body->active) >> d & 1) != 0;
+
+		if (d >= ndomains && active)
+			deactivate(cx, tree, d);
+		if (d >= ndomains || active)
+			continue;
+
+		/* From here on it is noted what is split; descents avoid it. */
+		log_clear(cx, dir->log);
+		(void) euno_or64(&body->active, UINT64_C(1) << d);
+		euno_epoch_enter(cx->process);
+		euno_mutex_lock(&dir->mutex, cx->env);
+		if (!euno_bpt_directory_build(cx, tree, d))
+			status = EUNO_NO_MEMORY;
+		euno_mutex_unlock(&dir->mutex, cx->env);
+		euno_epoch_exit(cx->process);
+		if (status != EUNO_OK)
+			deactivate(cx, tree, d);
+	}
+	euno_bpt_compact_leave(cx);
+	return status;
+}
