@@ -1,0 +1,255 @@
+/*-------------------------------------------------------------------------
+ *
+ * domains.c
+ *	  Directories that lag: answers stay right, and what was noted is posted.
+ *
+ * With one thread, so that what is in a log is known exactly.  Threads with
+ * several domains are in threads.c and processes.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fixture.h"
+#include "tap.h"
+
+#define DOMAINS 4
+
+static uint64_t seed;
+
+typedef struct Case
+{
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+} Case;
+
+static void
+open_case(Case *c, const EunoTreeOps *ops, const Universe *universe,
+		  uint16_t ndomains)
+{
+	fixture_open(&c->fixture, ops, universe, 90, ndomains);
+	actor_init(&c->actor, &c->fixture, 1, seed);
+	model_init(&c->model, universe);
+}
+
+static void
+close_case(Case *c)
+{
+	model_free(&c->model);
+	actor_free(&c->actor);
+	fixture_close(&c->fixture);
+}
+
+static EunoTreeStats
+domain_stats(Case *c, int domain)
+{
+	EunoTreeStats stats;
+
+	c->actor.cx.domain = domain;
+	c->fixture.ops->stats(&c->actor.cx, c->fixture.tree, &stats);
+	return stats;
+}
+
+/* Inserts every entry that is a multiple of "step", in an order of its own. */
+static void
+insert_from(Case *c, int domain, uint32_t step)
+{
+	uint32_t	n = c->fixture.universe->n;
+
+	c->actor.cx.domain = domain;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	entry = (uint32_t) ((uint64_t) i * 7919 % n);
+
+		if (entry % step == 0 && !c->model.present[entry])
+			do_insert(&c->actor, &c->model, entry);
+	}
+}
+
+/* Looks every entry up from a domain; how often it went right. */
+static uint64_t
+hops(Case *c, int domain)
+{
+	uint64_t	before = c->actor.cx.counters.right_moves;
+
+	c->actor.cx.domain = domain;
+	for (uint32_t i = 0; i < c->fixture.universe->n; i += 5)
+		do_contains(&c->actor, &c->model, i);
+	return c->actor.cx.counters.right_moves - before;
+}
+
+/* Nobody posts for other domains: what they read is right all the same. */
+static void
+test_lag(const EunoTreeOps *ops, const Universe *universe)
+{
+	Case		c;
+
+	tap_begin("%s, %s: directories at their greatest lag", ops->name,
+			  universe->shape->name);
+	open_case(&c, ops, universe, DOMAINS);
+	insert_from(&c, 0, 64);
+	for (int d = 0; d < DOMAINS; d++)
+		ops->maintain(&c.actor.cx, c.fixture.tree, d);
+	c.actor.cx.lagging = true;
+	insert_from(&c, 0, 2);
+	for (int d = 1; d < DOMAINS; d++)
+	{
+		CHECK(domain_stats(&c, d).lag > 0, "domain %d knows all", d);
+		CHECK(hops(&c, d) > 0, "domain %d never goes right", d);
+		for (int i = 0; i < 20; i++)
+			check_range(&c.actor, &c.model, false);
+	}
+	insert_from(&c, 2, 1);
+	check_all(&c.actor, &c.model);
+
+	/* Merge leaves that are noted, then go on. */
+	for (uint32_t i = 0; i < universe->n; i++)
+	{
+		if (i % 16 != 0 && c.model.present[i])
+			do_remove(&c.actor, &c.model, i);
+	}
+	do_compact(&c.actor);
+	check_all(&c.actor, &c.model);
+	insert_from(&c, 1, 1);
+	check_all(&c.actor, &c.model);
+
+	c.actor.cx.lagging = false;
+	for (int d = 0; d < DOMAINS; d++)
+	{
+		uint64_t	moves;
+
+		ops->maintain(&c.actor.cx, c.fixture.tree, d);
+		CHECK(domain_stats(&c, d).lag == 0, "domain %d lags after maintain", d);
+		moves = hops(&c, d);
+		CHECK(moves == 0, "domain %d goes right %llu times after maintain", d,
+			  (unsigned long long) moves);
+	}
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
+/* A domain that is only read catches up by itself. */
+static void
+test_catch_up(const EunoTreeOps *ops, const Universe *universe)
+{
+	Case		c;
+
+	tap_begin("%s, %s: readers bring their directory up to date", ops->name,
+			  universe->shape->name);
+	open_case(&c, ops, universe, 2);
+	insert_from(&c, 0, 1);
+	(void) hops(&c, 1);
+	(void) hops(&c, 1);
+	CHECK(hops(&c, 1) == 0, "the third time round it still goes right");
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
+/* Directories come and go. */
+static void
+test_set_domains(const EunoTreeOps *ops, const Universe *universe)
+{
+	static const int steps[] = {1, 3, 2, 4, 1, 4};
+	Case		c;
+
+	tap_begin("%s, %s: directories are dropped and built", ops->name,
+			  universe->shape->name);
+	open_case(&c, ops, universe, DOMAINS);
+	insert_from(&c, 0, 8);
+	for (uint32_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+	{
+		int			n = steps[i];
+
+		CHECK(ops->set_domains(&c.actor.cx, c.fixture.tree, n) == EUNO_OK,
+			  "set_domains fails");
+		for (int d = 0; d < DOMAINS; d++)
+		{
+			CHECK(d > 0 || domain_stats(&c, 0).height > 1, "no directory");
+			if (d > 0 && d >= n)
+				CHECK(domain_stats(&c, d).lag == domain_stats(&c, 0).lag,
+					  "domain %d is not served by the first directory", d);
+			insert_from(&c, d, (uint32_t) (7 - i));
+			ops->maintain(&c.actor.cx, c.fixture.tree, d);
+			CHECK(hops(&c, d) == 0, "domain %d of %d goes right", d, n);
+		}
+		check_all(&c.actor, &c.model);
+		for (uint32_t e = i; e < universe->n; e += 3)
+		{
+			if (c.model.present[e])
+				do_remove(&c.actor, &c.model, e);
+		}
+		do_compact(&c.actor);
+		check_all(&c.actor, &c.model);
+	}
+	close_case(&c);
+	tap_end();
+}
+
+/* Without memory for a log there is no tree; for a directory, no domain. */
+static void
+test_no_memory(const EunoTreeOps *ops, const Universe *universe)
+{
+	Case		c;
+	EunoStatus	status = EUNO_NO_MEMORY;
+
+	tap_begin("%s, %s: no memory for directories", ops->name,
+			  universe->shape->name);
+	open_case(&c, ops, universe, DOMAINS);
+	insert_from(&c, 0, 1);
+	CHECK(ops->set_domains(&c.actor.cx, c.fixture.tree, 1) == EUNO_OK,
+		  "cannot drop");
+	for (uint64_t k = 1; status != EUNO_OK && k < 500; k++)
+	{
+		c.fixture.source->fail_at = c.fixture.source->calls + k;
+		c.fixture.source->fail_on = false;
+		status = ops->set_domains(&c.actor.cx, c.fixture.tree, DOMAINS);
+		c.fixture.source->fail_at = 0;
+		check_all(&c.actor, &c.model);
+		for (int d = 0; d < DOMAINS; d++)
+			(void) hops(&c, d);
+	}
+	CHECK(status == EUNO_OK, "never succeeds");
+	CHECK(c.fixture.source->failures > 0, "no allocation failed");
+	close_case(&c);
+	tap_end();
+}
+
+int
+main(void)
+{
+	static const char *const names[] = {"sparse int8", "text, long prefixes", "10 per key",
+	"comparator"};
+
+	seed = test_seed();
+	printf("# seed %llu\n", (unsigned long long) seed);
+	for (int s = 0; s < nsubjects; s++)
+	{
+		const EunoTreeOps *ops = subjects[s];
+
+		if (ops->set_domains == NULL || !subject_selected(ops))
+			continue;
+		for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		{
+			const Shape *shape = shape_by_name(names[i]);
+			Universe   *many;
+			Universe   *few;
+
+			if (shape == NULL || !subject_holds(ops, shape))
+				continue;
+			many = universe_make(shape, (SANITIZED ? 80000 : 200000) / shape->weight,
+								 seed);
+			few = universe_make(shape, 20000 / shape->weight, seed);
+			test_lag(ops, many);
+			test_catch_up(ops, few);
+			test_set_domains(ops, few);
+			test_no_memory(ops, few);
+			universe_free(many);
+			universe_free(few);
+		}
+	}
+	return tap_done();
+}
