@@ -165,6 +165,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	euno_sort_end(sort);
 	if (parallel != NULL)
 		euno_parallel_end(parallel);
+	EUNO_STOP_POINT("build-loaded");
 	if (index_info->ii_Unique)
 		euno_unique_check_build(idx, index, heap);
 	euno_load_finish(idx, index, slot);

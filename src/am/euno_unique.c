@@ -311,6 +311,7 @@ euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 	euno_key_form(idx->schema, values, isnull, uc->form_buffer, &uc->entry);
 	uc->entry.tid = euno_tid_pack(heap_tid);
 	choose_key_lock(uc, &lock);
+	EUNO_STOP_POINT("unique-start");
 
 	for (;;)
 	{

@@ -393,6 +393,26 @@ BEGIN
 END
 $$;
 
+-- No key of a unique index is in its table twice.
+CREATE FUNCTION diff.no_duplicates() RETURNS void LANGUAGE plpgsql AS
+$$
+DECLARE
+	x diff.idx;
+	keys text;
+	found text;
+BEGIN
+	PERFORM diff.plan(false);
+	FOR x IN SELECT * FROM diff.idx WHERE uniq LOOP
+		keys := array_to_string(x.keys, ', ');
+		EXECUTE format('SELECT ROW(%s)::text FROM diff.%I WHERE num_nulls(%1$s) = 0 AND %3$s GROUP BY %1$s HAVING count(*) > 1 LIMIT 1',
+			keys, x.tab, coalesce(nullif(x.predicate, ''), 'true')) INTO found;
+		IF found IS NOT NULL THEN
+			RAISE EXCEPTION 'difference: % is twice in %', found, x.tab USING ERRCODE = 'EUDIF';
+		END IF;
+	END LOOP;
+END
+$$;
+
 -- The comparison itself must notice what it is for.
 CREATE FUNCTION diff.self_test() RETURNS text LANGUAGE sql AS
 $$

@@ -41,7 +41,8 @@ CREATE TABLE diff.idx
 	orders text[],				-- 'ASC NULLS LAST' and so on, or '' for each key
 	include text[] DEFAULT '{}',
 	predicate text DEFAULT '',
-	options text DEFAULT ''
+	options text DEFAULT '',
+	uniq bool DEFAULT false
 );
 
 -- How many rows each table is kept at
@@ -57,7 +58,8 @@ INSERT INTO diff.tab VALUES
 	('txt', 3000, ''),
 	('misc', 2500, 'WITH (fillfactor = 70)'),
 	('dup', 4000, 'WITH (fillfactor = 60)'),
-	('parted', 3000, 'PARTITION BY HASH (id)');
+	('parted', 3000, 'PARTITION BY HASH (id)'),
+	('uniq', 1500, 'WITH (fillfactor = 80)');
 
 INSERT INTO diff.col (tab, name, type, generator, canon, crosses) VALUES
 	('num', 'id', 'bigint', NULL, NULL, '{}'),
@@ -121,7 +123,14 @@ INSERT INTO diff.col (tab, name, type, generator, canon, crosses) VALUES
 	('parted', 'id', 'bigint', NULL, NULL, '{}'),
 	('parted', 'a', 'integer', 'trunc(random() * 100)::int', NULL, '{}'),
 	('parted', 'c', 'text COLLATE "C"', 'md5(trunc(random() * 300)::text)', NULL, '{}'),
-	('parted', 'note', 'text', 'NULL::text', NULL, '{}');
+	('parted', 'note', 'text', 'NULL::text', NULL, '{}'),
+
+	-- Sparse, so that a statement for many rows often has no duplicate
+	('uniq', 'id', 'bigint', NULL, NULL, '{}'),
+	('uniq', 'k', 'bigint', 'trunc(random() * 100000)::int8', NULL, '{50000::int4, 7::int2}'),
+	('uniq', 'n', 'numeric', 'round(trunc(random() * 100000)::numeric, trunc(random() * 3)::int)', 'trim_scale(n)', '{50000}'),
+	('uniq', 'c', 'text COLLATE "C"', 'chr(97 + trunc(random() * 20)::int)', NULL, '{}'),
+	('uniq', 'note', 'text', 'md5(random()::text)', NULL, '{}');
 
 INSERT INTO diff.col (tab, name, type, generator, is_column) VALUES
 	('num', '(i4 % 100)', 'integer', 'trunc(random() * 100)::int', false),
@@ -172,6 +181,11 @@ INSERT INTO diff.idx (name, tab, keys, orders, include, predicate, options) VALU
 	('x_parted_a', 'parted', '{a}', '{ASC NULLS LAST}', '{}', '', ''),
 	('x_parted_c', 'parted', '{c,id}', '{DESC NULLS LAST,ASC NULLS LAST}', '{}', '', '');
 
+INSERT INTO diff.idx (name, tab, keys, orders, include, predicate, options, uniq) VALUES
+	('x_uniq_k', 'uniq', '{k}', '{ASC NULLS LAST}', '{n}', '', '', true),
+	('x_uniq_n', 'uniq', '{n}', '{DESC NULLS LAST}', '{}', 'c < ''p''', '', true),
+	('x_uniq_ck', 'uniq', '{c,k}', '{DESC NULLS LAST,ASC NULLS FIRST}', '{}', '', '', true);
+
 -- What is to be created and filled
 CREATE FUNCTION diff.table_definition(t diff.tab) RETURNS text LANGUAGE sql AS
 $$
@@ -185,8 +199,8 @@ $$;
 CREATE FUNCTION diff.index_definition(x diff.idx, am text, how text DEFAULT '', prefix text DEFAULT '')
 RETURNS text LANGUAGE sql AS
 $$
-	SELECT format('CREATE INDEX %s %I ON diff.%I USING %I (%s) %s %s %s',
-		how, prefix || (x).name, (x).tab, am,
+	SELECT format('CREATE %s INDEX %s %I ON diff.%I USING %I (%s) %s %s %s',
+		CASE WHEN (x).uniq THEN 'UNIQUE' END, how, prefix || (x).name, (x).tab, am,
 		(SELECT string_agg(k || ' ' || o, ', ' ORDER BY n)
 			FROM unnest((x).keys, (x).orders) WITH ORDINALITY AS u (k, o, n)),
 		CASE WHEN (x).include <> '{}' THEN format('INCLUDE (%s)', array_to_string((x).include, ', ')) END,
@@ -214,8 +228,9 @@ SELECT format('CREATE TABLE diff.parted%s PARTITION OF diff.parted FOR VALUES WI
 	FROM generate_series(0, 2) n \gexec
 
 -- Half of the rows are there before the indexes, so that both building and
--- inserting are tried.
+-- inserting are tried; all where an insertion could be refused.
 SELECT setseed(:seed % 1000003 / 1000003.0) \g /dev/null
-SELECT diff.insertion(name, rows / 2) FROM diff.tab ORDER BY name \gexec
+SELECT diff.insertion(name, CASE name WHEN 'uniq' THEN rows ELSE rows / 2 END) FROM diff.tab ORDER BY name \gexec
+DELETE FROM diff.uniq a USING diff.uniq b WHERE a.id > b.id AND (a.k = b.k OR a.n = b.n);
 SELECT diff.index_definition(x, :'am') FROM diff.idx x ORDER BY name \gexec
-SELECT diff.insertion(name, rows / 2) FROM diff.tab ORDER BY name \gexec
+SELECT diff.insertion(name, rows / 2) FROM diff.tab WHERE name <> 'uniq' ORDER BY name \gexec

@@ -1,0 +1,91 @@
+-- What PostgreSQL does with unique indexes that are no btrees.  Until 17 most of
+-- it is refused, from 18 on it works: the expected output is one for each.
+
+-- ON CONFLICT.  The warning comes once, and not for indexes that are not unique.
+CREATE TABLE w (a int NOT NULL, b int, v text);
+CREATE UNIQUE INDEX w_a ON w USING euno (a);
+CREATE INDEX w_v ON w USING euno (v);
+SET client_min_messages = error;
+CREATE UNIQUE INDEX w_b ON w USING euno (b) WHERE v <> 'free';
+RESET client_min_messages;
+INSERT INTO w VALUES (1, 1, 'one'), (2, 2, 'two'), (3, 3, 'three');
+INSERT INTO w VALUES (1, 1, 'again') ON CONFLICT DO NOTHING;
+INSERT INTO w VALUES (1, 10, 'updated'), (4, 4, 'new') ON CONFLICT (a) DO UPDATE SET v = excluded.v, b = excluded.b;
+INSERT INTO w VALUES (5, 10, 'again') ON CONFLICT (b) WHERE v <> 'free' DO UPDATE SET v = 'by b';
+INSERT INTO w VALUES (5, 10, 'again') ON CONFLICT (a) DO NOTHING;
+INSERT INTO w VALUES (6, 6, 'six'), (6, 60, 'six') ON CONFLICT (a) DO UPDATE SET v = 'twice';
+INSERT INTO w VALUES (6, 6, 'six'), (6, 60, 'six') ON CONFLICT DO NOTHING;
+SELECT euno_evict('w_a');
+INSERT INTO w VALUES (1, 1, 'again'), (7, 7, 'new') ON CONFLICT (a) DO NOTHING;
+INSERT INTO w SELECT g % 500 + 100, g + 100, g FROM generate_series(1, 2000) g ON CONFLICT (a) DO UPDATE SET v = excluded.v;
+SELECT count(*), count(DISTINCT a), count(DISTINCT b), sum(v::int) FILTER (WHERE v ~ '^[0-9]') FROM w;
+SELECT * FROM w WHERE a < 100 ORDER BY a;
+SELECT euno_index_check('w_a', true), euno_index_check('w_b', true);
+
+-- MERGE needs no arbiter
+MERGE INTO w USING (VALUES (1, 'merged'), (8, 'merged')) m (a, v) ON w.a = m.a
+	WHEN MATCHED THEN UPDATE SET v = m.v
+	WHEN NOT MATCHED THEN INSERT VALUES (m.a, m.a, m.v);
+SELECT * FROM w WHERE v = 'merged' ORDER BY a;
+
+-- With an exclusion constraint instead, ON CONFLICT works everywhere
+CREATE TABLE x (a int, v text, EXCLUDE USING euno (a WITH =));
+INSERT INTO x VALUES (1, 'one'), (1, 'again') ON CONFLICT DO NOTHING;
+SELECT * FROM x;
+
+-- Replica identity
+ALTER TABLE w REPLICA IDENTITY USING INDEX w_a;
+ALTER TABLE w REPLICA IDENTITY USING INDEX w_none;
+ALTER TABLE w REPLICA IDENTITY FULL;
+
+-- Constraints need a btree in all versions
+ALTER TABLE w ADD PRIMARY KEY USING INDEX w_a;
+ALTER TABLE w ADD CONSTRAINT w_unique UNIQUE USING INDEX w_a;
+
+-- Foreign keys.  Until 17 the first unique index on the column counts.
+CREATE TABLE child (a int REFERENCES w (a));
+INSERT INTO child VALUES (1);
+INSERT INTO child VALUES (-1);
+DELETE FROM w WHERE a = 1;
+CREATE TABLE parent (a int PRIMARY KEY);
+SET client_min_messages = error;
+CREATE UNIQUE INDEX parent_a ON parent USING euno (a);
+RESET client_min_messages;
+CREATE TABLE child2 (a int REFERENCES parent);
+DROP TABLE IF EXISTS child, child2;
+DROP TABLE parent;
+
+-- Partitioned tables
+CREATE TABLE part (a int, v text) PARTITION BY RANGE (a);
+CREATE TABLE part1 PARTITION OF part FOR VALUES FROM (0) TO (100);
+CREATE TABLE part2 PARTITION OF part FOR VALUES FROM (100) TO (200);
+SET client_min_messages = error;
+CREATE UNIQUE INDEX part_a ON part USING euno (a);
+RESET client_min_messages;
+CREATE UNIQUE INDEX part_v ON part USING euno (v);
+INSERT INTO part VALUES (50, 'x'), (150, 'x');
+INSERT INTO part VALUES (50, 'y');
+INSERT INTO part VALUES (50, 'y') ON CONFLICT (a) DO UPDATE SET v = excluded.v;
+UPDATE part SET a = 150 WHERE a = 50;
+SELECT tableoid::regclass, * FROM part ORDER BY a, v;
+
+-- Materialized views
+CREATE MATERIALIZED VIEW mv AS SELECT a, v FROM w WHERE a < 10;
+SET client_min_messages = error;
+CREATE UNIQUE INDEX mv_a ON mv USING euno (a);
+RESET client_min_messages;
+UPDATE w SET v = 'changed' WHERE a = 3;
+REFRESH MATERIALIZED VIEW CONCURRENTLY mv;
+SELECT * FROM mv WHERE a = 3;
+REFRESH MATERIALIZED VIEW mv;
+SELECT * FROM mv WHERE a = 3;
+SELECT euno_index_check('mv_a', true);
+
+-- What the planner concludes from uniqueness
+ANALYZE w, x;
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+EXPLAIN (COSTS OFF) SELECT x.v FROM x LEFT JOIN w ON w.a = x.a;
+
+DROP MATERIALIZED VIEW mv;
+DROP TABLE w, x, part;
