@@ -19,6 +19,7 @@
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "mem/euno_snapshot.h"
 #include "worker/euno_worker.h"
 
 PG_MODULE_MAGIC;
@@ -45,6 +46,13 @@ define_settings(void)
 							1024, 1, 65535,
 							PGC_POSTMASTER, 0,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("euno.snapshot_on_shutdown",
+							 "Writes euno indexes to a file at a clean shutdown and reads them at the next start.",
+							 NULL,
+							 &euno_snapshot_on_shutdown,
+							 true,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
 	euno_worker_define_settings();
 }
 
@@ -64,6 +72,7 @@ shmem_startup(void)
 	if (previous_shmem_startup)
 		previous_shmem_startup();
 	euno_registry_shmem_startup();
+	euno_snapshot_shmem_startup();
 }
 
 void

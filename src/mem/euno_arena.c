@@ -36,6 +36,11 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* Linux 4.17; an older kernel takes the address as a wish. */
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
 #define SMALLEST_NODE		16
 #define SMALL_CLASSES		16	/* multiples of 16 up to 256 */
 #define MIDDLE_CLASSES		48	/* these, and 8 a doubling up to 4 kB */
@@ -81,18 +86,19 @@ extent_address(EunoArena *arena, uint32_t extent)
 }
 
 /*
- * Makes an extent's pages exist.  False when the operating system has no
+ * Makes extents' pages exist.  False when the operating system has no
  * memory for them: better now than as a SIGBUS in the middle of a split.
  */
 static bool
-extent_populate(EunoArena *arena, uint32_t extent)
+extents_populate(EunoArena *arena, uint32_t first, uint32_t count)
 {
-	uint8_t    *start = extent_address(arena, extent);
+	uint8_t    *start = extent_address(arena, first);
+	size_t		size = (size_t) count * EUNO_EXTENT_SIZE;
 	size_t		page;
 
 	for (;;)
 	{
-		if (madvise(start, EUNO_EXTENT_SIZE, MADV_POPULATE_WRITE) == 0)
+		if (madvise(start, size, MADV_POPULATE_WRITE) == 0)
 			return true;
 		if (errno == EINVAL)
 			break;				/* a kernel before 5.14 */
@@ -101,7 +107,7 @@ extent_populate(EunoArena *arena, uint32_t extent)
 	}
 
 	page = (size_t) sysconf(_SC_PAGESIZE);
-	for (size_t i = 0; i < EUNO_EXTENT_SIZE; i += page)
+	for (size_t i = 0; i < size; i += page)
 		*(volatile uint8_t *) (start + i) = 0;
 	return true;
 }
@@ -168,6 +174,21 @@ part_take(EunoArena *arena, int domain, uint32_t *extent)
 	return found;
 }
 
+/* Counts extents as used. */
+static void
+count_used(EunoArenaShared *shared, uint32_t count)
+{
+	/* relaxed: statistics */
+	uint64_t	used = __atomic_add_fetch(&shared->used, count,
+										  __ATOMIC_RELAXED);
+	uint64_t	peak = __atomic_load_n(&shared->peak, __ATOMIC_RELAXED);
+
+	while (peak < used &&
+		   !__atomic_compare_exchange_n(&shared->peak, &peak, used, false,
+										__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 /*
  * Hands out one populated extent, of this domain if it has one, else of the
  * next that has: far memory is better than none.
@@ -175,30 +196,16 @@ part_take(EunoArena *arena, int domain, uint32_t *extent)
 static bool
 extent_take(EunoArena *arena, int domain, uint32_t *extent)
 {
-	EunoArenaShared *shared = arena->shared;
-
 	for (int i = 0; i < arena->ndomains; i++)
 	{
-		uint64_t	used;
-		uint64_t	peak;
-
 		if (!part_take(arena, (domain + i) % arena->ndomains, extent))
 			continue;
-
-		/* relaxed: statistics */
-		used = __atomic_add_fetch(&shared->used, 1, __ATOMIC_RELAXED);
-		if (!extent_populate(arena, *extent))
-		{
-			extents_punch(arena, *extent, 1);
-			extents_give(arena, *extent, 1);
-			return false;		/* the machine is full, not just the part */
-		}
-		peak = __atomic_load_n(&shared->peak, __ATOMIC_RELAXED);
-		while (peak < used &&
-			   !__atomic_compare_exchange_n(&shared->peak, &peak, used, false,
-											__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			;
-		return true;
+		count_used(arena->shared, 1);
+		if (extents_populate(arena, *extent, 1))
+			return true;
+		extents_punch(arena, *extent, 1);
+		extents_give(arena, *extent, 1);
+		return false;			/* the machine is full, not just the part */
 	}
 	return false;
 }
@@ -221,9 +228,26 @@ arena_init_shared(EunoArena *arena)
 	}
 }
 
+/*
+ * Address space, at "where" if that is free.  Untouched pages cost nothing.
+ */
+static void *
+map_region(void *where, size_t size)
+{
+	int			flags = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
+	void	   *region = MAP_FAILED;
+
+	if (where != NULL)
+		region = mmap(where, size, PROT_READ | PROT_WRITE,
+					  flags | MAP_FIXED_NOREPLACE, -1, 0);
+	if (region == MAP_FAILED)
+		region = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+	return region;
+}
+
 /* Both mappings.  False, with errno set and nothing mapped, on failure. */
 static bool
-arena_map(EunoArena *arena)
+arena_map(EunoArena *arena, void *where)
 {
 	size_t		nextents = (size_t) arena->part_extents * arena->ndomains;
 	size_t		bits_size = (size_t) arena->part_words * arena->ndomains *
@@ -232,9 +256,8 @@ arena_map(EunoArena *arena)
 	uint8_t    *base;
 	uint8_t    *shared;
 
-	shared = mmap(NULL, sizeof(EunoArenaShared) + bits_size +
-				  nextents * sizeof(uint32_t), PROT_READ | PROT_WRITE,
-				  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	shared = map_region(NULL, sizeof(EunoArenaShared) + bits_size +
+						nextents * sizeof(uint32_t));
 	if (shared == MAP_FAILED)
 		return false;
 	arena->shared = (EunoArenaShared *) shared;
@@ -242,11 +265,10 @@ arena_map(EunoArena *arena)
 	arena->next = (uint32_t *) (shared + sizeof(EunoArenaShared) + bits_size);
 
 	/*
-	 * Untouched pages cost nothing.  Some more address space than asked for,
-	 * so that the extents can start on a huge page.
+	 * Some more address space than asked for, so that the extents can start on
+	 * a huge page.
 	 */
-	base = mmap(NULL, size + HUGE_PAGE_SIZE, PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	base = map_region(where, size + HUGE_PAGE_SIZE);
 	if (base == MAP_FAILED)
 	{
 		int			save_errno = errno;
@@ -271,6 +293,13 @@ arena_map(EunoArena *arena)
 EunoArena *
 euno_arena_reserve(size_t bytes, int ndomains, const EunoEnvironment *env)
 {
+	return euno_arena_reserve_at(NULL, bytes, ndomains, env);
+}
+
+EunoArena *
+euno_arena_reserve_at(void *where, size_t bytes, int ndomains,
+					  const EunoEnvironment *env)
+{
 	size_t		nextents = bytes / EUNO_EXTENT_SIZE;
 	EunoArena  *arena;
 
@@ -288,7 +317,7 @@ euno_arena_reserve(size_t bytes, int ndomains, const EunoEnvironment *env)
 	arena->env = env;
 	arena->part_extents = (uint32_t) (nextents / (size_t) ndomains);
 	arena->part_words = (arena->part_extents + 63) / 64;
-	if (!arena_map(arena))
+	if (!arena_map(arena, where))
 	{
 		int			save_errno = errno;
 
@@ -319,6 +348,22 @@ euno_arena_usage(EunoArena *arena, uint64_t *reserved, uint64_t *used,
 		__atomic_load_n(&arena->shared->used, __ATOMIC_RELAXED);
 	*peak = EUNO_EXTENT_SIZE *
 		__atomic_load_n(&arena->shared->peak, __ATOMIC_RELAXED);
+}
+
+EunoArenaPlace
+euno_arena_place(EunoArena *arena)
+{
+	EunoArenaPlace place = {.base = (uintptr_t) arena->base,
+		.extents = (uint64_t) arena->part_extents * (uint64_t) arena->ndomains,
+	.domains = (uint64_t) arena->ndomains};
+
+	return place;
+}
+
+void *
+euno_arena_extent(EunoArena *arena, uint32_t extent)
+{
+	return extent_address(arena, extent);
 }
 
 void
@@ -514,6 +559,27 @@ euno_pool_free(EunoPool *pool, void *node, size_t size)
 	euno_mutex_unlock(&pool->lock, pool->arena->env);
 }
 
+/*
+ * Extents that were taken in a row are neighbors, the newest first in the list:
+ * one system call will do for all of them.
+ */
+uint32_t
+euno_pool_run(EunoPool *pool, uint32_t link, uint32_t *first, uint32_t *count)
+{
+	EunoArena  *arena = pool->arena;
+	uint32_t	end = link;
+
+	*first = link - 1;
+	link = arena->next[*first];
+	while (link != 0 && link == *first)
+	{
+		*first = link - 1;
+		link = arena->next[*first];
+	}
+	*count = end - *first;
+	return link;
+}
+
 void
 euno_pool_release(EunoPool *pool)
 {
@@ -522,23 +588,56 @@ euno_pool_release(EunoPool *pool)
 
 	while (link != 0)
 	{
-		uint32_t	first = link - 1;
-		uint32_t	end = link;
+		uint32_t	first;
+		uint32_t	count;
 
-		/*
-		 * Extents that were taken in a row are neighbors, the newest first in
-		 * the list: one system call for all of them.
-		 */
-		link = arena->next[first];
-		while (link != 0 && link == first)
-		{
-			first = link - 1;
-			link = arena->next[first];
-		}
+		link = euno_pool_run(pool, link, &first, &count);
 
 		/* An extent is not anybody else's before its pages are gone. */
-		extents_punch(arena, first, end - first);
-		extents_give(arena, first, end - first);
+		extents_punch(arena, first, count);
+		extents_give(arena, first, count);
 	}
 	euno_pool_init(pool, arena, pool->domain);
+}
+
+void
+euno_pool_from_image(EunoPool *pool, EunoArena *arena, const EunoPool *image)
+{
+	*pool = *image;
+	pool->arena = arena;
+	pool->lock.word = 0;
+	pool->extents = 0;
+	pool->first_extent = 0;
+}
+
+bool
+euno_pool_claim(EunoPool *pool, uint32_t *tail, uint32_t first,
+				uint32_t count)
+{
+	EunoArena  *arena = pool->arena;
+	uint64_t	nextents = (uint64_t) arena->part_extents *
+		(uint64_t) arena->ndomains;
+
+	if (count == 0 || (uint64_t) first + count > nextents)
+		return false;
+	for (uint32_t extent = first + count; extent-- > first;)
+	{
+		EunoArenaPart *part = &arena->shared->parts[extent / arena->part_extents];
+		uint32_t	bit = extent % arena->part_extents;
+		uint64_t	mask = UINT64_C(1) << (bit % 64);
+
+		if ((part->free_bits[bit / 64] & mask) == 0)
+			return false;
+		part->free_bits[bit / 64] &= ~mask;
+		part->nfree--;
+		arena->next[extent] = 0;
+		if (*tail == 0)
+			pool->first_extent = extent + 1;
+		else
+			arena->next[*tail - 1] = extent + 1;
+		*tail = extent + 1;
+	}
+	pool->extents += count;
+	count_used(arena->shared, count);
+	return extents_populate(arena, first, count);
 }

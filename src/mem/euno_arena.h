@@ -59,6 +59,11 @@ typedef struct EunoPool
 extern EunoArena *euno_arena_reserve(size_t bytes, int ndomains,
 									 const EunoEnvironment *env);
 
+/* The same at this address (of 2 MB) if it is free, else anywhere. */
+extern EunoArena *euno_arena_reserve_at(void *where, size_t bytes,
+										int ndomains,
+										const EunoEnvironment *env);
+
 /*
  * Forgets every pool and returns every page to the operating system.  Only
  * when no other process can be using the arena (server start, crash restart).
@@ -68,6 +73,20 @@ extern void euno_arena_reset(EunoArena *arena);
 /* Bytes: reserved, handed out to pools now, at most ever. */
 extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
 							 uint64_t *used, uint64_t *peak);
+
+/*
+ * What the address of an extent depends on: pointers between nodes mean the
+ * same in two arenas of equal place.
+ */
+typedef struct EunoArenaPlace
+{
+	uint64_t	base;			/* address of extent 0 */
+	uint64_t	extents;		/* how many there are */
+	uint64_t	domains;
+} EunoArenaPlace;
+
+extern EunoArenaPlace euno_arena_place(EunoArena *arena);
+extern void *euno_arena_extent(EunoArena *arena, uint32_t extent);
 
 extern void euno_pool_init(EunoPool *pool, EunoArena *arena, int domain);
 
@@ -86,5 +105,28 @@ extern void euno_pool_free(EunoPool *pool, void *node, size_t size);
  * caller knows that no process can see the nodes or use the pool meanwhile.
  */
 extern void euno_pool_release(EunoPool *pool);
+
+/*
+ * Images: a pool's extents, written down and brought back to the same places.
+ * Only while no other process uses the pool or, to bring them back, the arena.
+ *
+ * euno_pool_run: the next run of neighboring extents of a pool, newest first.
+ * "link" is pool->first_extent at first, then what the call before returned; 0
+ * is the end.
+ */
+extern uint32_t euno_pool_run(EunoPool *pool, uint32_t link, uint32_t *first,
+							  uint32_t *count);
+
+/* Makes a pool what another was, without its extents. */
+extern void euno_pool_from_image(EunoPool *pool, EunoArena *arena,
+								 const EunoPool *image);
+
+/*
+ * Puts this run of extents at the end of the pool's list (*tail, 0 at first),
+ * and makes their pages exist.  False if one of them is not there or not free,
+ * or if there is no memory; the arena is to be reset then.
+ */
+extern bool euno_pool_claim(EunoPool *pool, uint32_t *tail, uint32_t first,
+							uint32_t count);
 
 #endif							/* EUNO_ARENA_H */

@@ -23,6 +23,7 @@
 
 #include "euno_compat.h"
 #include "mem/euno_registry.h"
+#include "mem/euno_snapshot.h"
 
 bool		euno_preloaded = false;
 int			euno_max_memory_mb;
@@ -101,8 +102,9 @@ const EunoEnvironment euno_environment = {
 void
 euno_registry_reserve(void)
 {
-	arena = euno_arena_reserve((size_t) euno_max_memory_mb * 1024 * 1024, 1,
-							   &euno_environment);
+	arena = euno_arena_reserve_at(euno_snapshot_address(),
+								  (size_t) euno_max_memory_mb * 1024 * 1024, 1,
+								  &euno_environment);
 	if (arena == NULL)
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -189,6 +191,12 @@ euno_registry_shmem_startup(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
+EunoArena *
+euno_registry_arena(void)
+{
+	return arena;
+}
+
 EunoEpochs *
 euno_shared_epochs(void)
 {
@@ -226,6 +234,7 @@ euno_process(void)
 	{
 		/* Naming an event may raise: not when a node is locked. */
 		(void) euno_wait_event(&node_lock_event, "EunoNodeLock");
+		euno_snapshot_recheck();
 
 		my_process.epochs = epochs;
 		my_process.slot = euno_my_proc_number();
@@ -330,7 +339,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->index_oid = index_oid;
 		slot->creator = GetTopFullTransactionIdIfAny();
 		slot->drop_when_retired = false;
-		slot->evicted = slot->wanted = false;
+		slot->evicted = slot->wanted = slot->from_snapshot = false;
 		pg_atomic_write_u64(&slot->generation, registry->next_generation++);
 		pg_atomic_write_u64(&slot->vacuum_epoch, 0);
 		pg_atomic_write_u64(&slot->descents, 0);
@@ -601,7 +610,7 @@ euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 	}
 
 	slot->builder_pid = MyProcPid;
-	slot->evicted = slot->wanted = false;
+	slot->evicted = slot->wanted = slot->from_snapshot = false;
 	pg_atomic_fetch_add_u32(&slot->holders, 1);
 	pg_atomic_write_u64(&slot->generation, registry->next_generation++);
 	pg_write_barrier();

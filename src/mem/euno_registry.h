@@ -87,6 +87,7 @@ typedef struct EunoTreeSlot
 	bool		drop_when_retired;
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */
+	bool		from_snapshot;	/* not built since the server started */
 	pg_atomic_uint32 holders;	/* operations that keep the tree in memory
 								 * without an epoch (bulk delete, check, its
 								 * builder) */
@@ -130,6 +131,7 @@ extern void euno_registry_shmem_startup(void);	/* also after a crash */
 /* This backend's process handle; sets its epoch slot up on first use. */
 extern EunoProcess *euno_process(void);
 extern EunoEpochs *euno_shared_epochs(void);
+extern EunoArena *euno_registry_arena(void);
 
 /* NULL when there is none.  Takes and releases EunoRegistryLock. */
 extern EunoTreeSlot *euno_tree_lookup(const EunoTreeKey *key);

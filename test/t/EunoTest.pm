@@ -31,6 +31,7 @@ autovacuum = off
 restart_after_crash = on
 log_statement = none
 euno.max_memory = 256MB
+euno.snapshot_on_shutdown = off
 max_connections = 40
 max_prepared_transactions = 10
 $settings

@@ -399,6 +399,94 @@ test_processes(void)
 	tap_end();
 }
 
+/*
+ * A pool's extents are written down, everything is forgotten, and they come
+ * back to their places.
+ */
+static void
+test_images(void)
+{
+	static EunoArena *arena = NULL;
+	EunoPool	pools[2];
+	EunoPool	image;
+	EunoPool	copy;
+	struct
+	{
+		uint32_t	first;
+		uint32_t	count;
+	}			runs[64];
+	uint32_t	nruns = 0;
+	uint32_t	tail = 0;
+	uint32_t	first;
+	uint32_t	count;
+	uint8_t    *contents;
+	void	   *nodes[300];
+
+	tap_begin("arena: images of pools");
+	(void) fresh_arena(&arena, ARENA_BYTES, 2);
+	euno_pool_init(&pools[0], arena, 0);
+	euno_pool_init(&pools[1], arena, 0);
+
+	/* Two pools in turns, so that there is more than one run. */
+	for (int i = 0; i < 300; i++)
+	{
+		nodes[i] = euno_pool_alloc(&pools[0], 1024);
+		memset(nodes[i], i, 1024);
+		if (i % 97 == 0)
+			(void) euno_pool_alloc(&pools[1], 32 * 1024);
+	}
+	image = pools[0];
+	contents = malloc(image.extents * EUNO_EXTENT_SIZE);
+	count = 0;
+	for (uint32_t link = image.first_extent; link != 0; nruns++)
+	{
+		link = euno_pool_run(&pools[0], link, &runs[nruns].first, &runs[nruns].count);
+		memcpy(contents + count * EUNO_EXTENT_SIZE,
+			   euno_arena_extent(arena, runs[nruns].first),
+			   runs[nruns].count * EUNO_EXTENT_SIZE);
+		count += runs[nruns].count;
+	}
+	CHECK(count == image.extents, "%u extents in runs, %u in the pool", count,
+		  (uint32_t) image.extents);
+
+	euno_arena_reset(arena);
+	euno_pool_from_image(&copy, arena, &image);
+	count = 0;
+	for (uint32_t i = 0; i < nruns; i++)
+	{
+		CHECK(euno_pool_claim(&copy, &tail, runs[i].first, runs[i].count), "claim");
+		memcpy(euno_arena_extent(arena, runs[i].first),
+			   contents + count * EUNO_EXTENT_SIZE,
+			   runs[i].count * EUNO_EXTENT_SIZE);
+		count += runs[i].count;
+	}
+	CHECK(copy.first_extent == image.first_extent && copy.extents == image.extents,
+		  "the list is another");
+	CHECK(used_bytes(arena) == image.extents * EUNO_EXTENT_SIZE, "bytes used");
+	for (int i = 0; i < 300; i++)
+		CHECK(((uint8_t *) nodes[i])[0] == (uint8_t) i &&
+			  ((uint8_t *) nodes[i])[1023] == (uint8_t) i, "node %d", i);
+
+	/* What is taken cannot be claimed again, nor what is not there. */
+	first = runs[0].first;
+	CHECK(!euno_pool_claim(&copy, &tail, first, 1), "claimed twice");
+	CHECK(!euno_pool_claim(&copy, &tail, UINT32_MAX, 1), "beyond the end");
+	CHECK(!euno_pool_claim(&copy, &tail, first, 0), "nothing");
+
+	/* Others get other extents, and all go back. */
+	euno_pool_init(&pools[1], arena, 0);
+	while (euno_pool_alloc(&pools[1], 32 * 1024) != NULL)
+		;
+	for (int i = 0; i < 300; i++)
+		CHECK(((uint8_t *) nodes[i])[512] == (uint8_t) i, "node %d is overwritten", i);
+	euno_pool_release(&pools[1]);
+	euno_pool_release(&copy);
+	CHECK(used_bytes(arena) == 0, "%llu bytes are still used",
+		  (unsigned long long) used_bytes(arena));
+	free(contents);
+	tap_end();
+}
+
 int
 main(void)
 {
@@ -413,6 +501,7 @@ main(void)
 		test_return();
 		test_arguments();
 		test_processes();
+		test_images();
 		seed++;
 	} while (now() < end);
 	return tap_done();

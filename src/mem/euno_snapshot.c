@@ -1,0 +1,688 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_snapshot.c
+ *	  Trees that survive a clean restart, in a file.
+ *
+ * The postmaster writes the file as the last thing it does, when all other
+ * processes have ended and the shutdown checkpoint is on disk.  It reads it as
+ * the first thing it does with its shared memory, before it has started any
+ * process.  In between nobody can have changed a table without changing
+ * pg_control, of which the file has a copy.  src/README.md, "Over a restart",
+ * has the proof.
+ *
+ * The file holds the extents of each tree as they are in memory.  Pointers
+ * between nodes stay right because the arena is mapped at the same address
+ * again, and layouts because the library is the same.
+ *
+ * A file is a sequence of records: BEGIN, then for each tree TREE and its RUNs
+ * of extents, then END.  Each has a checksum, a number, and the random number
+ * of its file.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
+#include "access/xlogrecovery.h"
+#include "catalog/pg_control.h"
+#include "common/file_perm.h"
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "port/pg_crc32c.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "utils/timestamp.h"
+
+#include "euno_compat.h"
+#include "mem/euno_registry.h"
+#include "mem/euno_snapshot.h"
+
+#define SNAPSHOT_MAGIC	0x534F4E5545	/* "EUNOS" */
+
+/* Extents in a record: 1 MB stays in the cache between checksum and write. */
+#define RUN_EXTENTS		16
+
+typedef enum RecordKind
+{
+	RECORD_BEGIN = 1,
+	RECORD_TREE,
+	RECORD_RUN,
+	RECORD_END
+} RecordKind;
+
+/* No padding: it is checksummed. */
+typedef struct Record
+{
+	uint64		magic;
+	uint64		file;			/* random, the same in all records of a file */
+	uint64		number;			/* 0, 1, ... */
+	uint64		size;			/* bytes that follow */
+	uint32		kind;
+	uint32		domain;			/* RUN: the pool it belongs to */
+	uint32		first;			/* RUN: number of the first extent */
+	pg_crc32c	crc;			/* of all this, with 0 here, and what follows */
+} Record;
+
+/* What RECORD_BEGIN says: which tables the trees are right for. */
+typedef struct Identity
+{
+	ControlFileData control;	/* all of pg_control */
+	int64		changed_sec;	/* when that file was written */
+	int64		changed_nsec;
+	uint64		programs;		/* server, this library, collations */
+	EunoArenaPlace place;
+	uint64		epoch;			/* no epoch in a tree is later */
+} Identity;
+
+typedef struct TreeImage
+{
+	EunoTreeKey key;
+	Oid			index_oid;
+	FullTransactionId creator;
+	int64		ops;			/* bytes from euno_bptree_ops */
+	EunoTree	tree;
+	EunoPool	pools[EUNO_MAX_DOMAINS];
+} TreeImage;
+
+typedef struct SnapshotFile
+{
+	int			fd;
+	uint64		file;
+	uint64		number;			/* of the next record */
+	uint64		bytes;			/* read or written */
+} SnapshotFile;
+
+bool		euno_snapshot_on_shutdown = true;
+
+static uint64 programs;			/* see identify_programs */
+static bool trees_were_loaded = false;	/* inherited by fork */
+static volatile sig_atomic_t stop_writing = false;
+
+/* ---- What the trees depend on ---- */
+
+static uint64
+hash_bytes_64(uint64 hash, const void *data, size_t size)
+{
+	const unsigned char *p = data;
+
+	/* FNV-1a */
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ p[i]) * UINT64CONST(1099511628211);
+	return hash;
+}
+
+static uint64
+hash_file_state(uint64 hash, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0)
+		return hash;
+	hash = hash_bytes_64(hash, &st.st_size, sizeof(st.st_size));
+	hash = hash_bytes_64(hash, &st.st_mtim.tv_sec, sizeof(st.st_mtim.tv_sec));
+	return hash_bytes_64(hash, &st.st_mtim.tv_nsec, sizeof(st.st_mtim.tv_nsec));
+}
+
+/*
+ * The server, this library, and those that know collations: path, notes (the
+ * linker's build ID is one), size and time of the file.
+ */
+static int
+hash_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uint64	   *hash = arg;
+	bool		is_program = info->dlpi_name[0] == '\0';
+	const char *path = is_program ? "/proc/self/exe" : info->dlpi_name;
+	const char *base = strrchr(path, '/');
+
+	base = base ? base + 1 : path;
+	if (!is_program && strncmp(base, "euno_index", 10) != 0 &&
+		strncmp(base, "libc.", 5) != 0 && strncmp(base, "libicu", 6) != 0)
+		return 0;
+
+	*hash = hash_bytes_64(*hash, path, strlen(path));
+	*hash = hash_file_state(*hash, path);
+	for (int i = 0; i < info->dlpi_phnum; i++)
+	{
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+		if (segment->p_type == PT_NOTE)
+			*hash = hash_bytes_64(*hash,
+								  (void *) (info->dlpi_addr + segment->p_vaddr),
+								  segment->p_memsz);
+	}
+	return 0;
+}
+
+/*
+ * Programs and data that decide the layout of nodes and the order of keys.
+ * Another one of them may be in use after a restart.
+ */
+static uint64
+identify_programs(void)
+{
+	uint64		hash = UINT64CONST(14695981039346656037);
+
+	(void) dl_iterate_phdr(hash_object, &hash);
+	hash = hash_file_state(hash, "/usr/lib/locale");
+	return hash_file_state(hash, "/usr/lib/locale/locale-archive");
+}
+
+/*
+ * pg_control, and when it was written.  False if it does not say that the
+ * server was shut down cleanly, as a primary.
+ */
+static bool
+read_control_file(Identity *identity)
+{
+	ControlFileData *control = &identity->control;
+	int			fd = BasicOpenFile(XLOG_CONTROL_FILE, O_RDONLY | PG_BINARY);
+	struct stat st;
+	pg_crc32c	crc;
+	bool		complete;
+
+	if (fd < 0)
+		return false;
+	complete = read(fd, control, sizeof(*control)) == sizeof(*control) &&
+		fstat(fd, &st) == 0;
+	close(fd);
+	if (!complete)
+		return false;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, control, offsetof(ControlFileData, crc));
+	FIN_CRC32C(crc);
+	identity->changed_sec = st.st_mtim.tv_sec;
+	identity->changed_nsec = st.st_mtim.tv_nsec;
+	return EQ_CRC32C(crc, control->crc) && control->state == DB_SHUTDOWNED;
+}
+
+/* The tables as they are now.  False if no tree can be right for them. */
+static bool
+identify(Identity *identity)
+{
+	memset(identity, 0, sizeof(*identity));
+	if (!read_control_file(identity))
+		return false;
+	identity->programs = programs;
+	identity->place = euno_arena_place(euno_registry_arena());
+	identity->epoch = euno_shared_epochs()->current;
+	return true;
+}
+
+/* ---- Records ---- */
+
+static pg_crc32c
+record_crc(const Record *record, const void *data)
+{
+	Record		header = *record;
+	pg_crc32c	crc;
+
+	header.crc = 0;
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, &header, sizeof(header));
+	COMP_CRC32C(crc, data, record->size);
+	FIN_CRC32C(crc);
+	return crc;
+}
+
+/* False and errno on failure. */
+static bool
+write_record(SnapshotFile *file, RecordKind kind, uint32 domain, uint32 first,
+			 const void *data, uint64 size)
+{
+	Record		record = {.magic = SNAPSHOT_MAGIC,.file = file->file,
+		.number = file->number++,.size = size,.kind = kind,.domain = domain,
+	.first = first};
+	struct iovec iov[2] = {{&record, sizeof(record)}, {unconstify(void *, data), size}};
+	int			part = 0;
+
+	record.crc = record_crc(&record, data);
+	while (part < 2)
+	{
+		ssize_t		written = writev(file->fd, iov + part, 2 - part);
+
+		if (stop_writing)
+		{
+			errno = ECANCELED;
+			return false;
+		}
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return false;
+		file->bytes += written;
+		while (part < 2 && (size_t) written >= iov[part].iov_len)
+			written -= iov[part++].iov_len;
+		if (part < 2)
+		{
+			iov[part].iov_base = (char *) iov[part].iov_base + written;
+			iov[part].iov_len -= written;
+		}
+	}
+	return true;
+}
+
+static bool
+read_fully(SnapshotFile *file, void *to, size_t size)
+{
+	while (size > 0)
+	{
+		ssize_t		n = read(file->fd, to, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		to = (char *) to + n;
+		size -= n;
+		file->bytes += n;
+	}
+	return true;
+}
+
+/* A record's header, which proves nothing before its data has been read. */
+static bool
+read_header(SnapshotFile *file, Record *record)
+{
+	if (!read_fully(file, record, sizeof(*record)) ||
+		record->magic != SNAPSHOT_MAGIC || record->number != file->number ||
+		(file->number > 0 && record->file != file->file))
+		return false;
+	file->file = record->file;
+	file->number++;
+	return true;
+}
+
+/* What follows the header, which must be of this size. */
+static bool
+read_data(SnapshotFile *file, const Record *record, void *to, size_t size)
+{
+	return record->size == size && read_fully(file, to, size) &&
+		EQ_CRC32C(record_crc(record, to), record->crc);
+}
+
+/* ---- Writing ---- */
+
+static bool
+write_tree(SnapshotFile *file, EunoTreeSlot *slot)
+{
+	EunoArena  *arena = euno_registry_arena();
+	TreeImage	image;
+
+	memset(&image, 0, sizeof(image));
+	image.key = slot->key;
+	image.index_oid = slot->index_oid;
+	image.creator = slot->creator;
+	image.ops = (const char *) slot->ops - (const char *) &euno_bptree_ops;
+	image.tree = slot->tree;
+	memcpy(image.pools, slot->pools, sizeof(image.pools));
+	if (!write_record(file, RECORD_TREE, 0, 0, &image, sizeof(image)))
+		return false;
+
+	for (int domain = 0; domain < EUNO_MAX_DOMAINS; domain++)
+	{
+		EunoPool   *pool = &slot->pools[domain];
+		uint32_t	link = pool->first_extent;
+
+		while (link != 0)
+		{
+			uint32_t	first;
+			uint32_t	count;
+
+			link = euno_pool_run(pool, link, &first, &count);
+
+			/* The newest first: their list is made anew in this order. */
+			while (count > 0)
+			{
+				uint32_t	n = Min(count, RUN_EXTENTS);
+
+				count -= n;
+				if (!write_record(file, RECORD_RUN, domain, first + count,
+								  euno_arena_extent(arena, first + count),
+								  n * EUNO_EXTENT_SIZE))
+					return false;
+			}
+		}
+	}
+	return true;
+}
+
+/* All trees that answer queries, except temporary ones. */
+static bool
+write_trees(SnapshotFile *file, int *ntrees)
+{
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+
+		if (euno_tree_state(slot) != EUNO_STATE_READY ||
+			slot->key.temp_owner >= 0)
+			continue;
+		if (!write_tree(file, slot))
+			return false;
+		(*ntrees)++;
+	}
+	return true;
+}
+
+static void
+handle_immediate_stop(SIGNAL_ARGS)
+{
+	stop_writing = true;
+}
+
+/* While we write, an immediate shutdown is immediate all the same. */
+static void
+obey_immediate_stop(void)
+{
+	sigset_t	set;
+
+	pqsignal(SIGQUIT, handle_immediate_stop);
+	sigemptyset(&set);
+	sigaddset(&set, SIGQUIT);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void
+write_snapshot(const Identity *identity)
+{
+	SnapshotFile file = {.number = 0,.bytes = 0};
+	TimestampTz start = GetCurrentTimestamp();
+	int			ntrees = 0;
+	bool		done;
+
+	file.fd = BasicOpenFilePerm(EUNO_SNAPSHOT_TEMP_FILE,
+								O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY,
+								pg_file_create_mode);
+	obey_immediate_stop();
+	done = file.fd >= 0 &&
+		pg_strong_random(&file.file, sizeof(file.file)) &&
+		write_record(&file, RECORD_BEGIN, 0, 0, identity, sizeof(*identity)) &&
+		write_trees(&file, &ntrees) &&
+		write_record(&file, RECORD_END, 0, 0, NULL, 0);
+
+	/*
+	 * Not flushed: a file that a power failure has torn costs a rebuild and no
+	 * more.
+	 */
+	if (file.fd >= 0)
+		done = close(file.fd) == 0 && done;
+	if (done && ntrees > 0 &&
+		rename(EUNO_SNAPSHOT_TEMP_FILE, EUNO_SNAPSHOT_FILE) == 0)
+		ereport(LOG,
+				(errmsg("wrote %d euno indexes (" UINT64_FORMAT " kB) to \"%s\" in %ld ms",
+						ntrees, file.bytes / 1024, EUNO_SNAPSHOT_FILE,
+						TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()))));
+	else
+	{
+		if (!done)
+			ereport(LOG,
+					(errcode_for_file_access(),
+					 errmsg("could not write euno indexes to \"%s\": %m",
+							EUNO_SNAPSHOT_FILE),
+					 errdetail("They will be rebuilt from their tables.")));
+		(void) unlink(EUNO_SNAPSHOT_TEMP_FILE);
+	}
+}
+
+/*
+ * on_shmem_exit, in the postmaster.  A clean shutdown is one after which
+ * pg_control says so: whatever the exit code, the shutdown checkpoint comes
+ * after the last process that could write to a table.
+ */
+static void
+postmaster_exit(int code, Datum arg)
+{
+	Identity	identity;
+
+	if (IsUnderPostmaster || code != 0 || !euno_snapshot_on_shutdown)
+		return;
+	if (identify(&identity))
+		write_snapshot(&identity);
+}
+
+/* ---- Reading ---- */
+
+/*
+ * Is WAL going to be replayed although pg_control says that the server was shut
+ * down?  The same files decide it for the startup process.
+ */
+static bool
+recovery_was_asked_for(void)
+{
+	struct stat st;
+
+	return stat(RECOVERY_SIGNAL_FILE, &st) == 0 ||
+		stat(STANDBY_SIGNAL_FILE, &st) == 0 ||
+		stat(BACKUP_LABEL_FILE, &st) == 0;
+}
+
+/* NULL if the trees in a file of that identity match the tables of today. */
+static const char *
+why_not(const Identity *theirs)
+{
+	Identity	ours;
+
+	if (!identify(&ours))
+		return "The server was not shut down cleanly as a primary.";
+	if (recovery_was_asked_for())
+		return "The server is going to replay WAL.";
+	if (memcmp(&theirs->control, &ours.control, sizeof(ours.control)) != 0 ||
+		theirs->changed_sec != ours.changed_sec ||
+		theirs->changed_nsec != ours.changed_nsec)
+		return "It belongs to another shutdown, or to another server.";
+	if (theirs->programs != ours.programs)
+		return "The server, the library or the collations have changed.";
+	if (theirs->place.base != ours.place.base ||
+		theirs->place.domains != ours.place.domains ||
+		(ours.place.domains > 1 && theirs->place.extents != ours.place.extents))
+		return "The memory of euno indexes has another address or shape.";
+	return NULL;
+}
+
+/* The tree is not READY before the whole file has been read. */
+static EunoTreeSlot *
+adopt_tree(const TreeImage *image)
+{
+	EunoTreeSlot *slot = euno_tree_get(&image->key, image->index_oid);
+
+	if (slot == NULL)
+		return NULL;
+	slot->creator = image->creator;
+	slot->ops = (const EunoTreeOps *) ((const char *) &euno_bptree_ops + image->ops);
+	slot->tree = image->tree;
+	slot->tree.alloc_arg = slot->pools;
+	for (int domain = 0; domain < EUNO_MAX_DOMAINS; domain++)
+		euno_pool_from_image(&slot->pools[domain], euno_registry_arena(),
+							 &image->pools[domain]);
+	return slot;
+}
+
+/* Has the tree got all extents that it had? */
+static bool
+tree_is_complete(const EunoTreeSlot *slot, const TreeImage *image)
+{
+	for (int domain = 0; domain < EUNO_MAX_DOMAINS; domain++)
+		if (slot->pools[domain].extents != image->pools[domain].extents)
+			return false;
+	return true;
+}
+
+/* False if anything in the file is not as it was written. */
+static bool
+read_trees(SnapshotFile *file)
+{
+	EunoArena  *arena = euno_registry_arena();
+	TreeImage	image;
+	EunoTreeSlot *slot = NULL;
+	uint32_t	tail[EUNO_MAX_DOMAINS];
+	Record		record;
+
+	while (read_header(file, &record))
+	{
+		switch ((RecordKind) record.kind)
+		{
+			case RECORD_TREE:
+				if ((slot != NULL && !tree_is_complete(slot, &image)) ||
+					!read_data(file, &record, &image, sizeof(image)) ||
+					(slot = adopt_tree(&image)) == NULL)
+					return false;
+				memset(tail, 0, sizeof(tail));
+				break;
+			case RECORD_RUN:
+				if (slot == NULL || record.domain >= EUNO_MAX_DOMAINS ||
+					record.size > RUN_EXTENTS * EUNO_EXTENT_SIZE ||
+					record.size % EUNO_EXTENT_SIZE != 0 ||
+					!euno_pool_claim(&slot->pools[record.domain],
+									 &tail[record.domain], record.first,
+									 record.size / EUNO_EXTENT_SIZE) ||
+					!read_data(file, &record,
+							   euno_arena_extent(arena, record.first),
+							   record.size))
+					return false;
+				break;
+			case RECORD_END:
+				return (slot == NULL || tree_is_complete(slot, &image)) &&
+					read_data(file, &record, NULL, 0);
+			default:
+				return false;
+		}
+	}
+	return false;
+}
+
+/* What was read becomes usable, or nothing of it. */
+static int
+finish_trees(bool good)
+{
+	int			ntrees = euno_tree_count();
+
+	for (int i = 0; i < ntrees; i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+
+		if (good)
+		{
+			slot->from_snapshot = true;
+			pg_write_barrier();
+			pg_atomic_write_u32(&slot->state, EUNO_STATE_READY);
+		}
+		else
+			euno_tree_drop(&slot->key);
+	}
+	if (!good)
+		euno_arena_reset(euno_registry_arena());
+	return ntrees;
+}
+
+static void
+read_snapshot(SnapshotFile *file)
+{
+	TimestampTz start = GetCurrentTimestamp();
+	const char *reason = "It is damaged.";
+	Identity	identity;
+	Record		record;
+
+	if (read_header(file, &record) && record.kind == RECORD_BEGIN &&
+		read_data(file, &record, &identity, sizeof(identity)) &&
+		(reason = why_not(&identity)) == NULL)
+	{
+		bool		good = read_trees(file);
+		int			ntrees = finish_trees(good);
+
+		if (good)
+		{
+			/* What was retired before has been retired long ago. */
+			euno_shared_epochs()->current = identity.epoch + 1;
+			trees_were_loaded = true;
+			ereport(LOG,
+					(errmsg("read %d euno indexes (" UINT64_FORMAT " kB) from \"%s\" in %ld ms",
+							ntrees, file->bytes / 1024, EUNO_SNAPSHOT_FILE,
+							TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()))));
+			return;
+		}
+		reason = "It is damaged, or memory is short.";
+	}
+	ereport(LOG,
+			(errmsg("ignored \"%s\"", EUNO_SNAPSHOT_FILE),
+			 errdetail("%s", reason),
+			 errhint("Euno indexes will be rebuilt from their tables.")));
+}
+
+void
+euno_snapshot_shmem_startup(void)
+{
+	SnapshotFile file = {.number = 0,.bytes = 0};
+
+	trees_were_loaded = false;
+	if (!IsPostmasterEnvironment || IsUnderPostmaster || IsBinaryUpgrade)
+		return;
+	programs = identify_programs();
+	(void) unlink(EUNO_SNAPSHOT_TEMP_FILE);
+	file.fd = BasicOpenFile(EUNO_SNAPSHOT_FILE, O_RDONLY | PG_BINARY);
+	if (file.fd >= 0)
+	{
+		/* Gone, durably, before anybody can change a table. */
+		if (durable_unlink(EUNO_SNAPSHOT_FILE, LOG) == 0)
+			read_snapshot(&file);
+		close(file.fd);
+	}
+	on_shmem_exit(postmaster_exit, 0);
+}
+
+void
+euno_snapshot_recheck(void)
+{
+	if (!trees_were_loaded || GetXLogReplayRecPtr(NULL) == InvalidXLogRecPtr)
+		return;
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+
+		if (slot->from_snapshot)
+			(void) euno_tree_retire(slot, false, 0);
+	}
+}
+
+/* ---- The arena's address ---- */
+
+/*
+ * Far from where the kernel puts things by itself, so that the same place is
+ * free again after a restart; else at random.
+ */
+void *
+euno_snapshot_address(void)
+{
+	SnapshotFile file = {.number = 0,.bytes = 0};
+	Identity	identity;
+	Record		record;
+	uint32		random = 0;
+	uint64		address;
+
+	file.fd = BasicOpenFile(EUNO_SNAPSHOT_FILE, O_RDONLY | PG_BINARY);
+	if (file.fd >= 0)
+	{
+		bool		good = read_header(&file, &record) &&
+			record.kind == RECORD_BEGIN &&
+			read_data(&file, &record, &identity, sizeof(identity));
+
+		close(file.fd);
+		if (good)
+			return (void *) (uintptr_t) identity.place.base;
+	}
+
+	/* 16 TB, and up to 16 TB more in steps of 2 MB. */
+	(void) pg_strong_random(&random, sizeof(random));
+	address = UINT64CONST(1) << 44;
+	address += (uint64) (random & 0x7FFFFF) << 21;
+	return sizeof(void *) == 8 ? (void *) (uintptr_t) address : NULL;
+}
