@@ -99,6 +99,21 @@ COMMIT;
 SELECT count(*), sum(v) FROM k WHERE id BETWEEN 90 AND 111;
 SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 'k' ORDER BY 1;
 
+-- Arrays: several parts in one batch, both ways; and at the rescans of a join
+TRUNCATE k;
+INSERT INTO k SELECT n, n % 100 FROM generate_series(1, 2000) n;
+DELETE FROM k WHERE id BETWEEN 101 AND 300 OR id % 10 = 7;
+CALL scan_until('SELECT count(note) FROM k WHERE id = ANY (ARRAY(SELECT generate_series(50, 200)))', 'k_id', 1895);
+SELECT entries FROM entries WHERE indexrelname = 'k_id';
+CALL scan_until('SELECT id, note FROM k WHERE id = ANY (ARRAY(SELECT generate_series(150, 350))) ORDER BY id DESC', 'k_id', 1790);
+SELECT entries FROM entries WHERE indexrelname = 'k_id';
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+CALL scan_until('SELECT count(k.note) FROM generate_series(400, 2000) g JOIN k ON k.id = g', 'k_id', 1630);
+SELECT entries, (SELECT count(*) FROM k) AS rows FROM entries WHERE indexrelname = 'k_id';
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+
 DROP VIEW entries;
 DROP PROCEDURE scan_until, churn;
 DROP TABLE k;

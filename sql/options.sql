@@ -49,8 +49,6 @@ SELECT try('ALTER TABLE t ADD UNIQUE USING INDEX i');
 SELECT try('CREATE INDEX ON t USING euno (c)');
 SELECT try('CREATE INDEX ON t USING euno (a text_ops)');
 SELECT try('CREATE INDEX ON t USING euno (a int4_ops (x = 1))');
-SELECT try('CLUSTER t USING i');
-SELECT try('ALTER TABLE t CLUSTER ON i');
 
 -- The functions and what they take
 CREATE INDEX b ON t USING btree (a);

@@ -13,37 +13,9 @@ CREATE INDEX s_d ON s USING euno (d);
 CREATE INDEX s_c ON s USING euno (c);
 VACUUM ANALYZE s;
 
--- Through the index (the plan must match the pattern) and without: the same
--- rows, and in the same order if the query has one?
-CREATE FUNCTION compare(query text, pattern text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-	plan text := '';
-	with_index text[];
-	without text[];
-BEGIN
-	PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
-		set_config('enable_hashjoin', 'off', true), set_config('enable_hashagg', 'off', true);
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP plan := plan || line || E'\n'; END LOOP;
-	IF plan !~ pattern THEN
-		RETURN 'plan: ' || plan;
-	END IF;
-	EXECUTE format('SELECT array_agg(r::text) FROM (%s) r', query) INTO with_index;
-	PERFORM set_config('enable_indexscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
-		set_config('enable_indexonlyscan', 'off', true), set_config('enable_seqscan', 'on', true),
-		set_config('enable_sort', 'on', true), set_config('enable_hashjoin', 'on', true);
-	EXECUTE format('SELECT array_agg(r::text) FROM (%s) r', query) INTO without;
-	PERFORM set_config('enable_indexscan', 'on', true), set_config('enable_bitmapscan', 'on', true),
-		set_config('enable_indexonlyscan', 'on', true);
-	IF query !~ 'ORDER BY' THEN
-		with_index := ARRAY(SELECT unnest(with_index) AS r ORDER BY 1);
-		without := ARRAY(SELECT unnest(without) AS r ORDER BY 1);
-	END IF;
-	IF with_index IS DISTINCT FROM without THEN
-		RETURN format('%s rows, %s', cardinality(with_index), cardinality(without));
-	END IF;
-	RETURN coalesce(cardinality(with_index), 0) || ' rows';
-END $$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set compare :abs_srcdir '/test/compare.sql'
+\i :compare
 
 -- Conditions on one or two columns; gaps; contradictions; the impossible
 SELECT q AS "where", compare('SELECT id FROM s WHERE ' || q, 'Index Scan (using|on) s_') AS plain

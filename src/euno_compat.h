@@ -117,6 +117,25 @@ euno_buffile_read(BufFile *file, void *ptr, size_t size)
 }
 #endif
 
+/*
+ * 17 tells how many keys a parallel scan will have, 18 of which index, and 18
+ * renamed the place of the access method's own state.
+ */
+#include "access/genam.h"
+#if PG_VERSION_NUM >= 180000
+#define EUNO_ESTIMATE_PARALLEL_SCAN \
+	Size eunoestimateparallelscan(Relation index, int nkeys, int norderbys)
+#define euno_parallel_scan_offset(pscan) ((pscan)->ps_offset_am)
+#elif PG_VERSION_NUM >= 170000
+#define EUNO_ESTIMATE_PARALLEL_SCAN \
+	Size eunoestimateparallelscan(int nkeys, int norderbys)
+#define euno_parallel_scan_offset(pscan) ((pscan)->ps_offset)
+#else
+#define EUNO_ESTIMATE_PARALLEL_SCAN \
+	Size eunoestimateparallelscan(void)
+#define euno_parallel_scan_offset(pscan) ((pscan)->ps_offset)
+#endif
+
 /* 18 speaks of CompareType where there was a btree strategy number. */
 #include "utils/lsyscache.h"
 static inline bool

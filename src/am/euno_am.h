@@ -23,6 +23,7 @@
 #include "utils/relcache.h"
 #include "utils/tuplesort.h"
 
+#include "euno_compat.h"
 #include "key/euno_key.h"
 #include "mem/euno_registry.h"
 
@@ -297,6 +298,9 @@ extern void eunoendscan(IndexScanDesc scan);
 extern void eunomarkpos(IndexScanDesc scan);
 extern void eunorestrpos(IndexScanDesc scan);
 extern bool eunocanreturn(Relation index, int attno);
+extern EUNO_ESTIMATE_PARALLEL_SCAN;
+extern void eunoinitparallelscan(void *target);
+extern void eunoparallelrescan(IndexScanDesc scan);
 
 extern IndexBulkDeleteResult *eunobulkdelete(IndexVacuumInfo *info,
 											 IndexBulkDeleteResult *stats,

@@ -32,12 +32,12 @@ eunohandler(PG_FUNCTION_ARGS)
 	amroutine->amcanunique = true;
 	amroutine->amcanmulticol = true;
 	amroutine->amoptionalkey = true;
-	amroutine->amsearcharray = false;
+	amroutine->amsearcharray = true;
 	amroutine->amsearchnulls = true;
 	amroutine->amstorage = false;
-	amroutine->amclusterable = false;
+	amroutine->amclusterable = true;
 	amroutine->ampredlocks = false;
-	amroutine->amcanparallel = false;
+	amroutine->amcanparallel = true;
 	amroutine->amcaninclude = true;
 	amroutine->amusemaintenanceworkmem = false;
 	amroutine->amparallelvacuumoptions =
@@ -63,9 +63,9 @@ eunohandler(PG_FUNCTION_ARGS)
 	amroutine->amendscan = eunoendscan;
 	amroutine->ammarkpos = eunomarkpos;
 	amroutine->amrestrpos = eunorestrpos;
-	amroutine->amestimateparallelscan = NULL;
-	amroutine->aminitparallelscan = NULL;
-	amroutine->amparallelrescan = NULL;
+	amroutine->amestimateparallelscan = eunoestimateparallelscan;
+	amroutine->aminitparallelscan = eunoinitparallelscan;
+	amroutine->amparallelrescan = eunoparallelrescan;
 
 	euno_set_version_fields(amroutine);
 	PG_RETURN_POINTER(amroutine);

@@ -30,103 +30,11 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#include "am/euno_am.h"
+#include "am/euno_scan.h"
 #include "euno_compat.h"
-
-/*
- * Most scans want one row or a few; others want all of a leaf.  The first
- * batch of a scan is small, later ones are not.
- */
-#define FIRST_BATCH 32
-#define FULL_BATCH	1024
 
 /* How often comparators may get in the way of announcing one TID. */
 #define MAX_ANNOUNCEMENTS 100
-
-/* One batch and the place in the index that it came from. */
-typedef struct EunoWindow
-{
-	EunoCursor	cursor;
-	uint64		vacuum_epoch;	/* read before the batch was */
-	uint64		generation;		/* of the tree it was read from */
-	uint32		nitems;
-	int32		pos;			/* the item last returned; -1 or nitems:
-								 * outside */
-	bool		forward;		/* items ascend */
-	bool		any_killed;
-	uint32		capacity;		/* of the arrays: FIRST_BATCH or FULL_BATCH */
-	EunoTid    *tids;
-	bool	   *killed;			/* valid if any_killed */
-	EunoItemKey *keys;			/* NULL until keys are wanted, as buf */
-	uint8_t    *buf;
-} EunoWindow;
-
-typedef struct EunoScan
-{
-	EunoIndex  *idx;
-	EunoScanPlan *plan;
-	EunoScanRange range;
-	MemoryContext context;
-	EunoWindow *current;
-	EunoWindow *spare;			/* for mark; allocated on first use */
-	EunoWindow *marked_window;	/* NULL: none, or in the current one */
-	int32		marked_pos;
-	bool		is_marked;
-	bool		counted;		/* in pg_stat_user_indexes */
-	bool		want_keys;
-	bool		use_hazards;
-	bool		hazard_set;
-
-	/* index-only scans */
-	Datum	   *values;
-	bool	   *isnull;
-	uint8_t    *scratch;		/* EUNO_KEY_DEFORM_BYTES */
-	char	   *itup_buffer;
-	Size		itup_size;
-} EunoScan;
-
-static EunoWindow *
-make_window(EunoScan *so)
-{
-	EunoWindow *window = MemoryContextAlloc(so->context, sizeof(EunoWindow));
-
-	window->nitems = 0;
-	window->pos = -1;
-	window->any_killed = false;
-	window->capacity = 0;
-	window->tids = NULL;
-	window->killed = NULL;
-	window->keys = NULL;
-	window->buf = NULL;
-	return window;
-}
-
-/* Make room for a batch; the old one is not needed any more. */
-static void
-prepare_window(EunoScan *so, EunoWindow *window, uint32 capacity)
-{
-	MemoryContext old = MemoryContextSwitchTo(so->context);
-
-	if (window->capacity < capacity)
-	{
-		if (window->tids)
-		{
-			pfree(window->tids);
-			pfree(window->killed);
-		}
-		if (window->keys)
-			pfree(window->keys);
-		window->tids = palloc(capacity * sizeof(EunoTid));
-		window->killed = palloc(capacity * sizeof(bool));
-		window->keys = NULL;
-		window->capacity = capacity;
-	}
-	if (so->want_keys && window->keys == NULL)
-		window->keys = palloc(window->capacity * sizeof(EunoItemKey));
-	if (so->want_keys && window->buf == NULL)
-		window->buf = palloc(EUNO_BATCH_BUF);
-	MemoryContextSwitchTo(old);
-}
 
 IndexScanDesc
 eunobeginscan(Relation index, int nkeys, int norderbys)
@@ -140,110 +48,10 @@ eunobeginscan(Relation index, int nkeys, int norderbys)
 	so->idx = euno_index_open(index);
 	so->context = context;
 	so->plan = euno_scan_plan_create(so->idx->schema, nkeys, so->context);
-	so->current = make_window(so);
+	so->current = euno_window_make(so);
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(index);
 	return scan;
-}
-
-/*
- * Remove what the executor found dead in the window we leave.  The TIDs may
- * have been recycled since the batch was read: each removal is conditional on
- * the vacuum epoch of that time, which is checked while the leaf is locked.
- */
-static void
-apply_kills(IndexScanDesc scan)
-{
-	EunoScan   *so = scan->opaque;
-	EunoWindow *window = so->current;
-	EunoIndex  *idx = so->idx;
-	EunoContext *cx;
-	EunoCursor *cursor;
-	EunoBatch	batch = {.max_items = FULL_BATCH, .want_keys = true,
-	.buf_size = EUNO_BATCH_BUF};
-	EunoTid    *dead;
-	uint32		ndead = 0;
-
-	if ((window->vacuum_epoch & 1) != 0)
-		return;					/* read while a bulk delete was under way */
-
-	dead = palloc(window->nitems * sizeof(EunoTid));
-	for (uint32 i = 0; i < window->nitems; i++)
-		if (window->killed[i])
-			dead[ndead++] = window->tids[i];
-
-	/* Read the window again, with keys. */
-	cursor = palloc(sizeof(EunoCursor));
-	cursor->lo = window->cursor.at_lo ? window->cursor.lo : window->cursor.left.pos;
-	cursor->hi = window->cursor.at_hi ? window->cursor.hi : window->cursor.right.pos;
-	euno_cursor_start(cursor);
-	batch.tids = palloc(FULL_BATCH * sizeof(EunoTid));
-	batch.keys = palloc(FULL_BATCH * sizeof(EunoItemKey));
-	batch.buf = palloc(EUNO_BATCH_BUF);
-
-	for (;;)
-	{
-		EunoGuard	guard;
-		EunoStatus	status = EUNO_NOT_FOUND;
-
-		if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
-			status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, true, &batch);
-		euno_index_unpin(idx);
-		if (status != EUNO_OK || batch.nitems == 0)
-			break;
-
-		for (uint32 i = 0; i < batch.nitems; i++)
-		{
-			EunoEntry	entry = {.key = batch.buf + batch.keys[i].offset,
-				.keylen = batch.keys[i].keylen,
-			.tid = batch.tids[i]};
-			bool		found = false;
-
-			for (uint32 j = 0; j < ndead && !found; j++)
-				found = dead[j] == entry.tid;
-			if (!found)
-				continue;
-			if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
-				idx->generation == window->generation)
-			{
-				guard.word = (const uint64_t *) &idx->slot->vacuum_epoch.value;
-				guard.expected = window->vacuum_epoch;
-				(void) idx->slot->ops->remove(cx, &idx->slot->tree, &entry, &guard);
-			}
-			euno_index_unpin(idx);
-		}
-		if (cursor->at_hi)
-			break;
-	}
-	pfree(batch.buf);
-	pfree(batch.keys);
-	pfree(batch.tids);
-	pfree(cursor);
-	pfree(dead);
-}
-
-/*
- * Bounds in COMPARE order point to the scan keys' arguments, which may be gone
- * at a rescan.
- */
-static bool
-bounds_are_usable(const EunoCursor *cursor)
-{
-	return (!cursor->at_lo || cursor->lo.bound == NULL) &&
-		(!cursor->at_hi || cursor->hi.bound == NULL);
-}
-
-static void
-leave_window(IndexScanDesc scan, bool rescan)
-{
-	EunoScan   *so = scan->opaque;
-	EunoWindow *window = so->current;
-
-	if (likely(!window->any_killed))
-		return;
-	if (!rescan || bounds_are_usable(&window->cursor))
-		apply_kills(scan);
-	window->any_killed = false;
 }
 
 static void
@@ -262,18 +70,14 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 {
 	EunoScan   *so = scan->opaque;
 
-	leave_window(scan, true);
+	euno_window_leave(scan, true);
 	clear_hazard(so);
 
 	if (keys && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	euno_scan_plan_set(so->plan, scan->keyData, scan->numberOfKeys, &so->range);
 
-	so->current->cursor.lo = so->range.lo;
-	so->current->cursor.hi = so->range.hi;
-	euno_cursor_start(&so->current->cursor);
-	so->current->nitems = 0;
-	so->current->pos = -1;
+	euno_window_restart(so);
 	if (so->marked_window != NULL)
 		so->spare = so->marked_window;
 	so->marked_window = NULL;
@@ -286,109 +90,11 @@ eunoendscan(IndexScanDesc scan)
 {
 	EunoScan   *so = scan->opaque;
 
-	leave_window(scan, false);
+	euno_window_leave(scan, false);
 	clear_hazard(so);
 
 	/* Exclusion constraints open and end a scan for every row. */
 	MemoryContextDelete(so->context);
-}
-
-/*
- * A mark stays in the window it was set in.  Before the current window is
- * overwritten, a marked one is put aside.
- */
-static void
-save_marked_window(EunoScan *so)
-{
-	EunoWindow *fresh;
-	EunoCursor *from = &so->current->cursor;
-	EunoCursor *to;
-
-	if (so->spare == NULL)
-		so->spare = make_window(so);
-	fresh = so->spare;
-	to = &fresh->cursor;
-
-	*to = *from;
-	if (to->started && !to->at_lo && from->left.pos.key != NULL)
-		to->left.pos.key = to->left.data;
-	if (to->started && !to->at_hi && from->right.pos.key != NULL)
-		to->right.pos.key = to->right.data;
-	fresh->forward = so->current->forward;
-	fresh->nitems = 0;
-	fresh->pos = -1;
-
-	so->marked_window = so->current;
-	so->current = fresh;
-	so->spare = NULL;
-}
-
-/*
- * Read the next batch in the given direction into the current window.  False
- * at the end of the range.
- */
-static bool
-read_batch(IndexScanDesc scan, bool forward)
-{
-	EunoScan   *so = scan->opaque;
-	EunoIndex  *idx = so->idx;
-	EunoWindow *window;
-	EunoBatch	batch;
-	bool		first;
-
-	leave_window(scan, false);
-	window = so->current;
-	if (forward ? window->cursor.at_hi : window->cursor.at_lo)
-		return false;			/* and stay in this window */
-
-	if (so->is_marked && so->marked_window == NULL && window->nitems > 0)
-	{
-		save_marked_window(so);
-		window = so->current;
-	}
-	first = !window->cursor.started;
-
-	CHECK_FOR_INTERRUPTS();
-	batch.max_items = first ? FIRST_BATCH : FULL_BATCH;
-	prepare_window(so, window, batch.max_items);
-	batch.nitems = 0;
-	batch.tids = window->tids;
-	batch.want_keys = so->want_keys;
-	batch.keys = window->keys;
-	batch.buf = window->buf;
-	batch.buf_size = EUNO_BATCH_BUF;
-
-	for (;;)
-	{
-		EunoContext *cx;
-		EunoState	state = euno_index_pin(idx, &cx);
-		EunoStatus	status;
-
-		if (likely(state == EUNO_STATE_READY))
-		{
-			/* An acquire fence, so that the batch is not read before it. */
-			window->generation = idx->generation;
-			window->vacuum_epoch = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
-			__atomic_thread_fence(__ATOMIC_ACQUIRE);
-			status = idx->slot->ops->read(cx, &idx->slot->tree,
-										  &window->cursor, forward, &batch);
-			euno_index_unpin(idx);
-			if (unlikely(status != EUNO_OK))
-				euno_index_error(idx, scan->indexRelation, status);
-			break;
-		}
-		euno_index_unpin(idx);
-
-		/* The planner looks for an extreme value: it can do without. */
-		if (scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE)
-			break;
-		euno_index_ensure_ready(idx, scan->indexRelation);
-	}
-
-	window->nitems = batch.nitems;
-	window->forward = forward;
-	window->pos = -1;
-	return batch.nitems > 0;
 }
 
 /*
@@ -527,7 +233,7 @@ next_item(IndexScanDesc scan, bool forward)
 		}
 	}
 
-	if (!read_batch(scan, forward))
+	if (!euno_window_read(scan, forward))
 		return false;
 	so->current->pos = 0;
 	return true;
@@ -585,7 +291,8 @@ eunogettuple(IndexScanDesc scan, ScanDirection direction)
 		 * Our quals are exact, but the caller with a non-MVCC snapshot may
 		 * find a newer tuple in a chain than the one that was indexed.
 		 */
-		scan->xs_recheck = so->use_hazards && !scan->xs_want_itup;
+		scan->xs_recheck = so->use_hazards && !scan->xs_want_itup &&
+			scan->numberOfKeys > 0;
 		return true;
 	}
 	clear_hazard(so);
@@ -613,10 +320,12 @@ eunorestrpos(IndexScanDesc scan)
 
 	if (so->marked_window != NULL)
 	{
-		leave_window(scan, false);
+		euno_window_leave(scan, false);
 		so->spare = so->current;
 		so->current = so->marked_window;
 		so->marked_window = NULL;
+		if (so->range.parts && !so->current->entire)
+			euno_scan_part_set(so->plan, &so->current->first, &so->range);
 	}
 	so->current->pos = so->marked_pos;
 }
@@ -654,7 +363,7 @@ eunogetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 
 	so->want_keys = !so->range.exact;
 	pointers = palloc(FULL_BATCH * sizeof(ItemPointerData));
-	while (read_batch(scan, true))
+	while (euno_window_read(scan, true))
 	{
 		EunoWindow *window = so->current;
 		int			n = 0;

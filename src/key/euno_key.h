@@ -88,11 +88,15 @@ extern bool euno_key_has_null(const EunoKeySchema *schema, const bool *isnull);
  * it matches if euno_scan_matches says so, and always when "exact" is set.
  * "empty" is set when nothing can match (contradictory keys, a NULL argument
  * to a strict operator, an equality with a value the column cannot hold).
+ *
+ * "parts" is set when the scan has arrays: there are two or more such ranges,
+ * disjoint, in index order, and [lo, hi) is that of the current part.
  */
 typedef struct EunoScanRange
 {
 	bool		empty;
 	bool		exact;
+	bool		parts;
 	EunoPosition lo;
 	EunoPosition hi;
 } EunoScanRange;
@@ -104,7 +108,7 @@ extern EunoScanPlan *euno_scan_plan_create(const EunoKeySchema *schema,
 										   int nkeys, MemoryContext context);
 
 /*
- * Handles: strategies 1-5 with the column's type or any cross-type member of
+ * Handles: arrays (SK_SEARCHARRAY) with any of them; strategies 1-5 with the column's type or any cross-type member of
  * the opfamily (saturating out-of-range arguments), several and contradictory
  * keys on a column, keys on a non-leading column, SK_SEARCHNULL and
  * SK_SEARCHNOTNULL (whose sk_func may be unset), SK_ISNULL.  Allocates nothing
@@ -114,6 +118,34 @@ extern EunoScanPlan *euno_scan_plan_create(const EunoKeySchema *schema,
  */
 extern void euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 							   EunoScanRange *range);
+
+/*
+ * A part by number: an element of each array that chooses parts.  The same
+ * scan keys make the same parts in every process.  Of the functions, the
+ * second returns false, and leaves the current part, where there is no further
+ * one.
+ */
+typedef struct EunoScanPart
+{
+	uint32		element[INDEX_MAX_KEYS];
+} EunoScanPart;
+
+extern void euno_scan_part_first(EunoScanPlan *plan, bool forward,
+								 EunoScanRange *range);
+extern bool euno_scan_part_next(EunoScanPlan *plan, bool forward,
+								EunoScanRange *range);
+extern void euno_scan_part_get(const EunoScanPlan *plan, EunoScanPart *part);
+extern void euno_scan_part_set(EunoScanPlan *plan, const EunoScanPart *part,
+							   EunoScanRange *range);
+
+/*
+ * No entry between this one, which was read last, and *target matches (BYTES
+ * order).  False if nothing is to be skipped.  The position is good until the
+ * next call.
+ */
+extern bool euno_scan_jump(EunoScanPlan *plan, const uint8_t *key,
+						   uint32_t keylen, bool forward,
+						   EunoPosition *target);
 
 /* Calls operators: may ereport.  Needs no payload. */
 extern bool euno_scan_matches(EunoScanPlan *plan, const uint8_t *key,

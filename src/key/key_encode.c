@@ -323,6 +323,38 @@ get_bytea(bool desc, const uint8_t *p, const uint8_t *end, uint8_t *data,
 }
 
 const uint8_t *
+euno_encode_skip(const EunoKeyColumn *col, const uint8_t *p,
+				 const uint8_t *end)
+{
+	uint8_t		flip = col->desc ? 0xFF : 0x00;
+
+	switch (col->kind)
+	{
+		case EUNO_KIND_NAME:
+		case EUNO_KIND_TEXT:
+		case EUNO_KIND_BPCHAR:
+			p = p < end ? memchr(p, flip, end - p) : NULL;
+			if (p == NULL)
+				overrun();
+			return p + 1;
+		case EUNO_KIND_BYTEA:
+			for (;;)
+			{
+				p = p < end ? memchr(p, flip, end - p) : NULL;
+				if (p == NULL || p + 1 >= end)
+					overrun();
+				p += 2;
+				if (p[-1] == flip)
+					return p;
+			}
+		default:
+			if (end - p < col->attlen)
+				overrun();
+			return p + col->attlen;
+	}
+}
+
+const uint8_t *
 euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 				const uint8_t *end, uint8_t **scratch, Datum *value)
 {

@@ -90,13 +90,16 @@ struct EunoKeySchema
  * neither marker nor room for one, and returns its length; it writes nothing
  * when that exceeds "avail".  "get" reads one back from [p, end), puts bytes
  * of by-reference values at *scratch, which it advances, and returns what
- * follows.
+ * follows.  "skip" only says what follows.
  */
 extern uint32_t euno_encode_put(const EunoKeyColumn *col, Datum value,
 								uint8_t *p, uint32_t avail);
 extern const uint8_t *euno_encode_get(const EunoKeyColumn *col,
 									  const uint8_t *p, const uint8_t *end,
 									  uint8_t **scratch, Datum *value);
+
+extern const uint8_t *euno_encode_skip(const EunoKeyColumn *col,
+									   const uint8_t *p, const uint8_t *end);
 
 /*
  * What the encoding of a value loses, as bytes at "p" (at most 8); the length,

@@ -16,6 +16,8 @@
 bool
 euno_scan_matches(EunoScanPlan *plan, const uint8_t *key, uint32_t keylen)
 {
+	if (plan->limit_cols > 0 && !euno_scan_within_limits(plan, key, keylen))
+		return false;
 	if (plan->nresidual == 0)
 		return true;
 	euno_key_deform_prefix(plan->schema, key, keylen, plan->residual_cols,
@@ -34,6 +36,13 @@ euno_scan_matches(EunoScanPlan *plan, const uint8_t *key, uint32_t keylen)
 		}
 		else if (plan->isnull[column])
 			return false;
+		else if (want->sk_flags & SK_SEARCHARRAY)
+		{
+			if (!euno_scan_in_array(&plan->schema->cols[column],
+									&plan->arrays[want - plan->own_keys],
+									want, plan->values[column]))
+				return false;
+		}
 		else if (!(want->sk_flags & SK_SEARCHNOTNULL) &&
 				 !DatumGetBool(FunctionCall2Coll(&want->sk_func,
 												 want->sk_collation,

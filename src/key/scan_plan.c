@@ -43,9 +43,9 @@ euno_scan_plan_create(const EunoKeySchema *schema, int nkeys,
  * starts with the bytes that are left, and all compare with them as they would
  * with the whole.
  */
-static uint32_t
-append_value(const EunoKeyColumn *col, const EunoSpanEnd *end, uint8_t *buf,
-			 uint32_t len, bool *cut)
+uint32_t
+euno_scan_append(const EunoKeyColumn *col, const EunoSpanEnd *end,
+				 uint8_t *buf, uint32_t len, bool *cut)
 {
 	EunoKeyColumn foreign;
 	uint32_t	avail;
@@ -105,7 +105,7 @@ bytes_end(EunoPosition *pos, const EunoKeyColumn *col, const EunoSpan *span,
 
 	if (end->set)
 	{
-		len = append_value(col, end, buf, len, &cut);
+		len = euno_scan_append(col, end, buf, len, &cut);
 		side = end->inclusive == is_low ? -1 : 1;
 	}
 	else if (span->not_null && len < EUNO_MAX_ENTRY)
@@ -117,13 +117,57 @@ bytes_end(EunoPosition *pos, const EunoKeyColumn *col, const EunoSpan *span,
 	set_position(pos, buf, len, side);
 }
 
-/* Builds the range in BYTES order from column "column" on. */
+/* The end of a range that is the first or the last of a list of points. */
 static void
+point_end(EunoPosition *pos, const EunoPoint *point, int8 side, uint8_t *buf,
+		  uint32_t prefix)
+{
+	uint32_t	n = Min(point->len, EUNO_MAX_ENTRY - prefix);
+
+	memcpy(buf + prefix, point->bytes, n);
+	set_position(pos, buf, prefix + n, side);
+}
+
+/*
+ * Goes on with a column's points, one or more: appends the only one, or makes
+ * them a choice between parts.  If neither can be done they end the range, and
+ * limit the column.  False at the end of the range.
+ */
+static bool
+plan_points(EunoScanPlan *plan, int column, const EunoPoint *points,
+			uint32 npoints, uint32_t *len, EunoScanRange *range)
+{
+	uint8_t    *buf = plan->low_bytes;
+	EunoLimit	limit = {.set = true,.npoints = npoints,.points = points};
+
+	if (npoints == 1 && *len + points->len <= EUNO_MAX_ENTRY)
+	{
+		memcpy(buf + *len, points->bytes, points->len);
+		*len += points->len;
+		return true;
+	}
+	if (npoints > 1 && euno_scan_choose(plan, column, *len, points, npoints))
+		return true;
+
+	memcpy(plan->high_bytes, buf, *len);
+	point_end(&range->lo, &points[0], -1, buf, *len);
+	point_end(&range->hi, &points[npoints - 1], 1, plan->high_bytes, *len);
+	euno_scan_limit_column(plan, column, &limit);
+	return false;
+}
+
+/*
+ * Builds the range in BYTES order from column "column" on.  Returns the first
+ * column that it says nothing of.
+ */
+static int
 plan_bytes(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 		   int column, uint32_t len, EunoScanRange *range)
 {
 	const EunoKeySchema *schema = plan->schema;
 	uint8_t    *buf = plan->low_bytes;
+	EunoPoint  *points;
+	uint32		npoints;
 	EunoSpan	span;
 
 	for (; column < schema->nkeys; column++)
@@ -134,19 +178,28 @@ plan_bytes(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 		if (span.empty)
 		{
 			range->empty = true;
-			return;
+			return column;
 		}
-		if (span.null && len < EUNO_MAX_ENTRY)
+		if (unlikely(keys == plan->own_keys) &&
+			euno_scan_points(plan, keys, nkeys, column, &span, &points,
+							 &npoints))
+		{
+			range->empty = npoints == 0;
+			if (range->empty ||
+				!plan_points(plan, column, points, npoints, &len, range))
+				return column + 1;
+		}
+		else if (span.null && len < EUNO_MAX_ENTRY)
 			buf[len++] = col->null_mark;
 		else if (span.equal)
 		{
 			bool		cut;
 
-			len = append_value(col, &span.low, buf, len, &cut);
+			len = euno_scan_append(col, &span.low, buf, len, &cut);
 			if (cut)
 			{
 				range->empty = true;
-				return;
+				return column;
 			}
 		}
 		else if (span.not_null)
@@ -158,13 +211,14 @@ plan_bytes(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 			bytes_end(&range->lo, col, &span, low, true, buf, len);
 			bytes_end(&range->hi, col, &span, high, false, plan->high_bytes,
 					  len);
-			return;
+			return column + 1;
 		}
 		else
 			break;
 	}
 	set_position(&range->lo, buf, len, -1);
 	set_position(&range->hi, buf, len, 1);
+	return column + 1;
 }
 
 /* One column of a bound in COMPARE order; returns the position's side. */
@@ -190,6 +244,16 @@ set_bound(EunoPosition *pos, EunoKeyBound *bound, int ncols, int8 side)
 	pos->bound = bound;
 }
 
+/* Has a column's arrays checked on each entry. */
+static void
+unabsorb_arrays(EunoScanPlan *plan, ScanKey keys, int nkeys, int column)
+{
+	for (int i = 0; i < nkeys; i++)
+		if (keys[i].sk_attno == column + 1 &&
+			(keys[i].sk_flags & SK_SEARCHARRAY))
+			plan->absorbed[i] = false;
+}
+
 /* Builds the range in COMPARE order. */
 static void
 plan_compare(EunoScanPlan *plan, ScanKey keys, int nkeys,
@@ -198,6 +262,8 @@ plan_compare(EunoScanPlan *plan, ScanKey keys, int nkeys,
 	const EunoKeySchema *schema = plan->schema;
 	EunoKeyBound *low_bound = &plan->low_bound;
 	EunoKeyBound *high_bound = &plan->high_bound;
+	EunoPoint  *points;
+	uint32		npoints;
 	EunoSpan	span;
 	int			column;
 
@@ -209,6 +275,32 @@ plan_compare(EunoScanPlan *plan, ScanKey keys, int nkeys,
 		if (span.empty)
 		{
 			range->empty = true;
+			return;
+		}
+		if (unlikely(keys == plan->own_keys) &&
+			euno_scan_points(plan, keys, nkeys, column, &span, &points,
+							 &npoints))
+		{
+			EunoSpanEnd end = {.set = true,.inclusive = true};
+
+			range->empty = npoints == 0;
+			if (range->empty)
+				return;
+			end.value = points[0].value;
+			(void) compare_end(&low_bound->cols[column], &end, true);
+			if (npoints == 1 ||
+				euno_scan_choose(plan, column, 0, points, npoints))
+			{
+				high_bound->cols[column] = low_bound->cols[column];
+				continue;
+			}
+			memcpy(high_bound->cols, low_bound->cols,
+				   column * sizeof(EunoBoundColumn));
+			set_bound(&range->lo, low_bound, column + 1, -1);
+			end.value = points[npoints - 1].value;
+			(void) compare_end(&high_bound->cols[column], &end, false);
+			set_bound(&range->hi, high_bound, column + 1, 1);
+			unabsorb_arrays(plan, keys, nkeys, column);
 			return;
 		}
 		if (span.null)
@@ -260,7 +352,7 @@ plan_equalities(EunoScanPlan *plan, ScanKey keys, int nkeys, uint32_t *len,
 			euno_scan_slot(plan, i, key)->conversion != EUNO_CONVERT_SAME)
 			break;
 		end.value = key->sk_argument;
-		*len = append_value(&plan->schema->cols[i], &end, plan->low_bytes,
+		*len = euno_scan_append(&plan->schema->cols[i], &end, plan->low_bytes,
 							*len, &cut);
 		if (unlikely(cut))
 			*empty = true;
@@ -273,9 +365,8 @@ plan_equalities(EunoScanPlan *plan, ScanKey keys, int nkeys, uint32_t *len,
 static void
 check_key(const EunoScanPlan *plan, const ScanKeyData *key)
 {
-	if (key->sk_flags & (SK_ROW_HEADER | SK_ROW_MEMBER | SK_SEARCHARRAY |
-						 SK_ORDER_BY))
-		elog(ERROR, "scan keys of index \"%s\" must be plain comparisons, got flags 0x%x",
+	if (key->sk_flags & (SK_ROW_HEADER | SK_ROW_MEMBER | SK_ORDER_BY))
+		elog(ERROR, "scan keys of index \"%s\" must be comparisons of columns, got flags 0x%x",
 			 plan->schema->name, key->sk_flags);
 	if (key->sk_attno < 1 || key->sk_attno > plan->schema->nkeys)
 		elog(ERROR, "scan key on column %d of index \"%s\", which has %d key columns",
@@ -307,12 +398,19 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 	bool		bytes = plan->schema->order == EUNO_ORDER_BYTES;
 	uint32_t	len = 0;
 	int			done = 0;
+	int			column = 0;
+	bool		arrays = false;
 
 	if (unlikely(nkeys > plan->max_keys))
 		elog(ERROR, "scan of index \"%s\" has %d keys, expected at most %d",
 			 plan->schema->name, nkeys, plan->max_keys);
 
 	range->empty = false;
+	range->parts = false;
+	plan->nchoices = 0;
+	plan->limit_cols = 0;
+	if (unlikely(plan->array_context != NULL))
+		MemoryContextReset(plan->array_context);
 	plan->nresidual = 0;
 	plan->residual_cols = 0;
 	for (int i = 0; i < nkeys; i++)
@@ -329,13 +427,19 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 		if ((keys[i].sk_flags & SK_ISNULL) &&
 			!(keys[i].sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL)))
 			range->empty = true;
+		arrays |= (keys[i].sk_flags & SK_SEARCHARRAY) != 0;
 	}
+	if (unlikely(arrays) && !range->empty)
+		keys = euno_scan_arrays(plan, keys, nkeys, &range->empty);
 
 	if (bytes && !range->empty)
 	{
 		done = plan_equalities(plan, keys, nkeys, &len, &range->empty);
 		if (!range->empty)
-			plan_bytes(plan, keys, done, nkeys, done, len, range);
+			column = plan_bytes(plan, keys, done, nkeys, done, len, range);
+		if (done < nkeys && !range->empty)
+			euno_scan_limit_rest(plan, keys, done, nkeys, column,
+								 &range->empty);
 	}
 	else if (!range->empty)
 		plan_compare(plan, keys, nkeys, range);
@@ -347,5 +451,7 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 	}
 	else if (done < nkeys)
 		collect_residual(plan, keys, nkeys);
-	range->exact = plan->nresidual == 0;
+	if (!range->empty && plan->nchoices > 0)
+		euno_scan_parts_begin(plan, range);
+	range->exact = plan->nresidual == 0 && plan->limit_cols == 0;
 }

@@ -9,10 +9,20 @@
  * one narrow the range further; the first that is not ends it.  What the range
  * does not say is checked entry by entry (scan_match.c).
  *
+ * A column with an array ("= ANY") has one of several points.  The columns
+ * before the end of the range are a number of such points to choose from, or
+ * one; each choice is a part of the scan, with a range of its own
+ * (scan_part.c).  In BYTES order what is said of the columns after that end
+ * becomes a limit: the entries' bytes are held against it, and from an entry
+ * outside the limits the next place where one can be inside follows
+ * (scan_limit.c).
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef EUNO_SCAN_PRIVATE_H
 #define EUNO_SCAN_PRIVATE_H
+
+#include "utils/memutils.h"
 
 #include "key/key_private.h"
 
@@ -90,11 +100,74 @@ typedef struct EunoSpan
 	EunoSpanEnd high;
 } EunoSpan;
 
+/* An array's elements that are not NULL. */
+typedef struct EunoArray
+{
+	bool		usable;			/* values is right */
+	bool		recheck;		/* the conversion depends on settings */
+	bool		sorted;			/* in COMPARE order: values ascend */
+	int			nelems;
+	Datum	   *elems;			/* as they are in the array */
+	int			nvalues;
+	Datum	   *values;			/* those the column can have, of its type */
+} EunoArray;
+
+/*
+ * One of the values a column may have.  BYTES order: its marker and encoding;
+ * COMPARE order: the value.
+ */
+typedef struct EunoPoint
+{
+	uint64		head;			/* the encoding's first bytes, to sort by */
+	const uint8_t *bytes;
+	uint32		len;
+	Datum		value;
+} EunoPoint;
+
+/* What the entries of a column must be, in BYTES order. */
+typedef struct EunoLimit
+{
+	bool		set;
+	uint32		npoints;		/* if > 0: one of these, in index order */
+	const EunoPoint *points;
+	EunoPosition low;			/* else between these; key NULL: no end */
+	EunoPosition high;
+} EunoLimit;
+
+/* A column of which each part of the scan has another point. */
+typedef struct EunoChoice
+{
+	int			column;
+	uint32		at;				/* BYTES: where it goes into the constant
+								 * bytes of the bounds */
+	uint32		npoints;
+	uint32		current;
+	const EunoPoint *points;	/* in index order */
+} EunoChoice;
+
+/*
+ * Parts are read one by one.  More choices after the first column that has
+ * one than this many combinations, and the rest becomes a limit.
+ */
+#define EUNO_MAX_COMBINATIONS 8
+
 struct EunoScanPlan
 {
 	const EunoKeySchema *schema;
 	MemoryContext context;
+	MemoryContext array_context;	/* of arrays and limits; reset when keys
+									 * are set.  NULL until needed */
 	int			max_keys;
+	ScanKey		own_keys;		/* a copy, if there are arrays */
+	EunoArray  *arrays;			/* one per scan key; valid for own_keys */
+	int			nchoices;
+	EunoChoice	choices[INDEX_MAX_KEYS];
+	uint8_t    *constant_low;	/* the bounds' bytes without the choices */
+	uint8_t    *constant_high;
+	uint32		constant_low_len;
+	uint32		constant_high_len;
+	EunoLimit  *limits;			/* one per column */
+	int			limit_cols;		/* this many columns are held against them */
 	EunoScanSlot *slots;		/* one per scan key */
 	bool	   *absorbed;		/* one per scan key: the range implies it */
 	ScanKey    *residual;		/* those to be checked on each entry */
@@ -106,6 +179,7 @@ struct EunoScanPlan
 	bool		isnull[INDEX_MAX_KEYS];
 	uint8_t		low_bytes[MAXALIGN(EUNO_MAX_ENTRY + 8)];	/* BYTES order */
 	uint8_t		high_bytes[MAXALIGN(EUNO_MAX_ENTRY + 8)];
+	uint8_t		jump_bytes[MAXALIGN(2 * EUNO_MAX_ENTRY + 8)];
 	uint8_t		scratch[EUNO_KEY_DEFORM_BYTES] __attribute__((aligned(8)));
 };
 
@@ -119,6 +193,49 @@ extern void euno_scan_convert(const EunoKeyColumn *col,
 /* scan_span.c */
 extern void euno_scan_span(EunoScanPlan *plan, ScanKey keys, int first,
 						   int nkeys, int column, EunoSpan *span);
+
+/* scan_plan.c */
+extern uint32_t euno_scan_append(const EunoKeyColumn *col,
+								 const EunoSpanEnd *end, uint8_t *buf,
+								 uint32_t len, bool *cut);
+
+/* scan_array.c */
+extern ScanKey euno_scan_arrays(EunoScanPlan *plan, ScanKey keys, int nkeys,
+								bool *empty);
+extern bool euno_scan_points(EunoScanPlan *plan, ScanKey keys, int nkeys,
+							 int column, EunoSpan *span, EunoPoint **points,
+							 uint32 *npoints);
+extern bool euno_scan_in_array(const EunoKeyColumn *col,
+							   const EunoArray *array, ScanKey key,
+							   Datum value);
+
+/* scan_part.c */
+extern bool euno_scan_choose(EunoScanPlan *plan, int column, uint32 at,
+							 const EunoPoint *points, uint32 npoints);
+extern void euno_scan_parts_begin(EunoScanPlan *plan, EunoScanRange *range);
+
+/* scan_limit.c */
+extern void euno_scan_limit_column(EunoScanPlan *plan, int column,
+								   const EunoLimit *limit);
+extern void euno_scan_limit_rest(EunoScanPlan *plan, ScanKey keys, int first,
+								 int nkeys, int column, bool *empty);
+extern bool euno_scan_span_limit(EunoScanPlan *plan, int column,
+								 const EunoSpan *span, EunoLimit *limit);
+extern bool euno_limit_admits(const EunoLimit *limit, const uint8_t *bytes,
+							  uint32 len, uint32 *next);
+extern bool euno_scan_within_limits(const EunoScanPlan *plan,
+									const uint8_t *key, uint32_t keylen);
+
+/* Memory that lasts until the scan keys are set again. */
+static inline void *
+euno_scan_alloc(EunoScanPlan *plan, Size size)
+{
+	if (plan->array_context == NULL)
+		plan->array_context = AllocSetContextCreate(plan->context,
+													"euno scan keys",
+													ALLOCSET_SMALL_SIZES);
+	return MemoryContextAllocHuge(plan->array_context, size);
+}
 
 static inline EunoScanSlot *
 euno_scan_slot(EunoScanPlan *plan, int i, const ScanKeyData *key)

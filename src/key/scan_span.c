@@ -167,6 +167,8 @@ euno_scan_span(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 			span->null = plan->absorbed[i] = true;
 		else if (key->sk_flags & SK_SEARCHNOTNULL)
 			span->not_null = plan->absorbed[i] = true;
+		else if (key->sk_flags & SK_SEARCHARRAY)
+			span->not_null = true;	/* see euno_scan_points */
 		else
 		{
 			/* btree's operators are strict */

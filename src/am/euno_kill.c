@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_kill.c
+ *	  Removing the entries that a scan found dead.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "am/euno_scan.h"
+
+/*
+ * Removes those entries of a range whose TIDs are in the list.  The TIDs may
+ * have been recycled since the window was read: each removal is conditional on
+ * the vacuum epoch of that time, which is checked while the leaf is locked.
+ */
+static void
+kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
+			  EunoBatch *batch, const EunoTid *dead, uint32 ndead)
+{
+	EunoContext *cx;
+
+	euno_cursor_start(cursor);
+	do
+	{
+		EunoGuard	guard;
+		EunoStatus	status = EUNO_NOT_FOUND;
+
+		if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
+			status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, true, batch);
+		euno_index_unpin(idx);
+		if (status != EUNO_OK || batch->nitems == 0)
+			break;
+
+		for (uint32 i = 0; i < batch->nitems; i++)
+		{
+			EunoEntry	entry = {.key = batch->buf + batch->keys[i].offset,
+				.keylen = batch->keys[i].keylen,
+			.tid = batch->tids[i]};
+			bool		found = false;
+
+			for (uint32 j = 0; j < ndead && !found; j++)
+				found = dead[j] == entry.tid;
+			if (!found)
+				continue;
+			if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
+				idx->generation == window->generation)
+			{
+				guard.word = (const uint64_t *) &idx->slot->vacuum_epoch.value;
+				guard.expected = window->vacuum_epoch;
+				(void) idx->slot->ops->remove(cx, &idx->slot->tree, &entry, &guard);
+			}
+			euno_index_unpin(idx);
+		}
+	} while (!cursor->at_hi);
+}
+
+/* Collects what was found dead of items [from, to). */
+static uint32
+dead_items(const EunoWindow *window, uint32 from, uint32 to, EunoTid *dead)
+{
+	uint32		n = 0;
+
+	for (uint32 i = from; i < to; i++)
+		if (window->killed[i])
+			dead[n++] = window->tids[i];
+	return n;
+}
+
+/*
+ * Reads the current window again, with keys, and removes what the executor
+ * found dead in it.  If it is of entire parts, the plan's current part is
+ * another one afterwards.
+ */
+void
+euno_kill_dead_items(IndexScanDesc scan)
+{
+	EunoScan   *so = scan->opaque;
+	EunoWindow *window = so->current;
+	EunoCursor *cursor;
+	EunoBatch	batch = {.max_items = FULL_BATCH,.want_keys = true,
+	.buf_size = EUNO_BATCH_BUF};
+	EunoTid    *dead;
+
+	if ((window->vacuum_epoch & 1) != 0)
+		return;					/* read while a bulk delete was under way */
+
+	dead = palloc(window->nitems * sizeof(EunoTid));
+	cursor = palloc(sizeof(EunoCursor));
+	batch.tids = palloc(FULL_BATCH * sizeof(EunoTid));
+	batch.keys = palloc(FULL_BATCH * sizeof(EunoItemKey));
+	batch.buf = palloc(EUNO_BATCH_BUF);
+
+	if (!window->entire)
+	{
+		cursor->lo = window->cursor.at_lo ? window->cursor.lo : window->cursor.left.pos;
+		cursor->hi = window->cursor.at_hi ? window->cursor.hi : window->cursor.right.pos;
+		kill_in_range(so->idx, window, cursor, &batch, dead,
+					  dead_items(window, 0, window->nitems, dead));
+	}
+	else
+	{
+		uint32		from = 0;
+
+		euno_scan_part_set(so->plan, window->forward ? &window->first : &window->last,
+						   &so->range);
+		for (uint32 i = 0; i < window->nparts; i++)
+		{
+			uint32		ndead = dead_items(window, from, window->part_end[i], dead);
+
+			cursor->lo = so->range.lo;
+			cursor->hi = so->range.hi;
+			if (ndead > 0)
+				kill_in_range(so->idx, window, cursor, &batch, dead, ndead);
+			from = window->part_end[i];
+			(void) euno_scan_part_next(so->plan, window->forward, &so->range);
+		}
+	}
+	pfree(batch.buf);
+	pfree(batch.keys);
+	pfree(batch.tids);
+	pfree(cursor);
+	pfree(dead);
+}

@@ -1,0 +1,114 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_scan.h
+ *	  What the files of index scans share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_SCAN_H
+#define EUNO_SCAN_H
+
+#include "am/euno_am.h"
+
+/*
+ * Most scans want one row or a few; others want all of a leaf.  The first
+ * batch of a scan is small, later ones are not.
+ */
+#define FIRST_BATCH 32
+#define FULL_BATCH	1024
+
+/* The same for the number of short ranges that one batch takes in. */
+#define FIRST_PARTS 4
+#define FULL_PARTS	64
+
+/* One batch and the place in the index that it came from. */
+typedef struct EunoWindow
+{
+	EunoCursor	cursor;
+	uint64		vacuum_epoch;	/* read before the batch was */
+	uint64		generation;		/* of the tree it was read from */
+	uint32		nitems;
+	int32		pos;			/* the item last returned; -1 or nitems:
+								 * outside */
+	bool		forward;		/* items ascend */
+	bool		any_killed;
+	uint32		capacity;		/* of the arrays: FIRST_BATCH or FULL_BATCH */
+	EunoTid    *tids;
+	bool	   *killed;			/* valid if any_killed */
+	EunoItemKey *keys;			/* NULL until keys are wanted, as buf */
+	uint8_t    *buf;
+
+	/*
+	 * Scans with parts: the batch is of all parts from first to last, entire;
+	 * or of one part, of which the cursor says how far it is read.
+	 */
+	bool		placed;			/* first and last are set */
+	bool		entire;
+	EunoScanPart first;			/* in index order */
+	EunoScanPart last;
+	uint32		nparts;			/* if entire */
+	uint32		part_end[FULL_PARTS];	/* items of a part end here */
+} EunoWindow;
+
+struct EunoSharedScan;
+
+typedef struct EunoScan
+{
+	EunoIndex  *idx;
+	EunoScanPlan *plan;
+	EunoScanRange range;		/* of the current window's part, if not entire */
+	MemoryContext context;
+	EunoWindow *current;
+	EunoWindow *spare;			/* for mark; allocated on first use */
+	EunoWindow *marked_window;	/* NULL: none, or in the current one */
+	int32		marked_pos;
+	bool		is_marked;
+	bool		counted;		/* in pg_stat_user_indexes */
+	bool		want_keys;
+	bool		use_hazards;
+	bool		hazard_set;
+	uint32		batch;			/* how many entries the next read asks for */
+	uint32		parts;			/* of how many parts */
+
+	/* index-only scans */
+	Datum	   *values;
+	bool	   *isnull;
+	uint8_t    *scratch;		/* EUNO_KEY_DEFORM_BYTES */
+	char	   *itup_buffer;
+	Size		itup_size;
+} EunoScan;
+
+/* ---- euno_window.c ---- */
+
+extern EunoWindow *euno_window_make(EunoScan *so);
+
+/* Puts the current window before the first part of a scan. */
+extern void euno_window_restart(EunoScan *so);
+
+/*
+ * Removes what was found dead in the current window, before it is left.
+ * "rescan": the scan keys' arguments may be gone.
+ */
+extern void euno_window_leave(IndexScanDesc scan, bool rescan);
+
+/*
+ * Reads the next batch in the given direction into the current window.  False
+ * at the end of the scan.
+ */
+extern bool euno_window_read(IndexScanDesc scan, bool forward);
+
+/* ---- euno_kill.c ---- */
+
+extern void euno_kill_dead_items(IndexScanDesc scan);
+
+/* ---- euno_sharedscan.c: scans that several processes share ---- */
+
+/*
+ * Waits until it is this process's turn, and puts the current window where the
+ * last one left off.  False if the scan has ended.  Pairs with
+ * euno_shared_scan_pass, which says where that is now.
+ */
+extern bool euno_shared_scan_take(IndexScanDesc scan, bool forward);
+extern void euno_shared_scan_pass(IndexScanDesc scan, bool forward, bool more);
+
+#endif							/* EUNO_SCAN_H */

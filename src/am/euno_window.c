@@ -1,0 +1,398 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_window.c
+ *	  Reading a scan's entries, a batch at a time.
+ *
+ * A scan with arrays has parts, each with a range of its own.  Where the parts
+ * are short, one batch takes in many of them, entire; a part that does not
+ * fit is read by itself, in as many batches as it needs.  The plan's current
+ * part is the window's, unless the window is of entire parts.
+ *
+ * A scan with limits reads few entries at a time, and goes on at the next
+ * place that the limits admit.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relscan.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "am/euno_scan.h"
+#include "euno_compat.h"
+
+/* A key and payload of the greatest length, aligned. */
+#define LONGEST_ITEM	(EUNO_MAX_ENTRY + 32)
+
+EunoWindow *
+euno_window_make(EunoScan *so)
+{
+	EunoWindow *window = MemoryContextAlloc(so->context, sizeof(EunoWindow));
+
+	window->nitems = 0;
+	window->pos = -1;
+	window->any_killed = false;
+	window->capacity = 0;
+	window->tids = NULL;
+	window->killed = NULL;
+	window->keys = NULL;
+	window->buf = NULL;
+	window->placed = false;
+	window->entire = false;
+	return window;
+}
+
+/* Make room for a batch; the old one is not needed any more. */
+static void
+prepare_window(EunoScan *so, EunoWindow *window, uint32 capacity)
+{
+	MemoryContext old = MemoryContextSwitchTo(so->context);
+
+	if (window->capacity < capacity)
+	{
+		if (window->tids)
+		{
+			pfree(window->tids);
+			pfree(window->killed);
+		}
+		if (window->keys)
+			pfree(window->keys);
+		window->tids = palloc(capacity * sizeof(EunoTid));
+		window->killed = palloc(capacity * sizeof(bool));
+		window->keys = NULL;
+		window->capacity = capacity;
+	}
+	if (so->want_keys && window->keys == NULL)
+		window->keys = palloc(window->capacity * sizeof(EunoItemKey));
+	if (so->want_keys && window->buf == NULL)
+		window->buf = palloc(EUNO_BATCH_BUF);
+	MemoryContextSwitchTo(old);
+}
+
+/* The current window, where a scan starts. */
+void
+euno_window_restart(EunoScan *so)
+{
+	EunoWindow *window = so->current;
+
+	window->cursor.lo = so->range.lo;
+	window->cursor.hi = so->range.hi;
+	euno_cursor_start(&window->cursor);
+	window->nitems = 0;
+	window->pos = -1;
+	window->placed = window->entire = false;
+	so->batch = FIRST_BATCH;
+	so->parts = FIRST_PARTS;
+}
+
+/*
+ * Bounds in COMPARE order point to the scan keys' arguments, which may be gone
+ * at a rescan.
+ */
+static bool
+bounds_are_usable(const EunoWindow *window)
+{
+	const EunoCursor *cursor = &window->cursor;
+
+	if (window->entire)
+		return cursor->lo.bound == NULL;
+	return (!cursor->at_lo || cursor->lo.bound == NULL) &&
+		(!cursor->at_hi || cursor->hi.bound == NULL);
+}
+
+void
+euno_window_leave(IndexScanDesc scan, bool rescan)
+{
+	EunoScan   *so = scan->opaque;
+	EunoWindow *window = so->current;
+
+	if (likely(!window->any_killed))
+		return;
+	if (!rescan || bounds_are_usable(window))
+		euno_kill_dead_items(scan);
+	window->any_killed = false;
+}
+
+/*
+ * A mark stays in the window it was set in.  Before the current window is
+ * overwritten, a marked one is put aside.
+ */
+static void
+save_marked_window(EunoScan *so)
+{
+	EunoWindow *fresh;
+	EunoCursor *from = &so->current->cursor;
+	EunoCursor *to;
+
+	if (so->spare == NULL)
+		so->spare = euno_window_make(so);
+	fresh = so->spare;
+	to = &fresh->cursor;
+
+	*to = *from;
+	if (to->started && !to->at_lo && from->left.pos.key != NULL)
+		to->left.pos.key = to->left.data;
+	if (to->started && !to->at_hi && from->right.pos.key != NULL)
+		to->right.pos.key = to->right.data;
+	fresh->forward = so->current->forward;
+	fresh->placed = so->current->placed;
+	fresh->entire = so->current->entire;
+	fresh->first = so->current->first;
+	fresh->last = so->current->last;
+	fresh->nitems = 0;
+	fresh->pos = -1;
+
+	so->marked_window = so->current;
+	so->current = fresh;
+	so->spare = NULL;
+}
+
+/*
+ * Pins a tree that is READY, building it if it must be, and notes its
+ * generation and vacuum epoch in the window.  False, and nothing is pinned, if
+ * the caller can do without.
+ */
+static bool
+pin_ready(IndexScanDesc scan, EunoWindow *window, EunoContext **cx)
+{
+	EunoScan   *so = scan->opaque;
+	EunoIndex  *idx = so->idx;
+
+	while (unlikely(euno_index_pin(idx, cx) != EUNO_STATE_READY))
+	{
+		euno_index_unpin(idx);
+
+		/* The planner looks for an extreme value. */
+		if (scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE)
+			return false;
+		euno_index_ensure_ready(idx, scan->indexRelation);
+	}
+
+	/* An acquire fence, so that no entry is read before it. */
+	window->generation = idx->generation;
+	window->vacuum_epoch = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return true;
+}
+
+/*
+ * After an entry that the limits do not admit, the scan goes on at the next
+ * place that they do.  While there is something to skip, few entries are read
+ * at a time.
+ */
+static void
+skip_ahead(EunoScan *so, EunoWindow *window, bool forward)
+{
+	EunoCursor *cursor = &window->cursor;
+	EunoItemKey *item = &window->keys[window->nitems - 1];
+	EunoPositionBuffer *end = forward ? &cursor->right : &cursor->left;
+	EunoPosition target;
+
+	if (forward ? cursor->at_hi : cursor->at_lo)
+		return;
+	if (euno_scan_jump(so->plan, window->buf + item->offset, item->keylen,
+					   forward, &target))
+	{
+		end->pos = target;
+		memcpy(end->data, target.key, target.keylen);
+		end->pos.key = end->data;
+		so->batch = FIRST_BATCH;
+	}
+	else
+		so->batch = Min(2 * so->batch, FULL_BATCH);
+}
+
+/* How much the next read asks for. */
+static void
+after_range(EunoScan *so, EunoWindow *window, bool forward)
+{
+	if (so->range.exact)
+		so->batch = FULL_BATCH;
+	else if (window->nitems > 0)
+		skip_ahead(so, window, forward);
+}
+
+/* Reads a batch at the cursor.  False if the tree is not there to be read. */
+static bool
+read_range(IndexScanDesc scan, EunoWindow *window, bool forward)
+{
+	EunoScan   *so = scan->opaque;
+	EunoIndex  *idx = so->idx;
+	EunoBatch	batch = {.max_items = so->batch,.want_keys = so->want_keys,
+	.buf_size = EUNO_BATCH_BUF};
+	EunoContext *cx;
+	EunoStatus	status;
+
+	prepare_window(so, window, so->batch);
+	window->nitems = 0;
+	if (!pin_ready(scan, window, &cx))
+		return false;
+	batch.tids = window->tids;
+	batch.keys = window->keys;
+	batch.buf = window->buf;
+	status = idx->slot->ops->read(cx, &idx->slot->tree, &window->cursor,
+								  forward, &batch);
+	euno_index_unpin(idx);
+	if (unlikely(status != EUNO_OK))
+		euno_index_error(idx, scan->indexRelation, status);
+	window->nitems = batch.nitems;
+	after_range(so, window, forward);
+	return true;
+}
+
+/* Makes the plan's current part the window's only one. */
+static void
+place_part(EunoScan *so, EunoWindow *window)
+{
+	window->placed = true;
+	window->entire = false;
+	euno_scan_part_get(so->plan, &window->first);
+	window->last = window->first;
+}
+
+/* Appends what was found of a part to the window; returns the buffer's use. */
+static uint32
+add_part(EunoWindow *window, const EunoBatch *batch, uint32 used)
+{
+	uint32		end = used;
+
+	if (batch->want_keys)
+		for (uint32 i = 0; i < batch->nitems; i++)
+		{
+			EunoItemKey *item = &batch->keys[i];
+
+			item->offset += used;
+			end = item->offset + MAXALIGN(item->keylen) +
+				MAXALIGN(item->payloadlen);
+		}
+	window->nitems += batch->nitems;
+	window->part_end[window->nparts++] = window->nitems;
+	return end;
+}
+
+/*
+ * Reads parts from the current one on, as many as fit into one batch.  One
+ * that does not is read by itself: now, if nothing was found before it, else
+ * next time.  False if the tree is not there to be read.
+ */
+static bool
+read_parts(IndexScanDesc scan, EunoWindow *window, bool forward)
+{
+	EunoScan   *so = scan->opaque;
+	EunoIndex  *idx = so->idx;
+	EunoCursor *cursor = &window->cursor;
+	EunoBatch	batch = {.want_keys = so->want_keys};
+	EunoContext *cx;
+	EunoStatus	status;
+	uint32		used = 0;
+
+	prepare_window(so, window, so->batch);
+	place_part(so, window);
+	window->nitems = window->nparts = 0;
+	if (!pin_ready(scan, window, &cx))
+		return false;
+	do
+	{
+		cursor->lo = so->range.lo;
+		cursor->hi = so->range.hi;
+		euno_cursor_start(cursor);
+		batch.max_items = so->batch - window->nitems;
+		batch.tids = window->tids + window->nitems;
+		if (so->want_keys)
+		{
+			batch.keys = window->keys + window->nitems;
+			batch.buf = window->buf + used;
+			batch.buf_size = EUNO_BATCH_BUF - used;
+		}
+		status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, forward,
+									  &batch);
+		if (unlikely(status != EUNO_OK))
+			break;
+		if (!(forward ? cursor->at_hi : cursor->at_lo))
+		{
+			if (window->nitems == 0)
+			{
+				place_part(so, window);
+				window->nitems = batch.nitems;
+			}
+			break;
+		}
+		window->entire = true;
+		euno_scan_part_get(so->plan, forward ? &window->last : &window->first);
+		used = add_part(window, &batch, used);
+	} while (window->nparts < so->parts && window->nitems < so->batch &&
+			 used + LONGEST_ITEM <= EUNO_BATCH_BUF &&
+			 euno_scan_part_next(so->plan, forward, &so->range));
+	euno_index_unpin(idx);
+	if (unlikely(status != EUNO_OK))
+		euno_index_error(idx, scan->indexRelation, status);
+
+	if (!window->entire)
+		after_range(so, window, forward);
+	else if (so->range.exact)
+		so->batch = FULL_BATCH;
+	so->parts = FULL_PARTS;
+	return true;
+}
+
+/*
+ * Is there anything beyond the current window?  *fresh: the plan's current
+ * part, of which nothing has been read; else the window's cursor goes on.
+ */
+static bool
+find_next(EunoScan *so, bool forward, bool *fresh)
+{
+	EunoWindow *window = so->current;
+	bool		ended = forward ? window->cursor.at_hi : window->cursor.at_lo;
+
+	*fresh = false;
+	if (!so->range.parts)
+		return !ended;
+	if (window->placed && !window->entire && !ended)
+		return true;
+	*fresh = true;
+	if (!window->placed)
+	{
+		euno_scan_part_first(so->plan, forward, &so->range);
+		return true;
+	}
+	euno_scan_part_set(so->plan, forward ? &window->last : &window->first,
+					   &so->range);
+	return euno_scan_part_next(so->plan, forward, &so->range);
+}
+
+bool
+euno_window_read(IndexScanDesc scan, bool forward)
+{
+	EunoScan   *so = scan->opaque;
+	bool		fresh;
+	bool		found = false;
+
+	euno_window_leave(scan, false);
+	if (scan->parallel_scan && !euno_shared_scan_take(scan, forward))
+		return false;
+
+	/* At the end, stay in this window */
+	while (find_next(so, forward, &fresh))
+	{
+		EunoWindow *window;
+
+		if (so->is_marked && so->marked_window == NULL &&
+			so->current->nitems > 0)
+			save_marked_window(so);
+		window = so->current;
+		window->forward = forward;
+		window->pos = -1;
+		CHECK_FOR_INTERRUPTS();
+		if (!(fresh ? read_parts : read_range) (scan, window, forward))
+			break;
+		found = window->nitems > 0;
+		if (found || !so->range.parts)
+			break;
+	}
+	if (scan->parallel_scan)
+		euno_shared_scan_pass(scan, forward, found);
+	return found;
+}
