@@ -77,6 +77,11 @@ PG_CPPFLAGS = -Isrc -isystem $(shell $(PG_CONFIG) --includedir-server)
 # files may be direct; the export list below does the rest.
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter $(WERROR) -fno-semantic-interposition
 
+# Domains on several NUMA nodes need libnuma; without it memory is not bound.
+ifneq ($(shell printf '\043include <numaif.h>\n' | $(CC) -E - 2>/dev/null | grep -c mbind),0)
+SHLIB_LINK += -lnuma
+endif
+
 # clang is handed the flags of the compiler that built PostgreSQL.
 ifneq ($(findstring clang,$(CC)),)
 PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument

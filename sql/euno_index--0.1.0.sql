@@ -106,6 +106,25 @@ CREATE FUNCTION euno_stat_get_indexes(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
+CREATE FUNCTION euno_stat_get_domains(
+    OUT domain integer, OUT cpus text, OUT node integer, OUT bytes bigint,
+    OUT lag bigint, OUT descents bigint, OUT remote_descents bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+CREATE FUNCTION euno_set_domains(domains text)
+RETURNS integer
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+CREATE FUNCTION euno_numa_pages(
+    index regclass, OUT domain integer, OUT node integer, OUT pages bigint,
+    OUT bytes bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+REVOKE ALL ON FUNCTION euno_set_domains(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION euno_numa_pages(regclass) FROM PUBLIC;
+
 CREATE FUNCTION euno_stat_get_memory(
     OUT reserved_bytes bigint, OUT used_bytes bigint, OUT peak_bytes bigint,
     OUT indexes integer, OUT max_indexes integer)
@@ -131,4 +150,7 @@ SELECT i.indrelid AS relid, i.indexrelid,
 CREATE VIEW euno_memory AS
 SELECT * FROM euno_stat_get_memory();
 
-GRANT SELECT ON euno_stat_indexes, euno_memory TO PUBLIC;
+CREATE VIEW euno_stat_domains AS
+SELECT * FROM euno_stat_get_domains();
+
+GRANT SELECT ON euno_stat_indexes, euno_memory, euno_stat_domains TO PUBLIC;

@@ -19,6 +19,7 @@
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "mem/euno_domains.h"
 #include "mem/euno_snapshot.h"
 #include "worker/euno_worker.h"
 
@@ -53,6 +54,7 @@ define_settings(void)
 							 true,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
+	euno_domains_define_setting();
 	euno_worker_define_settings();
 }
 
@@ -62,6 +64,7 @@ shmem_request(void)
 	if (previous_shmem_request)
 		previous_shmem_request();
 	RequestAddinShmemSpace(euno_registry_shmem_size());
+	RequestAddinShmemSpace(euno_domains_shmem_size());
 	RequestNamedLWLockTranche("EunoRegistry", 1);
 	RequestNamedLWLockTranche(EUNO_UNIQUE_TRANCHE, EUNO_UNIQUE_STRIPES);
 }
@@ -72,6 +75,7 @@ shmem_startup(void)
 	if (previous_shmem_startup)
 		previous_shmem_startup();
 	euno_registry_shmem_startup();
+	euno_domains_shmem_startup();
 	euno_snapshot_shmem_startup();
 }
 
@@ -81,6 +85,7 @@ _PG_init(void)
 	if (process_shared_preload_libraries_in_progress)
 	{
 		define_settings();
+		euno_domains_configure();
 		euno_registry_reserve();
 		previous_shmem_request = shmem_request_hook;
 		shmem_request_hook = shmem_request;

@@ -34,6 +34,7 @@ typedef struct EunoOptions
 	int32		vl_len_;		/* varlena header, do not touch */
 	int			fillfactor;		/* percent, 50 to 100 */
 	int			structure_offset;	/* string: "bptree" or "art" */
+	int			replicate_offset;	/* string: "auto", "on" or "off" */
 } EunoOptions;
 
 #define EUNO_DEFAULT_FILLFACTOR 90
@@ -43,6 +44,7 @@ extern void euno_options_init(void);
 extern bytea *eunooptions(Datum reloptions, bool validate);
 extern int	euno_fillfactor(Relation index);
 extern bool euno_wants_art(Relation index);
+extern bool euno_replicate(Relation index);
 
 /* ---- euno_index.c: what a backend knows of an index ---- */
 
@@ -339,6 +341,7 @@ extern int	euno_gc_database(void);
 /* ---- euno_debug.c: stop points for the tests ---- */
 
 extern char *euno_debug_stop;
+extern bool euno_debug_lagging;
 extern void euno_debug_init(void);
 extern void euno_debug_wait(const char *point);
 

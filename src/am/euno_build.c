@@ -23,6 +23,7 @@
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "mem/euno_domains.h"
 
 #define EUNO_META_MAGIC		0x4F4E5545	/* "EUNO" */
 #define EUNO_META_FORMAT	1
@@ -74,7 +75,7 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 	EunoTreeConfig config = {.order = idx->order,
 		.posting = euno_key_posting(idx->schema),
 		.fillfactor = (uint16_t) euno_fillfactor(index),
-	.ndomains = 1};
+	.ndomains = (uint16_t) (euno_replicate(index) ? euno_ndomains : 1)};
 
 	if (euno_wants_art(index) && idx->order == EUNO_ORDER_BYTES)
 		ops = &euno_art_olc_ops;

@@ -8,6 +8,9 @@
  * soon as it is granted.  isolationtester and pg_locks see the wait.  Several
  * points are separated by commas.
  *
+ * The value 'directory-log' keeps the session from posting separators of leaves
+ * that others made: directories of domains lag as far as they can.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -19,6 +22,13 @@
 #include "am/euno_am.h"
 
 char	   *euno_debug_stop = NULL;
+bool		euno_debug_lagging = false;
+
+static void
+assign_stop(const char *newval, void *extra)
+{
+	euno_debug_lagging = strcmp(newval, "directory-log") == 0;
+}
 
 void
 euno_debug_init(void)
@@ -30,7 +40,7 @@ euno_debug_init(void)
 							   "",
 							   PGC_SUSET,
 							   GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
-							   NULL, NULL, NULL);
+							   NULL, assign_stop, NULL);
 }
 
 void

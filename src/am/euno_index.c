@@ -21,6 +21,7 @@
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "mem/euno_domains.h"
 
 typedef struct IndexEntry
 {
@@ -95,6 +96,7 @@ flush_counters(EunoIndex *idx)
 							counters->restarts + counters->leaf_retries);
 	pg_atomic_fetch_add_u64(&slot->right_moves, counters->right_moves);
 	pg_atomic_fetch_add_u64(&slot->lock_waits, counters->lock_waits);
+	euno_domains_count(idx->cx.domain, counters->descents, counters->remote);
 	memset(counters, 0, sizeof(*counters));
 }
 
@@ -352,6 +354,11 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 		*cx = &idx->cx;
 	else
 		*cx = push_operation(idx)->cx;
+	if (euno_ndomains > 1)
+	{
+		(*cx)->domain = euno_domain_lookup();
+		(*cx)->lagging = euno_debug_lagging;
+	}
 
 	for (;;)
 	{

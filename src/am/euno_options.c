@@ -24,6 +24,17 @@ validate_structure(const char *value)
 				 errhint("Valid values are \"bptree\" and \"art\".")));
 }
 
+static void
+validate_replicate(const char *value)
+{
+	if (value != NULL && strcmp(value, "auto") != 0 &&
+		strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for \"replicate\" option: \"%s\"", value),
+				 errhint("Valid values are \"auto\", \"on\", and \"off\".")));
+}
+
 /* Once, when the library is loaded. */
 void
 euno_options_init(void)
@@ -36,6 +47,9 @@ euno_options_init(void)
 	add_string_reloption(euno_relopt_kind, "structure",
 						 "The tree that holds the index",
 						 "bptree", validate_structure, AccessExclusiveLock);
+	add_string_reloption(euno_relopt_kind, "replicate",
+						 "Whether each domain has inner nodes of its own",
+						 "auto", validate_replicate, AccessExclusiveLock);
 }
 
 bytea *
@@ -46,6 +60,8 @@ eunooptions(Datum reloptions, bool validate)
 			.offset = offsetof(EunoOptions, fillfactor)},
 		{.optname = "structure", .opttype = RELOPT_TYPE_STRING,
 			.offset = offsetof(EunoOptions, structure_offset)},
+		{.optname = "replicate", .opttype = RELOPT_TYPE_STRING,
+			.offset = offsetof(EunoOptions, replicate_offset)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, euno_relopt_kind,
@@ -64,6 +80,23 @@ euno_wants_art(Relation index)
 		return false;
 	structure = GET_STRING_RELOPTION(options, structure_offset);
 	return structure != NULL && strcmp(structure, "art") == 0;
+}
+
+/*
+ * Is each domain to have inner nodes of its own?  "auto" is yes: they take about
+ * a hundredth of the tree's memory each, and with one domain there is nothing
+ * to replicate.
+ */
+bool
+euno_replicate(Relation index)
+{
+	EunoOptions *options = (EunoOptions *) index->rd_options;
+	const char *replicate;
+
+	if (options == NULL)
+		return true;
+	replicate = GET_STRING_RELOPTION(options, replicate_offset);
+	return replicate == NULL || strcmp(replicate, "off") != 0;
 }
 
 int

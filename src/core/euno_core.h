@@ -190,6 +190,8 @@ typedef struct EunoCounters
 	uint64_t	leaf_retries;	/* a version had changed: same leaf again */
 	uint64_t	right_moves;	/* hops along the leaf chain */
 	uint64_t	lock_waits;		/* a lock was held by somebody else */
+	uint64_t	remote;			/* descents to leaves in other domains; from a
+								 * sample */
 } EunoCounters;
 
 struct EunoEpochs;				/* euno_epoch.h */
@@ -321,7 +323,8 @@ typedef struct EunoVerify
  * nothing while a walk is under way.  *merged says how many.
  *
  * maintain (may be NULL): brings a domain's directory up to date.  In COMPARE
- * order comparators run.
+ * order it calls the comparator if the context has one, and does without
+ * otherwise.
  *
  * set_domains (may be NULL): from now on domains below ndomains have
  * directories of their own, others use the first domain's.  Within the

@@ -316,6 +316,11 @@ euno_arena_reserve_at(void *where, size_t bytes, int ndomains,
 	arena->ndomains = ndomains;
 	arena->env = env;
 	arena->part_extents = (uint32_t) (nextents / (size_t) ndomains);
+
+	/* A part is bound to memory: let it begin on a huge page. */
+	if (ndomains > 1 && arena->part_extents > HUGE_PAGE_SIZE / EUNO_EXTENT_SIZE)
+		arena->part_extents -= arena->part_extents %
+			(HUGE_PAGE_SIZE / EUNO_EXTENT_SIZE);
 	arena->part_words = (arena->part_extents + 63) / 64;
 	if (!arena_map(arena, where))
 	{
@@ -334,6 +339,13 @@ euno_arena_reset(EunoArena *arena)
 {
 	extents_punch(arena, 0, arena->part_extents * (uint32_t) arena->ndomains);
 	arena_init_shared(arena);
+}
+
+void
+euno_arena_part(EunoArena *arena, int domain, void **start, size_t *size)
+{
+	*start = extent_address(arena, (uint32_t) domain * arena->part_extents);
+	*size = (size_t) arena->part_extents * EUNO_EXTENT_SIZE;
 }
 
 void
@@ -578,6 +590,19 @@ euno_pool_run(EunoPool *pool, uint32_t link, uint32_t *first, uint32_t *count)
 	}
 	*count = end - *first;
 	return link;
+}
+
+uint32_t
+euno_pool_extents(EunoPool *pool, void **extents, uint32_t max)
+{
+	uint32_t	n = 0;
+
+	euno_mutex_lock(&pool->lock, pool->arena->env);
+	for (uint32_t link = pool->first_extent; link != 0 && n < max;
+		 link = pool->arena->next[link - 1])
+		extents[n++] = extent_address(pool->arena, link - 1);
+	euno_mutex_unlock(&pool->lock, pool->arena->env);
+	return n;
 }
 
 void

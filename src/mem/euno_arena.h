@@ -70,6 +70,10 @@ extern EunoArena *euno_arena_reserve_at(void *where, size_t bytes,
  */
 extern void euno_arena_reset(EunoArena *arena);
 
+/* The address space of a domain, to bind it to memory before it is touched. */
+extern void euno_arena_part(EunoArena *arena, int domain, void **start,
+							size_t *size);
+
 /* Bytes: reserved, handed out to pools now, at most ever. */
 extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
 							 uint64_t *used, uint64_t *peak);
@@ -99,6 +103,13 @@ extern void euno_pool_init(EunoPool *pool, EunoArena *arena, int domain);
  */
 extern void *euno_pool_alloc(EunoPool *pool, size_t size);
 extern void euno_pool_free(EunoPool *pool, void *node, size_t size);
+
+/*
+ * The addresses of a pool's extents, newest first, at most "max" of them; how
+ * many.  Takes and leaves the pool's lock.
+ */
+extern uint32_t euno_pool_extents(EunoPool *pool, void **extents,
+								  uint32_t max);
 
 /*
  * Takes all extents back; the pool is empty then and may be used again.  The

@@ -22,6 +22,7 @@
 #include "utils/wait_event.h"
 
 #include "euno_compat.h"
+#include "mem/euno_domains.h"
 #include "mem/euno_registry.h"
 #include "mem/euno_snapshot.h"
 
@@ -103,14 +104,15 @@ void
 euno_registry_reserve(void)
 {
 	arena = euno_arena_reserve_at(euno_snapshot_address(),
-								  (size_t) euno_max_memory_mb * 1024 * 1024, 1,
-								  &euno_environment);
+								  (size_t) euno_max_memory_mb * 1024 * 1024,
+								  euno_ndomains, &euno_environment);
 	if (arena == NULL)
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("could not reserve %d MB of address space for euno indexes: %m",
 						euno_max_memory_mb),
 				 errhint("Reduce \"euno.max_memory\", or allow memory overcommit.")));
+	euno_domains_bind(arena);
 	euno_preloaded = true;
 }
 
@@ -347,7 +349,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		pg_atomic_write_u64(&slot->right_moves, 0);
 		pg_atomic_write_u64(&slot->lock_waits, 0);
 		for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
-			euno_pool_init(&slot->pools[i], arena, 0);
+			euno_pool_init(&slot->pools[i], arena, i);
 		pg_write_barrier();
 		pg_atomic_write_u32(&slot->state, EUNO_STATE_ABSENT);
 	}
@@ -685,6 +687,26 @@ euno_tree_abandon_build(EunoTreeSlot *slot)
 	if (euno_tree_is_our_build(slot))
 		retire_locked(slot, false);
 	LWLockRelease(registry_lock);
+}
+
+bool
+euno_tree_hold(EunoTreeSlot *slot)
+{
+	EunoProcess *process = euno_process();
+	bool		ready;
+
+	euno_epoch_enter(process);
+	ready = euno_tree_state(slot) == EUNO_STATE_READY;
+	if (ready)
+		pg_atomic_fetch_add_u32(&slot->holders, 1);
+	euno_epoch_exit(process);
+	return ready;
+}
+
+void
+euno_tree_unhold(EunoTreeSlot *slot)
+{
+	pg_atomic_fetch_sub_u32(&slot->holders, 1);
 }
 
 uint64

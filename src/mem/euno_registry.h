@@ -210,6 +210,13 @@ extern bool euno_tree_is_our_build(EunoTreeSlot *slot);
 /* Retires the tree if it is still this process's build.  Waits for nothing. */
 extern void euno_tree_abandon_build(EunoTreeSlot *slot);
 
+/*
+ * Keeps a READY tree's memory without an epoch, until unhold; false if it is
+ * not READY.  For operations that cannot be left by an error.
+ */
+extern bool euno_tree_hold(EunoTreeSlot *slot);
+extern void euno_tree_unhold(EunoTreeSlot *slot);
+
 extern uint64 euno_tree_bytes(EunoTreeSlot *slot);
 extern void euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak);
 

@@ -264,6 +264,7 @@ euno_launcher_main(Datum arg)
 		}
 		if (euno_tree_count() > 0)
 		{
+			(void) euno_maintain_trees();
 			collect_dropped_databases();
 			visit_databases(++round % COLLECT_ROUNDS == 0);
 		}

@@ -10,8 +10,13 @@
 
 #include "postgres.h"
 
+#include "core/euno_core.h"
+
 extern void euno_worker_define_settings(void);
 extern void euno_worker_register(void);
+
+/* euno_maintain.c; in the launcher, or in any backend. */
+extern EunoStatus euno_maintain_trees(void);
 
 extern PGDLLEXPORT void euno_launcher_main(Datum arg);
 extern PGDLLEXPORT void euno_rebuild_main(Datum database);

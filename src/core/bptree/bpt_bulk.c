@@ -267,7 +267,10 @@ euno_bpt_bulk_end(EunoContext *cx, EunoBulk *bulk)
 	bpt_count(cx, tree, (int64_t) b->loaded);
 	euno_epoch_enter(cx->process);
 	for (int i = 0; i < tree->config.ndomains && ok; i++)
-		ok = euno_bpt_directory_build(cx, tree, i);
+	{
+		if (bpt_domain(tree, i) == i)
+			ok = euno_bpt_directory_build(cx, tree, i);
+	}
 	euno_epoch_exit(cx->process);
 	return ok ? EUNO_OK : EUNO_NO_MEMORY;
 }

@@ -12,6 +12,9 @@
  */
 #include "core/bptree/bpt.h"
 
+/* One descent in so many is looked at for statistics of domains. */
+#define BPT_SAMPLE	64
+
 /*
  * BYTES: is the key below (-1), within (0) or above (1) the leaf's fences?  A
  * key equal to a fence belongs to the right of it, with "below" to the left.  2:
@@ -282,6 +285,11 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		place->attempts++;
 		cx->counters.restarts++;
 	}
+	if (tree->config.ndomains > 1 &&
+		cx->counters.descents % BPT_SAMPLE == 0 &&
+		euno_load32((uint32_t *) &place->leaf->limbo.domain) !=
+		(uint32_t) cx->domain)
+		cx->counters.remote += BPT_SAMPLE;
 	if (moves > 0)
 	{
 		cx->counters.right_moves += moves;

@@ -244,6 +244,8 @@ euno_bpt_catch_up(EunoContext *cx, EunoTree *tree, const BptPlace *place)
 void
 euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain)
 {
+	bool		compares = tree->config.order != EUNO_ORDER_COMPARE ||
+		cx->compare != NULL;
 	BptLog	   *log;
 
 	if (domain >= tree->config.ndomains)
@@ -251,8 +253,13 @@ euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain)
 	log = bpt_body(tree)->directories[domain].log;
 	if (log == NULL)
 		return;
-	if (euno_load64(&log->lost) > 0)
+
+	/* The chain is in order: to build a directory needs no comparator. */
+	if (euno_load64(&log->lost) > 0 ||
+		(!compares && euno_load32(&log->count) > 0))
 		renew(cx, tree, domain);
+	if (!compares)
+		return;
 
 	/* An epoch each, or nothing could be reclaimed meanwhile. */
 	for (uint32_t n = euno_load32(&log->count); n > 0;
@@ -287,7 +294,9 @@ euno_bpt_set_domains(EunoContext *cx, EunoTree *tree, int ndomains)
 	BptBody    *body = bpt_body(tree);
 	EunoStatus	status = EUNO_OK;
 
-	if (tree->config.ndomains < 2)
+	if (ndomains > tree->config.ndomains)
+		ndomains = tree->config.ndomains;
+	if (euno_load64(&body->active) == (UINT64_C(1) << ndomains) - 1)
 		return EUNO_OK;
 	euno_mutex_lock(&body->compact_mutex, cx->env);
 	cx->compacting = tree;

@@ -1,0 +1,194 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_domain_funcs.c
+ *	  SQL functions: domains, and where an index's memory is.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#if __has_include(<numa.h>) && __has_include(<numaif.h>)
+#include <numa.h>
+#include <numaif.h>
+#define HAVE_NUMA 1
+#else
+#define HAVE_NUMA 0
+#endif
+
+#include "access/genam.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+#include "mem/euno_domains.h"
+#include "worker/euno_worker.h"
+
+/* Divides the CPUs anew; each replicated tree gets its directories now. */
+PG_FUNCTION_INFO_V1(euno_set_domains);
+Datum
+euno_set_domains(PG_FUNCTION_ARGS)
+{
+	int			n;
+
+	if (!euno_preloaded)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("euno_index is not in \"shared_preload_libraries\"")));
+	n = euno_domains_change(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	if (euno_maintain_trees() != EUNO_OK)
+		ereport(WARNING,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("there is no memory for all directories of the new domains"),
+				 errdetail("Indexes that lack one use the first domain's.")));
+	PG_RETURN_INT32(n);
+}
+
+/* Bytes and unposted leaves of a domain, of all trees together. */
+static void
+domain_totals(int domain, uint64 *bytes, uint64 *lag)
+{
+	EunoContext cx = {.process = euno_process(), .env = &euno_environment,
+	.domain = domain};
+
+	*bytes = *lag = 0;
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+		EunoTreeStats stats;
+
+		*bytes += slot->pools[domain].extents * EUNO_EXTENT_SIZE;
+		euno_epoch_enter(cx.process);
+		if (euno_tree_state(slot) == EUNO_STATE_READY &&
+			slot->tree.config.ndomains > domain)
+		{
+			slot->ops->stats(&cx, &slot->tree, &stats);
+			*lag += stats.lag;
+		}
+		euno_epoch_exit(cx.process);
+	}
+}
+
+PG_FUNCTION_INFO_V1(euno_stat_get_domains);
+Datum
+euno_stat_get_domains(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	EunoDomainStats domain;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (!euno_preloaded)
+		return (Datum) 0;
+	for (int d = 0; euno_domains_describe(d, &domain); d++)
+	{
+		Datum		values[7];
+		bool		nulls[7] = {0};
+		uint64		bytes;
+		uint64		lag;
+
+		domain_totals(d, &bytes, &lag);
+		values[0] = Int32GetDatum(d);
+		values[1] = CStringGetTextDatum(domain.cpus);
+		values[2] = Int32GetDatum(domain.node);
+		nulls[2] = domain.node < 0;
+		values[3] = Int64GetDatum(bytes);
+		values[4] = Int64GetDatum(lag);
+		values[5] = Int64GetDatum(domain.descents);
+		values[6] = Int64GetDatum(domain.remote);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+#if HAVE_NUMA
+/*
+ * Adds the pages of a pool by the node they are on.  move_pages knows only
+ * pages that this process has touched.
+ */
+static void
+count_pages(EunoPool *pool, uint64 *pages, int max_node)
+{
+	size_t		page = (size_t) sysconf(_SC_PAGESIZE);
+	uint32		max = (uint32) pool->extents + 64;
+	void	  **extents = palloc(sizeof(void *) * max);
+	uint32		n = euno_pool_extents(pool, extents, max);
+	uint32		per_extent = (uint32) (EUNO_EXTENT_SIZE / page);
+	void	  **addresses = palloc(sizeof(void *) * per_extent);
+	int		   *status = palloc(sizeof(int) * per_extent);
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (uint32 p = 0; p < per_extent; p++)
+		{
+			addresses[p] = (char *) extents[i] + p * page;
+			(void) *(volatile char *) addresses[p];
+		}
+		if (move_pages(0, per_extent, addresses, NULL, status, 0) != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_SYSTEM_ERROR),
+					 errmsg("could not ask where memory is: %m")));
+		for (uint32 p = 0; p < per_extent; p++)
+		{
+			if (status[p] >= 0 && status[p] <= max_node)
+				pages[status[p]]++;
+		}
+	}
+	pfree(extents);
+	pfree(addresses);
+	pfree(status);
+}
+#endif
+
+/*
+ * One row for each domain and node that has pages of an index.  Names relation
+ * files' sizes, not their content.
+ */
+PG_FUNCTION_INFO_V1(euno_numa_pages);
+Datum
+euno_numa_pages(PG_FUNCTION_ARGS)
+{
+#if HAVE_NUMA
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	Relation	index = euno_open_index_by_oid(PG_GETARG_OID(0), AccessShareLock);
+	EunoTreeSlot *slot = NULL;
+	int			max_node;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (numa_available() < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("this system does not tell where memory is")));
+	max_node = numa_max_node();
+	if (euno_preloaded)
+		slot = euno_tree_lookup(&euno_index_open(index)->key);
+	for (int d = 0; slot != NULL && d < euno_ndomains; d++)
+	{
+		uint64	   *pages = palloc0(sizeof(uint64) * (max_node + 1));
+
+		count_pages(&slot->pools[d], pages, max_node);
+		for (int node = 0; node <= max_node; node++)
+		{
+			Datum		values[4];
+			bool		nulls[4] = {0};
+
+			if (pages[node] == 0)
+				continue;
+			values[0] = Int32GetDatum(d);
+			values[1] = Int32GetDatum(node);
+			values[2] = Int64GetDatum(pages[node]);
+			values[3] = Int64GetDatum(pages[node] * sysconf(_SC_PAGESIZE));
+			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values,
+								 nulls);
+		}
+	}
+	index_close(index, AccessShareLock);
+	return (Datum) 0;
+#else
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("euno_index was built without libnuma")));
+#endif
+}

@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_domains.h
+ *	  Domains: processors, and the memory near them.
+ *
+ * Each domain has a part of the arena and, in each tree that is replicated, a
+ * directory of its own.  Which domain a process is in depends on the CPU it
+ * runs on at the moment; a wrong guess costs time and nothing else.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_DOMAINS_H
+#define EUNO_DOMAINS_H
+
+#include "postgres.h"
+
+#include "mem/euno_arena.h"
+
+/* Highest CPU number that has a domain of its own choice, plus one. */
+#define EUNO_MAX_CPUS	4096
+
+/* What is known of a domain. */
+typedef struct EunoDomainStats
+{
+	uint64		descents;		/* from the root to a leaf, by its processes */
+	uint64		remote;			/* those to leaves in other domains' memory */
+	int			node;			/* NUMA node of its memory; -1: not bound */
+	int			ncpus;			/* that are served by it */
+	char		cpus[256];		/* as a list: "0-3,8"; cut off if long */
+} EunoDomainStats;
+
+extern char *euno_domains_setting;	/* euno.domains */
+
+/* Domains reserved at server start: 1 to EUNO_MAX_DOMAINS. */
+extern int	euno_ndomains;
+
+/* The setting; in _PG_init. */
+extern void euno_domains_define_setting(void);
+
+/* Finds the domains; in the postmaster, before the arena is reserved. */
+extern void euno_domains_configure(void);
+
+/* Binds the arena's parts, before they are touched.  Warns if it cannot. */
+extern void euno_domains_bind(EunoArena *arena);
+
+extern Size euno_domains_shmem_size(void);
+extern void euno_domains_shmem_startup(void);
+
+/* Domains in use now: 1 to euno_ndomains. */
+extern int	euno_domains_active(void);
+
+/*
+ * Divides the CPUs anew on a running server, into at most euno_ndomains
+ * domains.  ERROR if the setting is not valid.  Returns their number.
+ */
+extern int	euno_domains_change(const char *setting);
+
+/* Adds to a domain's statistics. */
+extern void euno_domains_count(int domain, uint64 descents, uint64 remote);
+
+/* What a domain is; false if it is not in use. */
+extern bool euno_domains_describe(int domain, EunoDomainStats *stats);
+
+/* The domain of the CPU that the caller runs on at the moment. */
+extern int	euno_domain_lookup(void);
+
+#endif							/* EUNO_DOMAINS_H */

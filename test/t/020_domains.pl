@@ -1,0 +1,108 @@
+# Several domains on a machine that has one node: each has a directory of its
+# own, they may lag as far as they can, and come and go.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use EunoTest;
+
+my $node = euno_node('domains', "euno.domains = 4\neuno.naptime = 1s\nmax_connections = 30");
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE TABLE t (id bigint, a uuid, b text COLLATE "C", n numeric);
+INSERT INTO t SELECT g, gen_random_uuid(), 'key ' || g % 1000, g % 5000 FROM generate_series(1, 20000) g;
+CREATE INDEX t_a ON t USING euno (a);
+CREATE INDEX t_b ON t USING euno (b, id);
+CREATE INDEX t_n ON t USING euno (n);
+CREATE INDEX t_off ON t USING euno (id) WITH (replicate = off);
+SQL
+
+is($node->safe_psql('postgres', 'SELECT count(*), count(cpus), count(node) FROM euno_stat_domains'),
+	'4|4|0', 'four domains, none bound to a node');
+
+# Sessions are spread over all domains; every one inserts, deletes and reads.
+my $script = $node->basedir . '/mixed.sql';
+append_to_file($script, <<'SQL');
+\set k random(1, 1000)
+\set i random(1, 1000000)
+BEGIN;
+INSERT INTO t SELECT :i + g, gen_random_uuid(), 'key ' || :k, :k FROM generate_series(1, 50) g;
+DELETE FROM t WHERE ctid IN (SELECT ctid FROM t WHERE b = 'key ' || :k::text ORDER BY id LIMIT 30);
+SELECT count(*) FROM t WHERE n = :k;
+COMMIT;
+SQL
+
+sub mixed
+{
+	my ($name, @options) = @_;
+
+	local $ENV{PGOPTIONS} = join ' ', map { "-c $_" } @options;
+	my $result = IPC::Run::run(
+		[ 'pgbench', '-n', '-c', '8', '-j', '2', '-T', '4', '-f', $script, $node->connstr('postgres') ],
+		'>', \my $stdout, '2>', \my $stderr);
+	ok($result, "$name: sessions in all domains") or diag $stderr;
+	same_answers($node, 'postgres', $_, $name)
+	  for 'SELECT count(*), sum(id) FROM t WHERE b > \'\'',
+	  'SELECT count(*), sum(id) FROM t WHERE n >= 0',
+	  'SELECT count(a) FROM t WHERE a > \'00000000-0000-0000-0000-000000000000\'',
+	  'SELECT count(*), sum(id) FROM t WHERE id > 0';
+	check_indexes($node, 'postgres', $name);
+}
+
+mixed('directories up to date');
+$node->safe_psql('postgres', 'VACUUM t');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM euno_stat_domains WHERE descents > 0'), '4',
+	'all domains have been at work');
+
+# As far behind as can be: nobody posts what others made.
+$node->append_conf('postgresql.conf', "euno.debug_stop = 'directory-log'");
+$node->reload;
+mixed('directories lag');
+cmp_ok($node->safe_psql('postgres', 'SELECT sum(lag) FROM euno_stat_domains'), '>', 0, 'they do lag');
+$node->safe_psql('postgres', 'DELETE FROM t WHERE id % 10 <> 0; VACUUM t');
+check_indexes($node, 'postgres', 'after merges of leaves that directories did not know');
+mixed('directories lag after merges');
+
+$node->append_conf('postgresql.conf', "euno.debug_stop = ''");
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT sum(lag) = 0 FROM euno_stat_domains",
+	't'), 'the launcher brings directories up to date') or diag $node->safe_psql('postgres', 'TABLE euno_stat_domains');
+
+# Directories come and go while others are at work.
+my $changes = $node->basedir . '/change.sql';
+append_to_file($changes, "SELECT euno_set_domains('1');\nSELECT euno_set_domains('3');\nSELECT euno_set_domains('0;1');\nSELECT euno_set_domains('4');\nVACUUM t;\n");
+my $changing = IPC::Run::start([ 'pgbench', '-n', '-c', '1', '-T', '5', '-f', $changes, $node->connstr('postgres') ],
+	'>', '/dev/null', '2>', '/dev/null');
+mixed('domains change');
+ok($changing->finish, 'domains change again and again');
+is($node->safe_psql('postgres', q(SELECT euno_set_domains('2'))), '2', 'two domains are left');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM euno_stat_domains'), '2', 'and shown');
+mixed('two of four domains');
+
+for my $wrong ('5', '0', 'none', '0;0', '0-', '3-1')
+{
+	my ($code) = $node->psql('postgres', "SELECT euno_set_domains('$wrong')");
+	isnt($code, 0, "\"$wrong\" is refused");
+}
+my ($code, $pages, $stderr) = $node->psql('postgres', "SELECT sum(bytes) = euno_index_size('t_a') FROM euno_numa_pages('t_a')");
+if ($code == 0)
+{
+	is($pages, 't', 'all pages are on some node');
+}
+else
+{
+	like($stderr, qr/does not tell where memory is|built without libnuma/, 'it is said that pages cannot be found');
+}
+
+# After a crash the configured number is back.
+$node->stop('immediate');
+$node->start;
+is($node->safe_psql('postgres', 'SELECT count(*) FROM euno_stat_domains'), '4', 'four domains after a crash');
+mixed('after a crash');
+$node->stop;
+done_testing();
