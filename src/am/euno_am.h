@@ -111,7 +111,7 @@ extern void euno_index_init(void);	/* callbacks; once per backend */
 extern void euno_index_error(EunoIndex *idx, Relation index,
 							 EunoStatus status) __attribute__((noreturn));
 
-/* ---- euno_state.c: who may serve, and building what is absent ---- */
+/* ---- euno_state.c: who may serve, and who builds what is absent ---- */
 
 /*
  * Can euno indexes be used in this server at all?  If not, *why and *hint say
@@ -126,9 +126,30 @@ extern EunoTreeSlot *euno_index_slot(EunoIndex *idx);
 /* Build the tree if it is not READY.  May wait for another builder. */
 extern void euno_index_ensure_ready(EunoIndex *idx, Relation index);
 
+/* The same, but false if somebody else has the build lock.  Waits for nobody. */
+extern bool euno_index_build_if_idle(EunoIndex *idx, Relation index);
+
+/*
+ * The tree of an index of this table has become READY or ceased to be: tells
+ * all backends, at once.
+ */
+extern void euno_invalidate_plans(Oid heap_oid);
+
 /* The lock that makes builders wait for each other, and VACUUM for them. */
 extern void euno_build_lock(Oid index_oid, LOCKMODE mode);
 extern void euno_build_unlock(Oid index_oid, LOCKMODE mode);
+
+/* ---- euno_rebuild.c: building what is absent ---- */
+
+/* The most processes that may rebuild at the same time; a setting. */
+extern int	euno_rebuild_workers;
+
+/*
+ * Builds the tree of an index that is ABSENT.  The build lock is held.  Does
+ * nothing if a member of our lock group has started before us.
+ */
+extern void euno_rebuild_tree(EunoIndex *idx, Relation index,
+							  EunoTreeSlot *slot);
 
 /*
  * Run as the table's owner, security-restricted, as CREATE INDEX runs index
@@ -153,13 +174,24 @@ extern void euno_restore_user(EunoOwner *owner);
 typedef void (*EunoHeapCallback) (void *arg, ItemPointer root,
 								  Datum *values, bool *isnull, bool visible);
 
+/* The blocks of a table, handed out to the participants of a scan. */
+typedef struct EunoHeapBlocks
+{
+	BlockNumber nblocks;		/* when the scan began */
+	pg_atomic_uint64 next;		/* the first that nobody has taken */
+} EunoHeapBlocks;
+
+extern void euno_heap_blocks_init(EunoHeapBlocks *blocks, Relation heap);
+
 /*
- * Visits every root of the heap, a page at a time.  Expressions and predicate
- * are evaluated with the rights of the caller: see euno_state.c.  Never waits
- * for a transaction.  Returns the number of heap tuples seen.
+ * Visits every root of the heap, a page at a time; of the blocks that nobody
+ * else has taken, if "blocks" is not NULL.  Expressions and predicate are
+ * evaluated with the rights of the caller: see euno_rebuild.c.  Never waits for
+ * a transaction.  Returns the number of heap tuples seen.
  */
 extern double euno_heap_scan(Relation heap, Relation index,
 							 IndexInfo *index_info, Snapshot snapshot,
+							 EunoHeapBlocks *blocks, bool progress,
 							 EunoHeapCallback callback, void *arg);
 
 /* ---- euno_sort.c: entries in key order ---- */
@@ -184,6 +216,10 @@ extern void euno_sort_add_tuple(Relation index, ItemPointer tid,
 								Datum *values, bool *isnull, bool alive,
 								void *sort);
 
+/* The same, as an EunoHeapCallback. */
+extern void euno_sort_add_root(void *sort, ItemPointer root, Datum *values,
+							   bool *isnull, bool visible);
+
 /* A worker's end: how many sorted runs it leaves to the leader. */
 extern int	euno_sort_export(EunoSort *sort);
 
@@ -206,15 +242,21 @@ extern int	euno_parallel_workers(Relation heap, Relation index,
 								  IndexInfo *index_info);
 
 /*
- * Scan the heap with workers.  NULL if none could be had.  Else *sort holds
- * all entries, to be performed and read, and ended before euno_parallel_end.
+ * Scan the heap with workers: with table_index_build_scan, or (rebuild) with
+ * euno_heap_scan, and a snapshot that is active and registered.  NULL if no
+ * worker could be had.  Else *sort holds all entries, to be performed and read,
+ * and ended before euno_parallel_end.
  */
 extern EunoParallelBuild *euno_parallel_scan(Relation heap, Relation index,
 											 IndexInfo *index_info,
 											 const EunoKeySchema *schema,
-											 int nworkers, EunoSort **sort,
+											 int nworkers, bool rebuild,
+											 EunoSort **sort,
 											 double *heap_tuples);
 extern void euno_parallel_end(EunoParallelBuild *build);
+
+/* Is this process a worker of a build? */
+extern bool euno_is_build_worker;
 
 /* A worker's main function. */
 extern PGDLLEXPORT void euno_parallel_build_main(dsm_segment *seg, shm_toc *toc);

@@ -151,7 +151,8 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	nworkers = euno_parallel_workers(heap, index, index_info);
 	if (nworkers > 0)
 		parallel = euno_parallel_scan(heap, index, index_info, idx->schema,
-									  nworkers, &sort, &result->heap_tuples);
+									  nworkers, false, &sort,
+									  &result->heap_tuples);
 	if (parallel == NULL)
 	{
 		sort = euno_sort_begin(idx->schema, index, maintenance_work_mem, NULL);

@@ -213,7 +213,8 @@ run_check(Check *check)
 
 	if (check->with_heap)
 		(void) euno_heap_scan(check->heap, check->index, check->index_info,
-							  check->snapshot, check_heap_tuple, check);
+							  check->snapshot, NULL, false,
+							  check_heap_tuple, check);
 }
 
 PG_FUNCTION_INFO_V1(euno_index_check);

@@ -18,15 +18,21 @@
 #include "access/heapam.h"
 #include "access/htup_details.h"
 #include "catalog/index.h"
+#include "commands/progress.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
+#include "utils/backend_progress.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+
+/* How many blocks a participant takes at a time: 512 kB, for read-ahead. */
+#define CHUNK_BLOCKS 64
 
 /* What was found on the page that is being looked at. */
 typedef struct Chain
@@ -196,9 +202,30 @@ index_page(Relation heap, BlockNumber block, HeapPage *page,
 	}
 }
 
+void
+euno_heap_blocks_init(EunoHeapBlocks *blocks, Relation heap)
+{
+	blocks->nblocks = RelationGetNumberOfBlocks(heap);
+	pg_atomic_init_u64(&blocks->next, 0);
+}
+
+/* Take the next chunk: blocks *first to *end - 1.  False if there is none. */
+static bool
+take_blocks(EunoHeapBlocks *blocks, BlockNumber *first, BlockNumber *end)
+{
+	uint64		next = pg_atomic_fetch_add_u64(&blocks->next, CHUNK_BLOCKS);
+
+	if (next >= blocks->nblocks)
+		return false;
+	*first = (BlockNumber) next;
+	*end = Min(*first + CHUNK_BLOCKS, blocks->nblocks);
+	return true;
+}
+
 double
 euno_heap_scan(Relation heap, Relation index, IndexInfo *index_info,
-			   Snapshot snapshot, EunoHeapCallback callback, void *arg)
+			   Snapshot snapshot, EunoHeapBlocks *blocks, bool progress,
+			   EunoHeapCallback callback, void *arg)
 {
 	EState	   *estate = CreateExecutorState();
 	ExprContext *econtext = GetPerTupleExprContext(estate);
@@ -207,8 +234,10 @@ euno_heap_scan(Relation heap, Relation index, IndexInfo *index_info,
 	ExprState  *predicate = ExecPrepareQual(index_info->ii_Predicate, estate);
 	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
 	HeapPage   *page = palloc(sizeof(HeapPage));
+	EunoHeapBlocks own_blocks;
 	TransactionId oldest_xmin;
-	BlockNumber nblocks;
+	BlockNumber block;
+	BlockNumber end;
 	double		ntuples = 0;
 
 	econtext->ecxt_scantuple = slot;
@@ -218,18 +247,31 @@ euno_heap_scan(Relation heap, Relation index, IndexInfo *index_info,
 	 * this snapshot or a later one sees stay.
 	 */
 	oldest_xmin = GetOldestNonRemovableTransactionId(heap);
-	nblocks = RelationGetNumberOfBlocks(heap);
+	if (blocks == NULL)
+	{
+		blocks = &own_blocks;
+		euno_heap_blocks_init(blocks, heap);
+	}
+	if (progress)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, blocks->nblocks);
 	EUNO_STOP_POINT("build-nblocks");
 
-	for (BlockNumber block = 0; block < nblocks; block++)
+	while (take_blocks(blocks, &block, &end))
 	{
-		CHECK_FOR_INTERRUPTS();
-		examine_page(heap, block, strategy, &oldest_xmin, snapshot, page);
-		index_page(heap, block, page, index_info, predicate, estate,
-				   callback, arg);
-		ntuples += page->ntuples;
-		EUNO_STOP_POINT("build-page");
+		if (progress)
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block);
+		for (; block < end; block++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			examine_page(heap, block, strategy, &oldest_xmin, snapshot, page);
+			index_page(heap, block, page, index_info, predicate, estate,
+					   callback, arg);
+			ntuples += page->ntuples;
+			EUNO_STOP_POINT("build-page");
+		}
 	}
+	if (progress)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, blocks->nblocks);
 
 	pfree(page);
 	FreeAccessStrategy(strategy);

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * euno_parallel.c
- *	  CREATE INDEX with workers.
+ *	  CREATE INDEX, and rebuilds, with workers.
  *
  * Leader and workers share a scan of the heap; each sorts what it gets.  The
  * workers leave sorted runs, the leader merges them with its own and loads the
- * tree.  The rules for how many workers, and the locks they take, are those
- * of btree builds.
+ * tree.  The rules for how many workers, and the locks they take in CREATE
+ * INDEX, are those of btree builds.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,8 +47,10 @@ typedef struct BuildShared
 {
 	Oid			heap;
 	Oid			index;
+	bool		rebuild;		/* shares "blocks"; else a table scan */
 	bool		concurrent;
 	int			participants;	/* the leader too */
+	EunoHeapBlocks blocks;
 	SharedFileSet files;
 	WorkerResult results[FLEXIBLE_ARRAY_MEMBER];	/* by ParallelWorkerNumber */
 } BuildShared;
@@ -56,9 +58,11 @@ typedef struct BuildShared
 struct EunoParallelBuild
 {
 	ParallelContext *pcxt;
-	Snapshot	snapshot;
+	Snapshot	snapshot;		/* of CREATE INDEX's scan */
 	EunoSortShare share;
 };
+
+bool		euno_is_build_worker = false;
 
 int
 euno_parallel_workers(Relation heap, Relation index, IndexInfo *index_info)
@@ -76,13 +80,14 @@ euno_parallel_workers(Relation heap, Relation index, IndexInfo *index_info)
 /* Reserve the shared memory and fill it. */
 static BuildShared *
 set_up_shared(ParallelContext *pcxt, Relation heap, Relation index,
-			  bool concurrent, Snapshot snapshot)
+			  bool rebuild, bool concurrent, Snapshot snapshot)
 {
 	int			participants = pcxt->nworkers + 1;
 	Size		shared_size = offsetof(BuildShared, results) +
 		pcxt->nworkers * sizeof(WorkerResult);
 	Size		sort_size = tuplesort_estimate_shared(participants);
-	Size		scan_size = table_parallelscan_estimate(heap, snapshot);
+	Size		scan_size = rebuild ? 0 :
+		table_parallelscan_estimate(heap, snapshot);
 	Size		query_size = debug_query_string ? strlen(debug_query_string) + 1 : 1;
 	BuildShared *shared;
 	Sharedsort *tuplesort;
@@ -102,7 +107,10 @@ set_up_shared(ParallelContext *pcxt, Relation heap, Relation index,
 	memset(shared, 0, shared_size);
 	shared->heap = RelationGetRelid(heap);
 	shared->index = RelationGetRelid(index);
+	shared->rebuild = rebuild;
 	shared->concurrent = concurrent;
+	if (rebuild)
+		euno_heap_blocks_init(&shared->blocks, heap);
 	shared->participants = participants;
 	SharedFileSetInit(&shared->files, pcxt->seg);
 	shm_toc_insert(pcxt->toc, KEY_SHARED, shared);
@@ -111,9 +119,12 @@ set_up_shared(ParallelContext *pcxt, Relation heap, Relation index,
 	tuplesort_initialize_shared(tuplesort, participants, pcxt->seg);
 	shm_toc_insert(pcxt->toc, KEY_TUPLESORT, tuplesort);
 
-	scan = shm_toc_allocate(pcxt->toc, scan_size);
-	table_parallelscan_initialize(heap, scan, snapshot);
-	shm_toc_insert(pcxt->toc, KEY_SCAN, scan);
+	if (!rebuild)
+	{
+		scan = shm_toc_allocate(pcxt->toc, scan_size);
+		table_parallelscan_initialize(heap, scan, snapshot);
+		shm_toc_insert(pcxt->toc, KEY_SCAN, scan);
+	}
 
 	query = shm_toc_allocate(pcxt->toc, query_size);
 	strlcpy(query, debug_query_string ? debug_query_string : "", query_size);
@@ -124,8 +135,14 @@ set_up_shared(ParallelContext *pcxt, Relation heap, Relation index,
 /* A participant's part of the scan, into its sort. */
 static double
 scan_part(Relation heap, Relation index, IndexInfo *index_info,
-		  ParallelTableScanDesc scan, bool progress, EunoSort *sort)
+		  BuildShared *shared, shm_toc *toc, bool progress, EunoSort *sort)
 {
+	ParallelTableScanDesc scan;
+
+	if (shared->rebuild)
+		return euno_heap_scan(heap, index, index_info, NULL, &shared->blocks,
+							  progress, euno_sort_add_root, sort);
+	scan = shm_toc_lookup(toc, KEY_SCAN, false);
 	return table_index_build_scan(heap, index, index_info, true, progress,
 								  euno_sort_add_tuple, sort,
 								  table_beginscan_parallel(heap, scan));
@@ -133,7 +150,7 @@ scan_part(Relation heap, Relation index, IndexInfo *index_info,
 
 EunoParallelBuild *
 euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
-				   const EunoKeySchema *schema, int nworkers,
+				   const EunoKeySchema *schema, int nworkers, bool rebuild,
 				   EunoSort **sort, double *heap_tuples)
 {
 	EunoParallelBuild *build = palloc0(sizeof(EunoParallelBuild));
@@ -144,10 +161,10 @@ euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
 	pcxt = CreateParallelContext("euno_index", "euno_parallel_build_main",
 								 nworkers);
 	build->pcxt = pcxt;
-	build->snapshot = index_info->ii_Concurrent ?
+	build->snapshot = index_info->ii_Concurrent && !rebuild ?
 		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
-	shared = set_up_shared(pcxt, heap, index, index_info->ii_Concurrent,
-						   build->snapshot);
+	shared = set_up_shared(pcxt, heap, index, rebuild,
+						   index_info->ii_Concurrent, build->snapshot);
 	if (shared != NULL)
 		LaunchParallelWorkers(pcxt);
 	if (shared == NULL || pcxt->nworkers_launched == 0)
@@ -162,8 +179,7 @@ euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
 	*sort = euno_sort_begin(schema, index,
 							maintenance_work_mem / shared->participants,
 							&build->share);
-	*heap_tuples = scan_part(heap, index, index_info,
-							 shm_toc_lookup(pcxt->toc, KEY_SCAN, false), true,
+	*heap_tuples = scan_part(heap, index, index_info, shared, pcxt->toc, true,
 							 *sort);
 
 	/* An error in a worker is raised here. */
@@ -199,14 +215,17 @@ euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 {
 	BuildShared *shared = shm_toc_lookup(toc, KEY_SHARED, false);
 	WorkerResult *result = &shared->results[ParallelWorkerNumber];
-	LOCKMODE	heap_lock = shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
-	LOCKMODE	index_lock = shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
+	LOCKMODE	heap_lock = shared->rebuild ? AccessShareLock :
+		shared->concurrent ? ShareUpdateExclusiveLock : ShareLock;
+	LOCKMODE	index_lock = shared->rebuild ? AccessShareLock :
+		shared->concurrent ? RowExclusiveLock : AccessExclusiveLock;
 	EunoSortShare share;
 	Relation	heap;
 	Relation	index;
 	IndexInfo  *index_info;
 	EunoSort   *sort;
 
+	euno_is_build_worker = true;
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, false);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 	heap = table_open(shared->heap, heap_lock);
@@ -222,9 +241,8 @@ euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 
 	sort = euno_sort_begin(euno_key_schema(index, CurrentMemoryContext), index,
 						   maintenance_work_mem / shared->participants, &share);
-	result->heap_tuples = scan_part(heap, index, index_info,
-									shm_toc_lookup(toc, KEY_SCAN, false), false,
-									sort);
+	result->heap_tuples = scan_part(heap, index, index_info, shared, toc,
+									false, sort);
 	result->nruns = euno_sort_export(sort);
 	result->broken_hot_chain = index_info->ii_BrokenHotChain;
 	euno_sort_end(sort);

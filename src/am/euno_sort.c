@@ -201,6 +201,13 @@ euno_sort_add_tuple(Relation index, ItemPointer tid, Datum *values,
 }
 
 void
+euno_sort_add_root(void *sort, ItemPointer root, Datum *values, bool *isnull,
+				   bool visible)
+{
+	euno_sort_add(sort, values, isnull, euno_tid_pack(root));
+}
+
+void
 euno_sort_perform(EunoSort *sort)
 {
 	if (sort->order == EUNO_ORDER_BYTES)

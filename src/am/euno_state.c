@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * euno_state.c
- *	  Who may serve, and building a tree that is absent.
+ *	  Who may serve, and who builds a tree that is absent.
  *
  * The builder is whoever needs the tree: it holds its locks on the table
  * already.  Builders exclude each other, and VACUUM, by a heavyweight lock, so
@@ -12,20 +12,14 @@
  */
 #include "postgres.h"
 
-#include "access/table.h"
-#include "access/tableam.h"
-#include "access/xact.h"
 #include "access/xlog.h"
-#include "catalog/index.h"
-#include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "storage/procarray.h"
-#include "utils/guc.h"
+#include "storage/sinval.h"
 #include "utils/inval.h"
-#include "utils/snapmgr.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -72,13 +66,19 @@ euno_require_serving(Relation index)
 				 errhint("%s", hint)));
 }
 
+static void
+set_build_tag(LOCKTAG *tag, Oid index_oid)
+{
+	SET_LOCKTAG_OBJECT(*tag, MyDatabaseId, RelationRelationId, index_oid,
+					   BUILD_LOCK_SUBID);
+}
+
 void
 euno_build_lock(Oid index_oid, LOCKMODE mode)
 {
 	LOCKTAG		tag;
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, RelationRelationId, index_oid,
-					   BUILD_LOCK_SUBID);
+	set_build_tag(&tag, index_oid);
 	(void) LockAcquire(&tag, mode, false, false);
 }
 
@@ -87,115 +87,25 @@ euno_build_unlock(Oid index_oid, LOCKMODE mode)
 {
 	LOCKTAG		tag;
 
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, RelationRelationId, index_oid,
-					   BUILD_LOCK_SUBID);
+	set_build_tag(&tag, index_oid);
 	LockRelease(&tag, mode, false);
 }
 
-static void
-add_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
-			   bool visible)
-{
-	euno_sort_add(arg, values, isnull, euno_tid_pack(root));
-}
-
 /*
- * Read the table and sort its entries.  The snapshot is only there to keep what
- * is read from being vacuumed; it is not that of a consistent state.
+ * Plans made without the index, here and elsewhere, are to be made anew, or
+ * those made with it.  Sent at once: what has become of the tree stays, even if
+ * this transaction is rolled back.
  */
-static EunoSort *
-sort_table(EunoIndex *idx, Relation heap, Relation index)
-{
-	IndexInfo  *index_info = BuildIndexInfo(index);
-	EunoSort   *sort;
-
-	sort = euno_sort_begin(idx->schema, index, maintenance_work_mem, NULL);
-	if (heap->rd_rel->relam == HEAP_TABLE_AM_OID)
-		(void) euno_heap_scan(heap, index, index_info, NULL,
-							  add_heap_tuple, sort);
-	else
-		(void) table_index_build_scan(heap, index, index_info, false, false,
-									  euno_sort_add_tuple, sort, NULL);
-	return sort;
-}
-
-/*
- * Read the table into the tree that we have started to build.
- */
-static void
-fill_from_table(EunoIndex *idx, Relation heap, Relation index,
-				EunoTreeSlot *slot)
-{
-	Snapshot	snapshot;
-	EunoSort   *sort;
-
-	/* In a parallel query no new one may be taken; any keeps the horizon. */
-	snapshot = RegisterSnapshot(IsInParallelMode() ? GetActiveSnapshot() :
-								GetLatestSnapshot());
-	PushActiveSnapshot(snapshot);	/* for detoasting and expressions */
-	sort = sort_table(idx, heap, index);
-
-	/* Comparators may want a snapshot too; else the horizon need not wait. */
-	if (idx->order == EUNO_ORDER_BYTES)
-	{
-		PopActiveSnapshot();
-		UnregisterSnapshot(snapshot);
-	}
-	euno_sort_perform(sort);
-	(void) euno_load_sorted(idx, index, slot, sort);
-	euno_sort_end(sort);
-	euno_load_finish(idx, index, slot);
-	if (idx->order != EUNO_ORDER_BYTES)
-	{
-		PopActiveSnapshot();
-		UnregisterSnapshot(snapshot);
-	}
-}
-
 void
-euno_become_owner(Relation heap, EunoOwner *owner)
+euno_invalidate_plans(Oid heap_oid)
 {
-	GetUserIdAndSecContext(&owner->save_userid, &owner->save_sec_context);
-	SetUserIdAndSecContext(heap->rd_rel->relowner,
-						   owner->save_sec_context | SECURITY_RESTRICTED_OPERATION);
-	owner->save_nestlevel = NewGUCNestLevel();
-	euno_restrict_search_path();
-}
+	SharedInvalidationMessage message;
 
-void
-euno_restore_user(EunoOwner *owner)
-{
-	AtEOXact_GUC(false, owner->save_nestlevel);
-	SetUserIdAndSecContext(owner->save_userid, owner->save_sec_context);
-}
-
-/*
- * Build the tree of an index that is ABSENT.  The build lock is held.  Does
- * nothing if a member of our lock group has started before us.
- */
-static void
-build_absent_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
-{
-	Relation	heap;
-	EunoOwner	owner;
-	EunoStatus	status;
-
-	heap = table_open(index->rd_index->indrelid, AccessShareLock);
-	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
-		LockRelation(heap, ShareLock);
-
-	euno_become_owner(heap, &owner);
-	status = euno_tree_create(idx, slot, index);
-	if (status != EUNO_OK && status != EUNO_EXISTS)
-		euno_index_error(idx, index, status);
-	if (status == EUNO_OK)
-		fill_from_table(idx, heap, index, slot);
-	euno_restore_user(&owner);
-
-	/* Plans made without the index, here and elsewhere, are to be made anew. */
-	if (status == EUNO_OK)
-		CacheInvalidateRelcacheByRelid(RelationGetRelid(heap));
-	table_close(heap, NoLock);
+	memset(&message, 0, sizeof(message));
+	message.rc.id = SHAREDINVALRELCACHE_ID;
+	message.rc.dbId = MyDatabaseId;
+	message.rc.relId = heap_oid;
+	SendSharedInvalidMessages(&message, 1);
 }
 
 /*
@@ -232,18 +142,12 @@ euno_index_slot(EunoIndex *idx)
 	return slot;
 }
 
-void
-euno_index_ensure_ready(EunoIndex *idx, Relation index)
+/*
+ * Make a tree READY.  The build lock is held.
+ */
+static void
+bring_up(EunoIndex *idx, Relation index)
 {
-	euno_require_serving(index);
-
-	/*
-	 * VACUUM may hold the build lock and wait for hazards.  What ours named
-	 * has been used; who needs it again announces it again.
-	 */
-	euno_hazard_clear(idx->cx.process);
-	euno_build_lock(idx->oid, ExclusiveLock);
-
 	for (;;)
 	{
 		EunoTreeSlot *slot = euno_index_slot(idx);
@@ -253,10 +157,10 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 			break;
 		if (state == EUNO_STATE_ABSENT)
 		{
-			build_absent_tree(idx, index, slot);
+			euno_rebuild_tree(idx, index, slot);
 			continue;
 		}
-		if (euno_index_is_builder(slot))
+		if (euno_index_is_builder(slot) || euno_is_build_worker)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_IN_USE),
 					 errmsg("cannot use euno index \"%s\" while this session is building it",
@@ -270,5 +174,33 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 		if (!euno_tree_finish_retired(slot) || state != EUNO_STATE_RETIRING)
 			euno_sleep(1000);
 	}
+}
+
+void
+euno_index_ensure_ready(EunoIndex *idx, Relation index)
+{
+	euno_require_serving(index);
+
+	/*
+	 * VACUUM may hold the build lock and wait for hazards.  What ours named
+	 * has been used; who needs it again announces it again.
+	 */
+	euno_hazard_clear(idx->cx.process);
+	euno_build_lock(idx->oid, ExclusiveLock);
+	bring_up(idx, index);
 	euno_build_unlock(idx->oid, ExclusiveLock);
+}
+
+bool
+euno_index_build_if_idle(EunoIndex *idx, Relation index)
+{
+	LOCKTAG		tag;
+
+	euno_require_serving(index);
+	set_build_tag(&tag, idx->oid);
+	if (LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	bring_up(idx, index);
+	euno_build_unlock(idx->oid, ExclusiveLock);
+	return true;
 }

@@ -366,6 +366,21 @@ euno_tree_count(void)
 	return registry->used;
 }
 
+int
+euno_tree_builders(void)
+{
+	int			n = 0;
+
+	for (int i = 0; i < registry->used; i++)
+	{
+		EunoState	state = euno_tree_state(&registry->slots[i]);
+
+		if (state == EUNO_STATE_BUILDING || state == EUNO_STATE_MERGING)
+			n += registry->slots[i].builders;
+	}
+	return n;
+}
+
 EunoTreeSlot *
 euno_tree_by_number(int number)
 {
@@ -612,6 +627,7 @@ euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 	}
 
 	slot->builder_pid = MyProcPid;
+	slot->builders = 1;
 	slot->evicted = slot->wanted = slot->from_snapshot = false;
 	pg_atomic_fetch_add_u32(&slot->holders, 1);
 	pg_atomic_write_u64(&slot->generation, registry->next_generation++);

@@ -84,6 +84,7 @@ typedef struct EunoTreeSlot
 								 * known to us; invalid if it had no xid */
 	int			builder_pid;	/* while BUILDING or MERGING; under
 								 * EunoRegistryLock */
+	int			builders;		/* the builder and its workers; an estimate */
 	bool		drop_when_retired;
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */
@@ -150,6 +151,9 @@ extern EunoTreeSlot *euno_tree_get(const EunoTreeKey *key, Oid index_oid);
 
 extern int	euno_tree_count(void);
 extern EunoTreeSlot *euno_tree_by_number(int number);	/* may be FREE */
+
+/* How many processes are building trees now; an estimate. */
+extern int	euno_tree_builders(void);
 
 /* What a slot holds, read under EunoRegistryLock; false if it is FREE. */
 typedef struct EunoTreeDescription

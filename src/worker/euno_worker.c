@@ -26,6 +26,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
+#include "postmaster/bgworker_internals.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -36,7 +37,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/timestamp.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -57,6 +57,13 @@ euno_worker_define_settings(void)
 							&naptime,
 							10, 1, INT_MAX / 1000,
 							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("euno.rebuild_workers",
+							"Sets how many processes may rebuild euno indexes at the same time.",
+							"Each is a background worker, of which there are \"max_worker_processes\".",
+							&euno_rebuild_workers,
+							2, 1, MAX_PARALLEL_WORKER_LIMIT,
+							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("euno.auto_rebuild",
 							 "Rebuilds absent euno indexes in the background.",
@@ -329,7 +336,6 @@ rebuild_index(Oid index_oid)
 		EunoIndex  *idx = euno_index_open(index);
 		EunoContext *cx;
 		EunoState	state = euno_index_pin(idx, &cx);
-		TimestampTz start = GetCurrentTimestamp();
 
 		euno_index_unpin(idx);
 		if (state != EUNO_STATE_READY && auto_rebuild &&
@@ -337,11 +343,6 @@ rebuild_index(Oid index_oid)
 		{
 			pgstat_report_activity(STATE_RUNNING, RelationGetRelationName(index));
 			euno_index_ensure_ready(idx, index);
-			ereport(LOG,
-					(errmsg("euno index \"%s\" of table \"%s\" rebuilt in %ld ms",
-							RelationGetRelationName(index),
-							RelationGetRelationName(heap),
-							TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()))));
 		}
 	}
 	if (index != NULL)

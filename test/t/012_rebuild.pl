@@ -1,0 +1,106 @@
+# Rebuilds with workers: what they show of themselves, what others write meanwhile,
+# and how they end.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use EunoTest;
+
+my $node = euno_node('rebuild', <<'CONF');
+euno.rebuild_workers = 3
+maintenance_work_mem = 100MB
+min_parallel_table_scan_size = 0
+max_worker_processes = 12
+max_parallel_workers = 8
+CONF
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE TABLE t (a int, b text, c numeric) WITH (parallel_workers = 8);
+INSERT INTO t SELECT g, 'b' || g, g / 4.0 FROM generate_series(1, 30000) g;
+CREATE INDEX t_a ON t USING euno (a);
+CREATE INDEX t_c ON t USING euno (c) INCLUDE (b);
+CREATE INDEX t_art ON t USING euno (b COLLATE "C") WITH (structure = art);
+CREATE INDEX t_part ON t USING euno (a, b) WHERE a % 2 = 0;
+SQL
+
+my %queries = (
+	t_a => 'SELECT count(*), sum(a) FROM t WHERE a > 100',
+	t_c => 'SELECT count(*), sum(c), max(b) FROM t WHERE c > 100',
+	t_art => 'SELECT count(*), max(b COLLATE "C") FROM t WHERE b COLLATE "C" > \'b2\'',
+	t_part => 'SELECT count(*), max(b) FROM t WHERE a > 100 AND a % 2 = 0');
+
+# Waits until the builder and its workers stand at a stop point.
+sub wait_for_stop
+{
+	my ($workers) = @_;
+
+	return $node->poll_query_until('postgres',
+		"SELECT count(*) FILTER (WHERE backend_type = 'parallel worker') = $workers AND count(*) = $workers + 1"
+		  . " FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = 'advisory'");
+}
+
+my $holder = $node->background_psql('postgres');
+my $next = 50000;
+for my $index (sort keys %queries)
+{
+	$node->safe_psql('postgres', "SELECT euno_evict('$index')");
+	my $log_start = -s $node->logfile;
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	my $builder = $node->background_psql('postgres');
+	$builder->query_until(qr/started/,
+		"SET euno.debug_stop = 'build-page:1';\n\\echo started\nSELECT euno_rebuild('$index');\n");
+	ok(wait_for_stop(2), "$index: the rebuild has two workers");
+	is( $node->safe_psql('postgres',
+			"SELECT command, relid::regclass, index_relid::regclass, phase, blocks_total > 100"
+			  . " FROM pg_stat_progress_create_index"),
+		"REINDEX|t|$index|building index: scanning table|t",
+		"$index: it shows itself in pg_stat_progress_create_index");
+
+	# What has been read and what has not: all of it is written to.
+	$node->safe_psql('postgres',
+		"INSERT INTO t SELECT g, 'x' || g, g FROM generate_series($next, $next + 500) g;"
+		  . "UPDATE t SET a = a + 100000, b = 'y' || b, c = c + 0.5 WHERE a % 100 = 7;"
+		  . "UPDATE t SET c = c WHERE a % 100 = 8; DELETE FROM t WHERE a % 100 = 9");
+	$next += 1000;
+	$holder->query_safe('SELECT pg_advisory_unlock(1)');
+	$builder->quit;
+	same_answers($node, 'postgres', $queries{$index}, $index);
+	check_indexes($node, 'postgres', $index);
+	like(slurp_file($node->logfile, $log_start),
+		qr/euno index "$index" of table "t" rebuilt: \d+ rows, \d+ bytes, \d+\.\d+ s/,
+		"$index: one line in the log");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_progress_create_index'),
+		'0', "$index: and no progress afterwards");
+}
+
+# Canceled and terminated while its workers are at it.
+for my $how ('cancel', 'terminate')
+{
+	$node->safe_psql('postgres', "SELECT euno_evict(indexrelid) FROM euno_stat_indexes");
+	is(used_bytes($node), 0, 'no trees');
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	my $builder = $node->background_psql('postgres', on_error_stop => 0);
+	$builder->query_until(qr/started/,
+		"SET euno.debug_stop = 'build-page:1';\n\\echo started\nSELECT euno_rebuild('t_a');\n");
+	ok(wait_for_stop(2), "$how: the rebuild has two workers");
+	$node->safe_psql('postgres',
+		"INSERT INTO t VALUES ($next, '$how', 1);"
+		  . "SELECT pg_${how}_backend(pid) FROM pg_stat_activity WHERE query LIKE '%euno_rebuild%' AND backend_type = 'client backend' AND pid <> pg_backend_pid()");
+	ok($node->poll_query_until('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'", '0'),
+		"$how: the workers end too");
+	ok($node->poll_query_until('postgres', 'SELECT used_bytes FROM euno_memory', '0'), "$how: all memory is given back");
+	is($node->safe_psql('postgres', "SELECT DISTINCT state FROM euno_stat_indexes"), 'absent', "$how: the index is absent");
+	$holder->query_safe('SELECT pg_advisory_unlock(1)');
+	if ($how eq 'cancel') { $builder->quit } else { $builder->{run}->finish }
+	$node->safe_psql('postgres', "SELECT euno_rebuild('t_a')");
+	same_answers($node, 'postgres', 'SELECT count(*), sum(a) FROM t WHERE a > 100', "$how, then rebuilt");
+}
+$holder->quit;
+
+$node->stop;
+done_testing();
