@@ -63,7 +63,11 @@ euno_epoch_exit(EunoProcess *process)
 uint64_t
 euno_epoch_retire(EunoEpochs *epochs)
 {
-	return euno_add64_full(&epochs->current, 1);
+	uint64_t	retired = euno_add64_full(&epochs->current, 1);
+
+	/* The unlinking comes before the look at the pins (see above). */
+	euno_fence_after_rmw();
+	return retired;
 }
 
 bool

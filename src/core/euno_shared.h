@@ -14,10 +14,11 @@
  * before.  Under ThreadSanitizer they are byte-wise relaxed atomics, which is
  * what the C memory model asks for and what makes such builds race-free.
  *
- * With EUNO_TEST_HOOK defined, euno_test_hook(kind, address, size) is called
- * before every access, so that a test can stop a process, or let another one
- * run, at any step, or reckon what the access would cost on another machine.
- * Prefetches and pauses, which access nothing, are announced too.
+ * Tests take part in two ways.  With EUNO_TEST_HOOK defined, euno_test_hook(kind,
+ * address, size) is called before every access, so that a test can stop a
+ * process, or let another one run, at any step.  With EUNO_TEST_MODEL defined,
+ * the accesses are not made at all: euno_model_...() make them, and decide what
+ * is seen within what the memory orders given here allow.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,6 +47,14 @@ typedef enum EunoHookKind
 	EUNO_HOOK_PAUSE				/* no address */
 } EunoHookKind;
 
+typedef enum EunoUpdate
+{
+	EUNO_UPDATE_EXCHANGE,
+	EUNO_UPDATE_ADD,
+	EUNO_UPDATE_OR,
+	EUNO_UPDATE_AND
+} EunoUpdate;
+
 #ifdef EUNO_TEST_HOOK
 extern void euno_test_hook(EunoHookKind kind, const void *address, size_t size);
 #define EUNO_HOOK(kind, address, size) euno_test_hook(kind, address, size)
@@ -53,18 +62,63 @@ extern void euno_test_hook(EunoHookKind kind, const void *address, size_t size);
 #define EUNO_HOOK(kind, address, size) ((void) 0)
 #endif
 
+#ifdef EUNO_TEST_MODEL
+
+extern uint64_t euno_model_load(const void *p, unsigned size, int order);
+extern void euno_model_store(void *p, unsigned size, uint64_t value,
+							 int order);
+extern uint64_t euno_model_update(void *p, unsigned size, EunoUpdate update,
+								  uint64_t value, int order);
+extern bool euno_model_cas(void *p, unsigned size, uint64_t *expected,
+						   uint64_t desired, int order, int failure_order);
+extern void euno_model_fence(int order);
+extern void euno_model_copy_out(void *to, const void *from, size_t n);
+extern void euno_model_copy_in(void *to, const void *from, size_t n);
+extern void euno_model_move(void *to, const void *from, size_t n);
+
+/* What *p holds, without qualifiers. */
+#define EUNO_TYPE(p) __typeof__(__atomic_load_n((p), __ATOMIC_RELAXED))
+
+#define EUNO_LOAD(p, order) \
+	((EUNO_TYPE(p)) (uintptr_t) euno_model_load((p), sizeof(*(p)), order))
+#define EUNO_STORE(p, value, order) \
+	euno_model_store((p), sizeof(*(p)), (uint64_t) (uintptr_t) (value), order)
+#define EUNO_UPDATE(name, NAME, p, value, order) \
+	((EUNO_TYPE(p)) euno_model_update((p), sizeof(*(p)), EUNO_UPDATE_##NAME, \
+									  value, order))
+#define EUNO_CAS(p, expected, desired, order, failure_order) \
+	euno_model_cas((p), sizeof(*(p)), expected, desired, order, failure_order)
+#define EUNO_FENCE(order) euno_model_fence(order)
+
+#else							/* !EUNO_TEST_MODEL */
+
+#define EUNO_LOAD(p, order) \
+	(EUNO_HOOK(EUNO_HOOK_LOAD, (p), sizeof(*(p))), \
+	 __atomic_load_n((p), order))
+#define EUNO_STORE(p, value, order) \
+	(EUNO_HOOK(EUNO_HOOK_STORE, (p), sizeof(*(p))), \
+	 __atomic_store_n((p), (value), order))
+#define EUNO_UPDATE(name, NAME, p, value, order) \
+	(EUNO_HOOK(EUNO_HOOK_RMW, (p), sizeof(*(p))), \
+	 __atomic_##name((p), (value), order))
+#define EUNO_CAS(p, expected, desired, order, failure_order) \
+	(EUNO_HOOK(EUNO_HOOK_RMW, (p), sizeof(*(p))), \
+	 __atomic_compare_exchange_n((p), (expected), (desired), false, order, \
+								 failure_order))
+#define EUNO_FENCE(order) __atomic_thread_fence(order)
+
+#endif							/* EUNO_TEST_MODEL */
+
 #define EUNO_DEFINE_ACCESS(type, bits) \
 static inline type \
 euno_load##bits(const type *p) \
 { \
-	EUNO_HOOK(EUNO_HOOK_LOAD, p, sizeof(type)); \
-	return __atomic_load_n(p, __ATOMIC_RELAXED); \
+	return EUNO_LOAD(p, __ATOMIC_RELAXED); \
 } \
 static inline void \
 euno_store##bits(type *p, type value) \
 { \
-	EUNO_HOOK(EUNO_HOOK_STORE, p, sizeof(type)); \
-	__atomic_store_n(p, value, __ATOMIC_RELAXED); \
+	EUNO_STORE(p, value, __ATOMIC_RELAXED); \
 }
 
 EUNO_DEFINE_ACCESS(uint8_t, 8)
@@ -76,16 +130,14 @@ EUNO_DEFINE_ACCESS(uint64_t, 64)
 static inline uint64_t
 euno_load64_acquire(const uint64_t *p)
 {
-	EUNO_HOOK(EUNO_HOOK_LOAD, p, sizeof(*p));
-	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+	return EUNO_LOAD(p, __ATOMIC_ACQUIRE);
 }
 
 /* Release: everything written before is visible to who acquires this. */
 static inline void
 euno_store64_release(uint64_t *p, uint64_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_STORE, p, sizeof(*p));
-	__atomic_store_n(p, value, __ATOMIC_RELEASE);
+	EUNO_STORE(p, value, __ATOMIC_RELEASE);
 }
 
 /*
@@ -95,55 +147,47 @@ euno_store64_release(uint64_t *p, uint64_t value)
 static inline bool
 euno_cas64(uint64_t *p, uint64_t *expected, uint64_t desired)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
-	return __atomic_compare_exchange_n(p, expected, desired, false,
-									   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return EUNO_CAS(p, expected, desired, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 /* Release: it gives a lock back. */
 static inline uint64_t
 euno_exchange64_release(uint64_t *p, uint64_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
-	return __atomic_exchange_n(p, value, __ATOMIC_RELEASE);
+	return EUNO_UPDATE(exchange_n, EXCHANGE, p, value, __ATOMIC_RELEASE);
 }
 
 /* Sequentially consistent: a store that later loads must not overtake. */
 static inline uint64_t
 euno_exchange64_full(uint64_t *p, uint64_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
-	return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);
+	return EUNO_UPDATE(exchange_n, EXCHANGE, p, value, __ATOMIC_SEQ_CST);
 }
 
 static inline uint32_t
 euno_exchange32_full(uint32_t *p, uint32_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
-	return __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST);
+	return EUNO_UPDATE(exchange_n, EXCHANGE, p, value, __ATOMIC_SEQ_CST);
 }
 
 /* Relaxed: counters, which order nothing. */
 static inline uint64_t
 euno_add64(uint64_t *p, uint64_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
-	return __atomic_fetch_add(p, value, __ATOMIC_RELAXED);
+	return EUNO_UPDATE(fetch_add, ADD, p, value, __ATOMIC_RELAXED);
 }
 
 /* Relaxed: a set of bits, each of which changes under a lock of its own. */
 static inline void
 euno_or16(uint16_t *p, uint16_t bits)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
-	(void) __atomic_fetch_or(p, bits, __ATOMIC_RELAXED);
+	(void) EUNO_UPDATE(fetch_or, OR, p, bits, __ATOMIC_RELAXED);
 }
 
 static inline void
 euno_and16(uint16_t *p, uint16_t bits)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
-	(void) __atomic_fetch_and(p, bits, __ATOMIC_RELAXED);
+	(void) EUNO_UPDATE(fetch_and, AND, p, bits, __ATOMIC_RELAXED);
 }
 
 static inline void
@@ -163,35 +207,39 @@ euno_and64(uint64_t *p, uint64_t bits)
 static inline uint64_t
 euno_add64_full(uint64_t *p, uint64_t value)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p, sizeof(*p));
-	return __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST);
+	return EUNO_UPDATE(fetch_add, ADD, p, value, __ATOMIC_SEQ_CST);
 }
 
 /* Sequentially consistent, like the stores it is paired with. */
 static inline uint64_t
 euno_load64_full(const uint64_t *p)
 {
-	EUNO_HOOK(EUNO_HOOK_LOAD, p, sizeof(*p));
-	return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+	return EUNO_LOAD(p, __ATOMIC_SEQ_CST);
 }
 
 static inline uint32_t
 euno_load32_full(const uint32_t *p)
 {
-	EUNO_HOOK(EUNO_HOOK_LOAD, p, sizeof(*p));
-	return __atomic_load_n(p, __ATOMIC_SEQ_CST);
+	return EUNO_LOAD(p, __ATOMIC_SEQ_CST);
+}
+
+/* Sequentially consistent if it succeeds, and if it does not. */
+static inline bool
+euno_cas32_full(uint32_t *p, uint32_t expected, uint32_t desired)
+{
+#ifdef EUNO_TEST_MODEL
+	uint64_t	seen = expected;
+#else
+	uint32_t	seen = expected;
+#endif
+
+	return EUNO_CAS(p, &seen, desired, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 /* Pointers: relaxed loads; published with a release store. */
-#define euno_load_ptr(p) \
-	(EUNO_HOOK(EUNO_HOOK_LOAD, (p), sizeof(*(p))), \
-	 __atomic_load_n((p), __ATOMIC_RELAXED))
-#define euno_load_ptr_acquire(p) \
-	(EUNO_HOOK(EUNO_HOOK_LOAD, (p), sizeof(*(p))), \
-	 __atomic_load_n((p), __ATOMIC_ACQUIRE))
-#define euno_store_ptr(p, value) \
-	(EUNO_HOOK(EUNO_HOOK_STORE, (p), sizeof(*(p))), \
-	 __atomic_store_n((p), (value), __ATOMIC_RELEASE))
+#define euno_load_ptr(p) EUNO_LOAD(p, __ATOMIC_RELAXED)
+#define euno_load_ptr_acquire(p) EUNO_LOAD(p, __ATOMIC_ACQUIRE)
+#define euno_store_ptr(p, value) EUNO_STORE(p, value, __ATOMIC_RELEASE)
 
 /*
  * Fences.  ThreadSanitizer does not understand them; there every access to
@@ -202,8 +250,8 @@ euno_load32_full(const uint32_t *p)
 #define euno_fence_acquire() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define euno_fence_release() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #else
-#define euno_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)
-#define euno_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)
+#define euno_fence_acquire() EUNO_FENCE(__ATOMIC_ACQUIRE)
+#define euno_fence_release() EUNO_FENCE(__ATOMIC_RELEASE)
 #endif
 
 /*
@@ -214,10 +262,11 @@ euno_load32_full(const uint32_t *p)
 static inline void
 euno_fence_after_rmw(void)
 {
-#if defined(__x86_64__) || defined(__i386__) || defined(EUNO_TSAN)
+#if (defined(__x86_64__) || defined(__i386__) || defined(EUNO_TSAN)) && \
+	!defined(EUNO_TEST_MODEL)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 #else
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	EUNO_FENCE(__ATOMIC_SEQ_CST);
 #endif
 }
 
@@ -242,7 +291,13 @@ euno_pause(void)
 #endif
 }
 
-#ifdef EUNO_TSAN
+#if defined(EUNO_TEST_MODEL)
+
+#define euno_copy_out euno_model_copy_out
+#define euno_copy_in euno_model_copy_in
+#define euno_move euno_model_move
+
+#elif defined(EUNO_TSAN)
 
 static inline void
 euno_copy_out(void *to, const void *from, size_t n)
@@ -283,7 +338,7 @@ euno_move(void *to, const void *from, size_t n)
 	}
 }
 
-#else							/* !EUNO_TSAN */
+#else
 
 /* Shared to private; the source may be changing (see above). */
 static inline void
@@ -315,7 +370,7 @@ euno_move(void *to, const void *from, size_t n)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-#endif							/* EUNO_TSAN */
+#endif
 
 /*
  * The first n (at most 8) bytes at p as a big-endian number.  Eight bytes at

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "core/euno_shared.h"
 #include "coroutines.h"
 #include "env.h"
+#include "memory.h"
 
 #define STACK_BYTES		((size_t) 4 * 1024 * 1024)
 
@@ -55,6 +55,11 @@ schedule_print(const Schedule *schedule, char *to, size_t size)
 {
 	size_t		n;
 
+	if (schedule->weak && size > 1)
+	{
+		*to++ = 'w';
+		size--;
+	}
 	if (schedule->kind == SCHEDULE_RANDOM)
 		snprintf(to, size, "r%llu", (unsigned long long) schedule->seed);
 	else if (schedule->kind == SCHEDULE_PRIORITY)
@@ -77,6 +82,8 @@ schedule_parse(Schedule *schedule, const char *from)
 	int			at;
 
 	memset(schedule, 0, sizeof(*schedule));
+	schedule->weak = *from == 'w';
+	from += schedule->weak;
 	schedule->kind = (ScheduleKind) *from;
 	if (sscanf(from, "r%llu", &seed) == 1)
 		schedule->seed = seed;
@@ -106,6 +113,12 @@ leave(const char *what)
 	failure = what;
 	inside = false;
 	swapcontext(&coroutines[current].context, &outside);
+}
+
+uint32_t
+coroutine_current(void)
+{
+	return current;
 }
 
 void
@@ -204,15 +217,13 @@ preemption(void)
 	return MAX_COROUTINES;
 }
 
-/* Before each access of core to shared memory. */
 void
-euno_test_hook(EunoHookKind kind, const void *address, size_t size)
+coroutine_access(EunoHookKind kind, const void *address)
 {
 	Coroutine  *c = &coroutines[current];
 	uint32_t	to;
 
-	(void) size;
-	if (!inside || kind >= EUNO_HOOK_PREFETCH)
+	if (!inside)
 		return;
 	if (++step > STEP_LIMIT)
 		coroutine_fail("no end in sight");
@@ -235,7 +246,7 @@ euno_test_hook(EunoHookKind kind, const void *address, size_t size)
 void
 coroutine_step(void *word)
 {
-	euno_test_hook(EUNO_HOOK_RMW, word, sizeof(uint32_t));
+	coroutine_access(EUNO_HOOK_RMW, word);
 }
 
 void
@@ -323,6 +334,7 @@ coroutines_run(const Schedule *schedule, uint32_t n, void (*body) (uint32_t i),
 		c->context.uc_link = NULL;
 		makecontext(&c->context, coroutine_main, 0);
 	}
+	memory_start(schedule->weak, schedule->seed);
 	plan_start(schedule);
 	inside = true;
 	swapcontext(&outside, &coroutines[current].context);

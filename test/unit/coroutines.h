@@ -4,11 +4,9 @@
  *	  Logical threads that take turns at a schedule's word.
  *
  * Up to MAX_COROUTINES of them run in one thread of the system.  Before each
- * access of core to shared memory (euno_test_hook) the schedule decides who
- * makes the next one.  The same schedule gives the same run, access by access.
- *
- * Memory is sequentially consistent here: what only a weaker order of loads
- * and stores can break is not found.
+ * access of core to shared memory the schedule decides who makes the next one,
+ * and memory.h what it sees.  The same schedule gives the same run, access by
+ * access.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "core/euno_shared.h"
 
 #define MAX_COROUTINES	4
 
@@ -41,7 +41,8 @@ typedef struct SchedulePoint
 typedef struct Schedule
 {
 	ScheduleKind kind;
-	uint64_t	seed;
+	bool		weak;			/* memory is not sequentially consistent */
+	uint64_t	seed;			/* of who, and of what weak memory shows */
 	uint32_t	length;
 	uint32_t	first;
 	uint32_t	npoints;
@@ -59,6 +60,15 @@ extern bool schedule_parse(Schedule *schedule, const char *from);
  */
 extern const char *coroutines_run(const Schedule *schedule, uint32_t n,
 								  void (*body) (uint32_t i), uint32_t *steps);
+
+/* Who runs, from 0. */
+extern uint32_t coroutine_current(void);
+
+/*
+ * Before an access to shared memory: others may have theirs.  Fails if the
+ * address is one of memory that has been freed.
+ */
+extern void coroutine_access(EunoHookKind kind, const void *address);
 
 /* Ends the run; for use within body. */
 extern void coroutine_fail(const char *what) __attribute__((noreturn));

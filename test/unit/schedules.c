@@ -40,7 +40,7 @@ static const Case cases[] = {
 	{"insert-back-3", KEYS_SLOTTED, "i0 i4 i8 i12 i16 i20", {"i2 r8", "b0-20", "i13 i1"}, 1, 2, false, false},
 	{"remove-insert", KEYS_SLOTTED, "i0 i4 i8", {"r4 i4", "i4 r4", "c4 c4"}, 1, 8, false, false},
 	{"remove-read", KEYS_FIXED, "i0-8", {"r1-3", "f0-8", "b0-8"}, 1, 3, true, false},
-	{"guard", KEYS_FIXED, "i0 i4 i8", {"g4 c4", "G c4"}, 1, 8, false, true},
+	{"guard", KEYS_FIXED, "i0 i4 i8", {"g4 c4", "G r4 i4 c4"}, 1, 8, false, true},
 	{"insert-find", KEYS_FIXED, "i0 i4 i8 i12", {"i2", "c8"}, 1, 8, false, true},
 	{"insert-range", KEYS_FIXED, "i0 i4 i8 i12", {"i9", "f4-12"}, 1, 8, false, false},
 	{"merge-find-1", KEYS_FIXED, "i0-4 r0-2", {"m", "c4"}, 1, 8, false, false},

@@ -15,11 +15,12 @@
 
 #include "core/euno_epoch.h"
 #include "core/euno_shared.h"
+#include "memory.h"
 #include "stage.h"
 
 #define ENTRIES		48
-#define KEY_BYTES	900
-#define GRANULE		1024
+#define KEY_BYTES	19
+#define GRANULE		256
 #define GRANULES	1024
 #define NSLOTS		(MAX_COROUTINES + 1)
 #define GUARD		(UINT64_C(1) << 63)
@@ -97,10 +98,14 @@ stage_free(void *tree_arg, int domain, void *node, size_t size)
 {
 	uint32_t	a;
 	uint32_t	b;
+	const char *failure;
 
 	(void) tree_arg;
 	(void) domain;
 	node_range(node, size, &a, &b);
+	failure = memory_free(node, size);
+	if (failure != NULL)
+		coroutine_fail(failure);
 	for (uint32_t i = a; i < b; i++)
 	{
 		if (shared.freed[i])
@@ -227,6 +232,17 @@ player_init(Player *player, uint32_t slot)
 	player->batch.want_keys = true;
 }
 
+/*
+ * The time at which an operation begins.  Whoever made those that have ended has
+ * told so, by ways that are not the tree's.
+ */
+static uint32_t
+begin(void)
+{
+	memory_listen();
+	return history.clock++;
+}
+
 /* One entry was seen to be there or not, and is there afterwards or not. */
 static void
 record(Player *player, const char *what, uint32_t call, Set mask, Set seen,
@@ -235,6 +251,7 @@ record(Player *player, const char *what, uint32_t call, Set mask, Set seen,
 	Operation	op = {what, player->process.slot, call, history.clock++,
 	mask, seen, set, clear};
 
+	memory_tell();
 	history_add(&history, &op);
 }
 
@@ -242,7 +259,7 @@ static void
 do_single(Player *player, char what, uint32_t i)
 {
 	EunoGuard	guard = {&shared.guard, 0};
-	uint32_t	call = history.clock++;
+	uint32_t	call = begin();
 	Set			bit = UINT64_C(1) << i;
 	EunoStatus	status;
 
@@ -363,7 +380,7 @@ do_read(Player *player, bool forward, uint32_t a, uint32_t b)
 	b++;
 	while (!end)
 	{
-		uint32_t	call = history.clock++;
+		uint32_t	call = begin();
 
 		if (ops->read(&player->cx, &shared.tree, cursor, forward,
 					  &player->batch) != EUNO_OK)
@@ -404,7 +421,7 @@ static void
 do_walk(Player *player, uint32_t a, uint32_t b)
 {
 	EunoWalk	walk = {.decide = decide,.arg = player};
-	uint32_t	call = history.clock++;
+	uint32_t	call = begin();
 
 	player->condemned = range_set(a, b + 1);
 	player->shown = 0;
@@ -418,6 +435,7 @@ do_walk(Player *player, uint32_t a, uint32_t b)
 		history_add(&history, &op);
 	}
 	history.clock++;
+	memory_tell();
 	if ((untouched & start_set & ~player->shown) != 0)
 		coroutine_fail("a walk missed an entry");
 }
@@ -468,7 +486,8 @@ do_scan(Player *player, uint32_t a, uint32_t b)
 			continue;
 		for (int use = 0; use < 2; use++)
 		{
-			if (euno_load64(&shared.reusable) >> i & 1)
+			coroutine_step(&shared.reusable);
+			if (shared.reusable >> i & 1)
 				coroutine_fail("a TID was used again under a scan");
 		}
 	}
@@ -540,7 +559,7 @@ play(Player *player, const char *s)
 				do_bulk_delete(player, a, b);
 				break;
 			case 'G':
-				call = history.clock++;
+				call = begin();
 				(void) euno_exchange64_full(&shared.guard, 1);
 				record(player, "guard", call, 0, 0, GUARD, 0);
 				break;
@@ -604,9 +623,13 @@ const char *
 stage_open(const EunoTreeOps *tree_ops, const Case *c)
 {
 	const Schedule alone = {.kind = SCHEDULE_LIST};
+	static bool ready = false;
 	const char *failure;
 	uint32_t	steps;
 
+	if (!ready)
+		memory_region(&shared, sizeof(shared));
+	ready = true;
 	ops = tree_ops;
 	the_case = c;
 	memset(&stage_counts, 0, sizeof(stage_counts));

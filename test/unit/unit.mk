@@ -18,6 +18,7 @@ UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
 	-Isrc -Itest/unit
 UNIT_FLAGS_plain = -O2
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
+UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
 UNIT_LINK_fuzz = -fsanitize=fuzzer,address
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
@@ -30,7 +31,7 @@ UNIT_TESTS = arena oracle forms nomem callouts liars domains threads epoch proce
 
 # "hook" has somebody else take over, or a process stop, between any two steps.
 # ThreadSanitizer has nothing to say about a single thread or other processes.
-UNIT_plain = $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/processes hook/schedules
+UNIT_plain = $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/processes model/schedules model/litmus
 UNIT_asan = $(addprefix asan/,$(UNIT_TESTS))
 UNIT_tsan = tsan/arena tsan/threads tsan/epoch
 
@@ -53,11 +54,14 @@ unit-fuzz: $(UNIT_BUILD)/fuzz/fuzz
 	$< -max_total_time=$${EUNO_SECONDS:-60} -max_len=2048 -len_control=0 -timeout=20 \
 		$(UNIT_BUILD)/fuzz/corpus test/unit/corpus
 
-# Logical threads of its own, and its own euno_test_hook.
-UNIT_SCHEDULES = $(addprefix test/unit/,schedules.c stage.c history.c coroutines.c tap.c env.c)
+# Logical threads, and memory as the C11 model has it.
+UNIT_SCHEDULES = $(addprefix test/unit/,schedules.c stage.c history.c coroutines.c memory.c tap.c env.c)
 
-$(UNIT_BUILD)/hook/schedules: $(patsubst %.c,$(UNIT_BUILD)/hook/%.o,$(UNIT_SCHEDULES) $(UNIT_CORE))
-	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_hook) -o $@ $^
+$(UNIT_BUILD)/model/schedules: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(UNIT_SCHEDULES) $(UNIT_CORE))
+	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_model) -o $@ $^
+
+$(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix test/unit/,litmus.c coroutines.c memory.c tap.c env.c) $(UNIT_CORE))
+	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_model) -o $@ $^
 
 .PHONY: unit-mutants
 unit-mutants:
@@ -82,7 +86,7 @@ $$(UNIT_TESTS:%=$$(UNIT_BUILD)/$(1)/%): $$(UNIT_BUILD)/$(1)/%: \
 		$$(patsubst %.c,$$(UNIT_BUILD)/$(1)/%.o,$$(UNIT_SUPPORT) $$(UNIT_CORE))
 	$$(UNIT_CC) $$(UNIT_CFLAGS) $$(UNIT_FLAGS_$(1)) $$(UNIT_LINK_$(1)) -o $$@ $$^
 endef
-$(foreach flavor,plain hook asan tsan fuzz,$(eval $(call unit_flavor,$(flavor))))
+$(foreach flavor,plain hook model asan tsan fuzz,$(eval $(call unit_flavor,$(flavor))))
 
 .SECONDARY:
 -include $(shell find $(UNIT_BUILD) -name '*.d' 2>/dev/null)

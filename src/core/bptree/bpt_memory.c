@@ -10,7 +10,7 @@
 static uint8_t
 size_log2(size_t size)
 {
-	uint8_t		log2 = 10;
+	uint8_t		log2 = 8;
 
 	while (((size_t) 1 << log2) < size)
 		log2++;
@@ -107,7 +107,7 @@ euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, size_t size,
 	header.low_len = len;
 	header.has_low = low->bytes != NULL;
 	header.low_tid = low->tid;
-	header.limbo.domain = cx->domain;
+	header.limbo.domain = (uint32_t) cx->domain;
 	header.format = bpt_is_opaque(tree) ? BPT_OPAQUE : BPT_FIXED;
 	header.heap = (uint16_t) (size - BPT_SLACK);
 	if (len > 0)
@@ -136,7 +136,7 @@ euno_bpt_inner_alloc(EunoContext *cx, EunoTree *tree, int domain, size_t size,
 	memset(&header, 0, sizeof(header));
 	header.size_log2 = size_log2(size);
 	header.level = level;
-	header.limbo.domain = domain;
+	header.limbo.domain = (uint32_t) domain;
 	euno_copy_in(node, &header, BPT_INNER_HEADER);
 	return node;
 }
@@ -168,13 +168,12 @@ euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node, size_t size,
 
 	/* Advanced under the mutex: the list is in the order of the epochs. */
 	euno_store64(&limbo->epoch, euno_epoch_retire(cx->process->epochs));
-	tail = body->limbo_tail;
+	tail = euno_load_ptr(&body->limbo_tail);
 	if (tail != NULL)
 		euno_store_ptr(&tail->next, limbo);
 	else
 		euno_store_ptr(&body->limbo, limbo);
-	body->limbo_tail = limbo;
-	body->limbo_count++;
+	euno_store_ptr(&body->limbo_tail, limbo);
 	euno_mutex_unlock(&body->limbo_mutex, cx->env);
 }
 
@@ -191,23 +190,27 @@ euno_bpt_reclaim(EunoContext *cx, EunoTree *tree)
 	while (euno_load_ptr(&body->limbo) != NULL &&
 		   euno_mutex_trylock(&body->limbo_mutex))
 	{
-		BptLimbo   *limbo = body->limbo;
+		BptLimbo   *limbo = euno_load_ptr(&body->limbo);
 
 		if (limbo == NULL ||
-			!euno_epoch_passed(cx->process->epochs, limbo->epoch))
+			!euno_epoch_passed(cx->process->epochs,
+							   euno_load64(&limbo->epoch)))
 			limbo = NULL;
 		else
 		{
-			euno_store_ptr(&body->limbo, limbo->next);
-			if (body->limbo == NULL)
-				body->limbo_tail = NULL;
-			body->limbo_count--;
+			BptLimbo   *next = euno_load_ptr(&limbo->next);
+
+			euno_store_ptr(&body->limbo, next);
+			if (next == NULL)
+				euno_store_ptr(&body->limbo_tail, next);
 		}
 		euno_mutex_unlock(&body->limbo_mutex, cx->env);
 		if (limbo == NULL)
 			break;
-		cx->env->free(tree->alloc_arg, limbo->domain, limbo->node,
-					  limbo->size);
+		cx->env->free(tree->alloc_arg,
+					  (int) euno_load32(&limbo->domain),
+					  euno_load_ptr(&limbo->node),
+					  euno_load32(&limbo->size));
 		n++;
 	}
 	return n;

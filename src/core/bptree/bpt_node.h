@@ -35,8 +35,11 @@
 #include "core/euno_core.h"
 #include "core/euno_lock.h"
 
+/* Powers of two.  Tests make nodes smaller, so that few entries fill them. */
+#ifndef BPT_LEAF_SIZE
 #define BPT_LEAF_SIZE		4096
 #define BPT_INNER_SIZE		4096
+#endif
 #define BPT_NODE_MAX		(32 * 1024)
 
 /* The longest composite. */
@@ -81,7 +84,7 @@ typedef struct BptLimbo
 	void	   *node;
 	uint64_t	epoch;
 	uint32_t	size;
-	int32_t		domain;
+	uint32_t	domain;
 } BptLimbo;
 
 typedef struct BptLeaf
@@ -201,11 +204,10 @@ typedef struct BptBody
 	EunoLock	limbo_mutex;
 	BptLimbo   *limbo;			/* oldest retired node */
 	BptLimbo   *limbo_tail;
-	uint64_t	limbo_count;
 	EunoLock	compact_mutex;
 	uint64_t	walkers;
 	uint32_t	merging;		/* 0 no, 1 yes, 2 yes and a walk waits */
-	uint8_t		pad2[12];
+	uint8_t		pad2[20];
 
 	BptStripe	stripes[BPT_STRIPES];
 	BptDirectory directories[EUNO_MAX_DOMAINS];

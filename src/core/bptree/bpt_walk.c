@@ -32,9 +32,7 @@ euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree)
 
 		if (merging == 0)
 			return;
-		if (merging == 1 &&
-			!__atomic_compare_exchange_n(&body->merging, &merging, 2, false,
-										 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		if (merging == 1 && !euno_cas32_full(&body->merging, 1, 2))
 			continue;
 		cx->env->wait(&body->merging, 2);
 	}
