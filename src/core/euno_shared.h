@@ -193,15 +193,13 @@ euno_and16(uint16_t *p, uint16_t bits)
 static inline void
 euno_or64(uint64_t *p, uint64_t bits)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p, 8);
-	(void) __atomic_fetch_or(p, bits, __ATOMIC_RELAXED);
+	(void) EUNO_UPDATE(fetch_or, OR, p, bits, __ATOMIC_RELAXED);
 }
 
 static inline void
 euno_and64(uint64_t *p, uint64_t bits)
 {
-	EUNO_HOOK(EUNO_HOOK_RMW, p, 8);
-	(void) __atomic_fetch_and(p, bits, __ATOMIC_RELAXED);
+	(void) EUNO_UPDATE(fetch_and, AND, p, bits, __ATOMIC_RELAXED);
 }
 
 static inline uint64_t

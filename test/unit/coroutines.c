@@ -19,6 +19,9 @@
 /* No run takes nearly as many steps. */
 #define STEP_LIMIT		200000
 
+/* Who yields lets others have so many steps. */
+#define YIELD_STEPS		30
+
 /* So many loads of one word in a row: it waits for the word to change. */
 #define SPIN_LOADS		3
 
@@ -31,10 +34,13 @@ typedef struct Coroutine
 	uint64_t	spin_value;
 	const void *last;			/* loaded */
 	uint32_t	repeats;
+	uint32_t	resumes;		/* at this step, if others can run */
 	uint64_t	priority;
 } Coroutine;
 
 bool		(*coroutine_freed) (const void *address);
+bool		coroutine_trace;
+uint8_t		coroutine_others[MAX_TRACE];
 
 static Coroutine coroutines[MAX_COROUTINES];
 static char *stacks[MAX_COROUTINES];
@@ -137,7 +143,7 @@ can_run(uint32_t i, bool spinning)
 		return false;
 	if (c->spins != NULL && *c->spins != c->spin_value)
 		c->spins = NULL;
-	return spinning || c->spins == NULL;
+	return spinning || (c->spins == NULL && step >= c->resumes);
 }
 
 /*
@@ -217,16 +223,26 @@ preemption(void)
 	return MAX_COROUTINES;
 }
 
-void
-coroutine_access(EunoHookKind kind, const void *address)
+static uint8_t
+others(void)
+{
+	uint8_t		set = 0;
+
+	for (uint32_t i = 0; i < ncoroutines; i++)
+	{
+		if (i != current && can_run(i, true))
+			set |= (uint8_t) (1U << i);
+	}
+	return set;
+}
+
+/* Has others go on here, if the schedule says so or the access waits for them. */
+static void
+to_others(EunoHookKind kind, const void *address)
 {
 	Coroutine  *c = &coroutines[current];
 	uint32_t	to;
 
-	if (!inside)
-		return;
-	if (++step > STEP_LIMIT)
-		coroutine_fail("no end in sight");
 	c->repeats = kind == EUNO_HOOK_LOAD && address == c->last ?
 		c->repeats + 1 : 0;
 	c->last = address;
@@ -239,6 +255,22 @@ coroutine_access(EunoHookKind kind, const void *address)
 	}
 	if (to != MAX_COROUTINES)
 		switch_to(to);
+}
+
+void
+coroutine_access(EunoHookKind kind, const void *address, size_t size)
+{
+	if (!inside)
+		return;
+	if (++step > STEP_LIMIT)
+		coroutine_fail("no end in sight");
+	if (ncoroutines > 1)
+	{
+		if (coroutine_trace && step < MAX_TRACE)
+			coroutine_others[step] =
+				memory_is_shared(kind, address, size) ? others() : 0;
+		to_others(kind, address);
+	}
 	if (coroutine_freed != NULL && coroutine_freed(address))
 		coroutine_fail("memory was used that had been freed");
 }
@@ -246,7 +278,16 @@ coroutine_access(EunoHookKind kind, const void *address)
 void
 coroutine_step(void *word)
 {
-	coroutine_access(EUNO_HOOK_RMW, word);
+	coroutine_access(EUNO_HOOK_RMW, word, sizeof(uint32_t));
+}
+
+void
+coroutine_yield(void)
+{
+	if (!inside)
+		return;
+	coroutines[current].resumes = step + YIELD_STEPS;
+	switch_to(choose(true));
 }
 
 void
@@ -327,7 +368,7 @@ coroutines_run(const Schedule *schedule, uint32_t n, void (*body) (uint32_t i),
 		c->done = false;
 		c->sleeps = c->last = NULL;
 		c->spins = NULL;
-		c->repeats = 0;
+		c->repeats = c->resumes = 0;
 		getcontext(&c->context);
 		c->context.uc_stack.ss_sp = stacks[i];
 		c->context.uc_stack.ss_size = STACK_BYTES;

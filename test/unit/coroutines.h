@@ -24,6 +24,8 @@
 /* Preemptions of an enumerated schedule; change points of priorities. */
 #define MAX_POINTS		3
 
+#define MAX_TRACE		8192
+
 typedef enum ScheduleKind
 {
 	SCHEDULE_RANDOM = 'r',		/* from "seed": who and how often */
@@ -68,13 +70,27 @@ extern uint32_t coroutine_current(void);
  * Before an access to shared memory: others may have theirs.  Fails if the
  * address is one of memory that has been freed.
  */
-extern void coroutine_access(EunoHookKind kind, const void *address);
+extern void coroutine_access(EunoHookKind kind, const void *address,
+							 size_t size);
+
+/*
+ * While set: at which steps of the last run might it matter that another thread
+ * goes on, and which ones could?  A set of threads for each step; empty where
+ * the access is to what only one thread uses, or nobody changes (by what has
+ * been seen since memory_forget): to go on there instead of at the next such
+ * step of the thread makes no difference.
+ */
+extern bool coroutine_trace;
+extern uint8_t coroutine_others[MAX_TRACE];
 
 /* Ends the run; for use within body. */
 extern void coroutine_fail(const char *what) __attribute__((noreturn));
 
 /* Lets the schedule decide, as an access of core would. */
 extern void coroutine_step(void *word);
+
+/* Lets others go on for a while: nothing to do but to look again. */
+extern void coroutine_yield(void);
 
 /* For EunoEnvironment: sleeps until woken, whatever the clock says. */
 extern void coroutine_wait(uint32_t *word, uint32_t seen);

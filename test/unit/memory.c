@@ -65,7 +65,16 @@ typedef struct Thread
 	uint32_t	repeats;
 } Thread;
 
+/* Of a word, by all threads since memory_forget. */
+typedef struct Users
+{
+	uint8_t		all;			/* a set of threads */
+	bool		changed;
+	bool		shared;
+} Users;
+
 uint64_t	memory_stale_loads;
+uint64_t	memory_shared_words;
 
 static uint8_t *region;
 static size_t region_size;
@@ -74,6 +83,7 @@ static uint64_t *touched;		/* by word, a bit: is there a message? */
 static uint32_t *words;			/* those that have messages */
 static uint32_t nwords;
 static uint32_t (*used)[MAX_COROUTINES];	/* by granule: clocks */
+static Users *users;			/* by word */
 static Message *messages;		/* from 1 */
 static uint32_t nmessages;
 static View *views;				/* number 0 knows nothing */
@@ -96,6 +106,7 @@ memory_region(void *base, size_t size)
 	touched = shared_memory(size / WORD / 8 + sizeof(uint64_t));
 	words = shared_memory(size / WORD * sizeof(uint32_t));
 	used = shared_memory((size / GRANULE + 1) * sizeof(*used));
+	users = shared_memory(size / WORD * sizeof(Users));
 	messages = shared_memory(MAX_MESSAGES * sizeof(Message));
 	views = shared_memory(MAX_VIEWS * sizeof(View));
 }
@@ -401,7 +412,7 @@ euno_model_load(const void *p, unsigned size, int order)
 
 	if (!in_region(p))
 		return plain_load(p, size);
-	coroutine_access(EUNO_HOOK_LOAD, p);
+	coroutine_access(EUNO_HOOK_LOAD, p, size);
 	if (!weak)
 		return plain_load(p, size);
 	thread = next_access(p, size);
@@ -419,7 +430,7 @@ euno_model_store(void *p, unsigned size, uint64_t value, int order)
 	Thread	   *thread;
 
 	if (in_region(p))
-		coroutine_access(EUNO_HOOK_STORE, p);
+		coroutine_access(EUNO_HOOK_STORE, p, size);
 	if (!weak || !in_region(p))
 	{
 		memcpy(p, &value, size);
@@ -474,7 +485,7 @@ euno_model_update(void *p, unsigned size, EunoUpdate update, uint64_t value,
 	uint64_t	old;
 
 	if (in_region(p))
-		coroutine_access(EUNO_HOOK_RMW, p);
+		coroutine_access(EUNO_HOOK_RMW, p, size);
 	old = plain_load(p, size);
 	value = updated(old, update, value);
 	if (!weak || !in_region(p))
@@ -497,7 +508,7 @@ euno_model_cas(void *p, unsigned size, uint64_t *expected, uint64_t desired,
 	Thread	   *thread;
 
 	if (in_region(p))
-		coroutine_access(EUNO_HOOK_RMW, p);
+		coroutine_access(EUNO_HOOK_RMW, p, size);
 	*expected = plain_load(p, size);
 	if (!weak || !in_region(p))
 	{
@@ -610,7 +621,7 @@ void
 euno_model_copy_out(void *to, const void *from, size_t n)
 {
 	if (in_region(from))
-		coroutine_access(EUNO_HOOK_LOAD, from);
+		coroutine_access(EUNO_HOOK_LOAD, from, n);
 	if (!weak || !in_region(from) || n == 0)
 		memcpy(to, from, n);
 	else
@@ -621,7 +632,7 @@ void
 euno_model_copy_in(void *to, const void *from, size_t n)
 {
 	if (in_region(to))
-		coroutine_access(EUNO_HOOK_STORE, to);
+		coroutine_access(EUNO_HOOK_STORE, to, n);
 	if (!weak || !in_region(to) || n == 0)
 		memcpy(to, from, n);
 	else
@@ -635,7 +646,7 @@ euno_model_move(void *to, const void *from, size_t n)
 	Thread	   *thread;
 
 	if (in_region(to))
-		coroutine_access(EUNO_HOOK_STORE, to);
+		coroutine_access(EUNO_HOOK_STORE, to, n);
 	if (!weak || !in_region(to) || n == 0 || n > sizeof(buffer))
 	{
 		memmove(to, from, n);
@@ -661,6 +672,33 @@ memory_tell(void)
 {
 	if (weak)
 		join(&told, &threads[coroutine_current()].view);
+}
+
+bool
+memory_is_shared(EunoHookKind kind, const void *p, size_t n)
+{
+	uint8_t		me = (uint8_t) (1U << coroutine_current());
+	bool		shared = false;
+
+	for (size_t w = word_of(p); n > 0 && w <= word_of((const uint8_t *) p + n - 1); w++)
+	{
+		Users	   *u = &users[w];
+		bool		was = u->shared;
+
+		u->all |= me;
+		u->changed |= kind != EUNO_HOOK_LOAD;
+		u->shared = u->changed && (u->all & (u->all - 1)) != 0;
+		memory_shared_words += u->shared && !was;
+		shared = shared || u->shared;
+	}
+	return shared;
+}
+
+void
+memory_forget(void)
+{
+	memset(users, 0, region_size / WORD * sizeof(Users));
+	memory_shared_words = 0;
 }
 
 const char *

@@ -29,6 +29,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/euno_shared.h"
+
 /* Where the shared memory is; page aligned.  Once. */
 extern void memory_region(void *base, size_t size);
 
@@ -48,6 +50,16 @@ extern void memory_tell(void);
  * else's access to them does not happen before this.
  */
 extern const char *memory_free(void *p, size_t size);
+
+/*
+ * Notes the access, which is to the region.  Is it to a word that several
+ * threads have used since memory_forget, one of them to change it?
+ */
+extern bool memory_is_shared(EunoHookKind kind, const void *p, size_t n);
+extern void memory_forget(void);
+
+/* How many such words there are. */
+extern uint64_t memory_shared_words;
 
 /* Loads that did not see the latest store, since memory_region. */
 extern uint64_t memory_stale_loads;

@@ -30,8 +30,8 @@ typedef struct Shared
 	EunoTree	tree;
 	uint8_t		epochs[sizeof(EunoEpochs) + NSLOTS * sizeof(EunoEpochSlot)]
 				__attribute__((aligned(128)));
-	uint64_t	guard;
 	uint64_t	vacuum_epoch;
+	uint32_t	gone;			/* the tree has been evicted */
 	uint64_t	reusable;		/* entries whose TIDs may be used again */
 	uint64_t	frees;
 	uint32_t	used;			/* granules */
@@ -221,6 +221,8 @@ player_init(Player *player, uint32_t slot)
 	player->process.slot = slot;
 	player->cx.process = &player->process;
 	player->cx.env = &stage_env;
+	player->cx.lagging = (the_case->flags & CASE_LAGGING) != 0 &&
+		slot < MAX_COROUTINES;
 	player->cx.domain = (int) (slot % the_case->ndomains);
 	if (the_case->keys == KEYS_COMPARE)
 		player->cx.compare = compare;
@@ -258,7 +260,7 @@ record(Player *player, const char *what, uint32_t call, Set mask, Set seen,
 static void
 do_single(Player *player, char what, uint32_t i)
 {
-	EunoGuard	guard = {&shared.guard, 0};
+	EunoGuard	guard = {&shared.vacuum_epoch, 0};
 	uint32_t	call = begin();
 	Set			bit = UINT64_C(1) << i;
 	EunoStatus	status;
@@ -332,7 +334,7 @@ record_batch(Player *player, bool forward, uint32_t call, uint32_t a,
 
 	if ((seen & ~range) != 0)
 		coroutine_fail("an item outside of the batch's window");
-	if (the_case->empties)
+	if (the_case->flags & CASE_EMPTIES)
 	{
 		uint32_t	first = player->batch.nitems > 0 ?
 			(uint32_t) (player->batch.tids[0] >> 16) - 1 : forward ? b : a;
@@ -465,13 +467,17 @@ do_verify(Player *player)
 		coroutine_fail("verify found something");
 }
 
-/* A scan by the protocol in euno_epoch.h. */
+/*
+ * An index-only scan, with the orders that am/euno_scan.c has: the vacuum epoch,
+ * a batch, then for each TID its announcement, a full fence, the epoch again.
+ */
 static void
 do_scan(Player *player, uint32_t a, uint32_t b)
 {
 	EunoEpochSlot *slot = &epochs->slots[player->process.slot];
-	uint64_t	epoch = euno_load64_full(&shared.vacuum_epoch);
+	uint64_t	epoch = euno_load64(&shared.vacuum_epoch);
 
+	euno_fence_acquire();
 	set_range(player, a, b);
 	if (ops->read(&player->cx, &shared.tree, &player->cursor, true,
 				  &player->batch) != EUNO_OK)
@@ -480,8 +486,9 @@ do_scan(Player *player, uint32_t a, uint32_t b)
 	{
 		uint32_t	i = (uint32_t) (player->batch.tids[k] >> 16) - 1;
 
-		(void) euno_exchange64_full(&slot->hazard, player->batch.tids[k]);
-		if (euno_load64_full(&shared.vacuum_epoch) != epoch &&
+		euno_store64(&slot->hazard, player->batch.tids[k]);
+		EUNO_FENCE(__ATOMIC_SEQ_CST);
+		if (euno_load64(&shared.vacuum_epoch) != epoch &&
 			ops->contains(&player->cx, &shared.tree, &entries[i]) != EUNO_OK)
 			continue;
 		for (int use = 0; use < 2; use++)
@@ -494,12 +501,20 @@ do_scan(Player *player, uint32_t a, uint32_t b)
 	euno_store64_release(&slot->hazard, 0);
 }
 
-/* A bulk delete by that protocol; of entries that nobody else touches. */
+/*
+ * A bulk delete, of entries that nobody else touches but by 'g', with the orders
+ * that am/euno_vacuum.c has.
+ */
 static void
 do_bulk_delete(Player *player, uint32_t a, uint32_t b)
 {
+	uint32_t	call = begin();
+
+	(void) euno_add64_full(&shared.vacuum_epoch, 1);
+	EUNO_FENCE(__ATOMIC_SEQ_CST);
 	do_walk(player, a, b);
 	(void) euno_add64_full(&shared.vacuum_epoch, 1);
+	EUNO_FENCE(__ATOMIC_SEQ_CST);
 	for (uint32_t s = 0; s < NSLOTS; s++)
 	{
 		uint64_t   *hazard = &epochs->slots[s].hazard;
@@ -507,10 +522,30 @@ do_bulk_delete(Player *player, uint32_t a, uint32_t b)
 		uint64_t	tid;
 
 		do
-			tid = euno_load64_full(hazard);
+			tid = euno_load64_acquire(hazard);
 		while (tid >= entries[a].tid && tid <= entries[b].tid);
 	}
-	euno_store64(&shared.reusable, range_set(a, b + 1));
+	coroutine_step(&shared.reusable);
+	shared.reusable |= range_set(a, b + 1);
+	record(player, "epoch", call, 0, 0, GUARD, 0);
+}
+
+/* As mem/euno_registry.c does it; afterwards there is no tree. */
+static void
+do_evict(void)
+{
+	const char *failure;
+	uint64_t	retired;
+
+	euno_store32(&shared.gone, 1);
+	EUNO_FENCE(__ATOMIC_SEQ_CST);
+	retired = euno_epoch_retire(epochs);
+	while (!euno_epoch_passed(epochs, retired))
+		coroutine_yield();
+	failure = memory_free(shared.nodes, (size_t) shared.used * GRANULE);
+	if (failure != NULL)
+		coroutine_fail(failure);
+	memset(shared.freed, 1, shared.used);
 }
 
 /* Takes one word of a script apart; returns what comes after it. */
@@ -527,6 +562,58 @@ next_word(const char *s, char *what, uint32_t *a, uint32_t *b)
 }
 
 static void
+play_word(Player *player, char what, uint32_t a, uint32_t b)
+{
+	uint32_t	call;
+
+	switch (what)
+	{
+		case 'f':
+		case 'b':
+			do_read(player, what == 'f', a, b);
+			break;
+		case 'w':
+			do_walk(player, a, b);
+			break;
+		case 'm':
+			do_merge(player);
+			break;
+		case 'v':
+			do_verify(player);
+			break;
+		case 's':
+			do_scan(player, a, b);
+			break;
+		case 'd':
+			do_bulk_delete(player, a, b);
+			break;
+		case 'G':
+			call = begin();
+			(void) euno_add64_full(&shared.vacuum_epoch, 2);
+			record(player, "epoch", call, 0, 0, GUARD, 0);
+			break;
+		case 'E':
+			do_evict();
+			break;
+		case 'M':
+			if (ops->maintain != NULL)
+				ops->maintain(&player->cx, &shared.tree,
+							  player->cx.domain);
+			break;
+		case 'D':
+			if (ops->set_domains != NULL &&
+				ops->set_domains(&player->cx, &shared.tree,
+								 (int) a) != EUNO_OK)
+				coroutine_fail("no memory for directories");
+			break;
+		default:
+			for (; a <= b; a++)
+				do_single(player, what, a);
+			break;
+	}
+}
+
+static void
 play(Player *player, const char *s)
 {
 	while (*s != '\0')
@@ -534,40 +621,16 @@ play(Player *player, const char *s)
 		char		what;
 		uint32_t	a;
 		uint32_t	b;
-		uint32_t	call;
+		bool		pin;
 
 		s = next_word(s, &what, &a, &b);
-		switch (what)
-		{
-			case 'f':
-			case 'b':
-				do_read(player, what == 'f', a, b);
-				break;
-			case 'w':
-				do_walk(player, a, b);
-				break;
-			case 'm':
-				do_merge(player);
-				break;
-			case 'v':
-				do_verify(player);
-				break;
-			case 's':
-				do_scan(player, a, b);
-				break;
-			case 'd':
-				do_bulk_delete(player, a, b);
-				break;
-			case 'G':
-				call = begin();
-				(void) euno_exchange64_full(&shared.guard, 1);
-				record(player, "guard", call, 0, 0, GUARD, 0);
-				break;
-			default:
-				for (; a <= b; a++)
-					do_single(player, what, a);
-				break;
-		}
+		pin = (the_case->flags & CASE_PINNED) != 0 && what != 'E';
+		if (pin)
+			euno_epoch_enter(&player->process);
+		if (!pin || euno_load32(&shared.gone) == 0)
+			play_word(player, what, a, b);
+		if (pin)
+			euno_epoch_exit(&player->process);
 	}
 }
 
@@ -602,6 +665,8 @@ end_body(uint32_t i)
 	Player	   *player = &players[MAX_COROUTINES];
 
 	(void) i;
+	if (shared.gone)
+		return;
 	do_verify(player);
 	do_read(player, true, 0, ENTRIES - 1);
 	do_read(player, false, 0, ENTRIES - 1);
@@ -673,10 +738,13 @@ count(void)
 {
 	EunoTreeStats stats;
 
+	if (shared.gone)
+		return;
 	ops->stats(&players[MAX_COROUTINES].cx, &shared.tree, &stats);
 	stage_counts.splits += stats.splits;
 	stage_counts.merges += stats.merges;
 	stage_counts.frees += shared.frees;
+	stage_counts.lag += stats.lag;
 	for (uint32_t i = 0; i < nthreads; i++)
 	{
 		const EunoCounters *counters = &players[i].cx.counters;

@@ -22,10 +22,18 @@ typedef enum Keys
 } Keys;
 
 /*
- * Operations are words: iN insert entry N, rN remove it, gN remove it if the
- * guard word says so, G change the guard word, cN look for it, fA-B read from
- * A to B, bA-B the same backward, wA-B walk and remove A to B, m merge,
- * v verify.  Scanner and vacuum of the protocol in euno_epoch.h: sA-B, dA-B.
+ * Operations are words: iN insert entry N, rN remove it, cN look for it, fA-B
+ * read from A to B, bA-B the same backward, wA-B walk and remove A to B, m
+ * merge, v verify, M maintain the directory of the own domain, DN use N domains.
+ *
+ * A model of VACUUM and of those who still hold a TID (src/README.md): dA-B
+ * bulk delete, which changes the vacuum epoch; sA-B an index-only scan, which
+ * announces its TIDs; gN a deferred removal: of entry N if the vacuum epoch is
+ * what it was at first; G change the vacuum epoch.
+ *
+ * A model of the states of a tree (src/README.md), for cases that are "pinned":
+ * each operation enters an epoch and looks whether the tree is still there
+ * before it uses it; E evicts the tree.
  */
 typedef struct Case
 {
@@ -35,9 +43,12 @@ typedef struct Case
 	const char *threads[MAX_COROUTINES];	/* what each one does */
 	uint16_t	ndomains;
 	uint32_t	max_items;		/* of a batch */
-	bool		empties;		/* a batch may be of several leaves */
-	bool		all;			/* schedules of two preemptions */
+	unsigned	flags;
 } Case;
+
+#define CASE_EMPTIES	1		/* a batch may be of several leaves */
+#define CASE_PINNED		2		/* see above */
+#define CASE_LAGGING	4		/* operations post no more than they must */
 
 /* What all runs since stage_open did. */
 typedef struct StageCounts
@@ -48,6 +59,7 @@ typedef struct StageCounts
 	uint64_t	right_moves;
 	uint64_t	waits;
 	uint64_t	frees;
+	uint64_t	lag;
 } StageCounts;
 
 extern StageCounts stage_counts;

@@ -31,7 +31,7 @@ UNIT_TESTS = arena oracle forms nomem callouts liars domains threads epoch proce
 
 # "hook" has somebody else take over, or a process stop, between any two steps.
 # ThreadSanitizer has nothing to say about a single thread or other processes.
-UNIT_plain = $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/processes model/schedules model/litmus
+UNIT_plain = model/schedules-bptree model/schedules-art $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/processes model/litmus
 UNIT_asan = $(addprefix asan/,$(UNIT_TESTS))
 UNIT_tsan = tsan/arena tsan/threads tsan/epoch
 
@@ -55,10 +55,15 @@ unit-fuzz: $(UNIT_BUILD)/fuzz/fuzz
 		$(UNIT_BUILD)/fuzz/corpus test/unit/corpus
 
 # Logical threads, and memory as the C11 model has it.
-UNIT_SCHEDULES = $(addprefix test/unit/,schedules.c stage.c history.c coroutines.c memory.c tap.c env.c)
+UNIT_SCHEDULES = $(addprefix test/unit/,schedules.c cases.c stage.c history.c coroutines.c memory.c tap.c env.c)
 
 $(UNIT_BUILD)/model/schedules: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(UNIT_SCHEDULES) $(UNIT_CORE))
 	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_model) -o $@ $^
+
+# The same for one tree, so that two run at a time.
+$(UNIT_BUILD)/model/schedules-%: $(UNIT_BUILD)/model/schedules
+	@printf '#!/bin/sh\nEUNO_TREE=%s exec "$${0%%-*}"\n' $* >$@
+	@chmod +x $@
 
 $(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix test/unit/,litmus.c coroutines.c memory.c tap.c env.c) $(UNIT_CORE))
 	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_model) -o $@ $^

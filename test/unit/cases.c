@@ -1,0 +1,83 @@
+/*-------------------------------------------------------------------------
+ *
+ * cases.c
+ *	  Small cases for schedules: a tree, and what a few threads do to it.
+ *
+ * To add one, name the keys (stage.h: four entries fill a leaf), the operations
+ * that make the tree, and those of each thread.  A case of two threads is small:
+ * all its schedules of at most two preemptions are run.  Any tree must stand
+ * any case; what a structure does not have (merges, domains), its functions
+ * leave out.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "cases.h"
+
+/* name, keys, start, threads, domains, items a batch, flags */
+const Case	cases[] = {
+	{"insert-insert", KEYS_FIXED, "i0 i4 i8 i12", {"i2 i3", "i9 i2"}, 1, 8, 0},
+	{"insert-insert-3", KEYS_SLOTTED, "i0 i4 i8 i12", {"i2", "i9 r4", "i5 c9"}, 1, 8, 0},
+	{"insert-read", KEYS_FIXED, "i0 i4 i8 i12", {"i2 i6", "f0-12"}, 1, 8, 0},
+	{"insert-read-3", KEYS_SLOTTED, "i0 i4 i8 i12", {"i2 r8", "f0-12", "i13 i1"}, 1, 2, 0},
+	{"insert-back", KEYS_FIXED, "i0 i4 i8 i12", {"i2 i6", "b0-12"}, 1, 8, 0},
+	{"insert-back-3", KEYS_SLOTTED, "i0 i4 i8 i12 i16 i20", {"i2 r8", "b0-20", "i13 i1"}, 1, 2, 0},
+	{"remove-insert", KEYS_SLOTTED, "i0 i4 i8", {"r4 i4", "i4 r4", "c4 c4"}, 1, 8, 0},
+	{"remove-read", KEYS_FIXED, "i0-8", {"r1-3", "f0-8", "b0-8"}, 1, 3, CASE_EMPTIES},
+	{"guard", KEYS_FIXED, "i0 i4 i8", {"g4 c4", "G r4 i4 c4"}, 1, 8, 0},
+	{"insert-find", KEYS_FIXED, "i0 i4 i8 i12", {"i2", "c8"}, 1, 8, 0},
+	{"insert-range", KEYS_FIXED, "i0 i4 i8 i12", {"i9", "f4-12"}, 1, 8, 0},
+	{"merge-find-1", KEYS_FIXED, "i0-4 r0-2", {"m", "c4"}, 1, 8, 0},
+	{"split-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"i1 i2 i3", "m"}, 1, 8, 0},
+	{"split-merge-2", KEYS_SLOTTED, "i0-12 r1-3 r5-7 r9-11", {"i5 i6 i7 c8", "m", "i9 r0"}, 2, 8, 0},
+	{"merge-read", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "f0-9"}, 1, 8, 0},
+	{"merge-back", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "b0-9"}, 1, 8, 0},
+	{"merge-find", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "c9 r9 c0"}, 1, 8, 0},
+	{"merge-insert", KEYS_FIXED, "i0-9 r1-2 r4-8", {"m", "i5 r3 c9"}, 1, 8, 0},
+	{"merge-merge", KEYS_SLOTTED, "i0-12 r1-3 r5-7 r9-11", {"m", "m", "c4 c8 c12"}, 1, 8, 0},
+	{"empty-read", KEYS_FIXED, "i0-12 r1-11", {"m i6", "f0-12", "b0-12"}, 1, 8, CASE_EMPTIES},
+	{"posting", KEYS_POSTING, "i0-5 i8-10", {"i6 r1 i7", "r0 i11", "f0-11"}, 1, 3, 0},
+	{"posting-split", KEYS_POSTING, "i0-2 i4-6 i8 i12", {"i16 i3", "r5 i17 i7", "b0-17"}, 1, 4, 0},
+	{"root", KEYS_FIXED, "i0 i4 i8 i12", {"i5 c12", "i9 c0", "i1 c8"}, 2, 8, 0},
+	{"root-compare", KEYS_COMPARE, "i0-11", {"i12-14", "i15-17", "c3 c11"}, 1, 8, 0},
+	{"post-long", KEYS_LONG, "i0-20", {"i21-23", "i24-26", "c19 c4"}, 1, 8, 0},
+	{"post-descent", KEYS_LONG, "i0-14", {"i15-18", "f10-18", "r12 i12"}, 1, 8, 0},
+	{"post-merge", KEYS_FIXED, "i0-4 r0-2", {"i5-7", "m", "m c4"}, 1, 8, 0},
+	{"post-stale", KEYS_FIXED, "i0-3", {"i4-5 c5", "r0-3 m", "c4 c5 i6"}, 1, 8, 0},
+	{"compare-read", KEYS_COMPARE, "i0 i4 i8 i12", {"i2 i6", "f0-12", "b0-12"}, 1, 8, 0},
+	{"compare-merge", KEYS_COMPARE, "i0-9 r1-2 r5-8", {"m", "i3 r3", "c9 f0-9"}, 1, 8, 0},
+	{"walk-split", KEYS_FIXED, "i0 i4 i8 i12", {"w4-8", "i2 i6", "i13"}, 1, 8, 0},
+	{"walk-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"w4", "m", "m"}, 1, 8, 0},
+	{"walk-posting", KEYS_POSTING, "i0-2 i4-6 i8 i12", {"w5-8", "i16 i3", "r4 c6"}, 1, 8, 0},
+	{"walks", KEYS_SLOTTED, "i0-8 r1-2", {"w3-4", "w4-5 m", "i1 i2"}, 1, 8, 0},
+	{"reuse", KEYS_FIXED, "i0-12 r1-2 r5-7 r9-11", {"m i1 i2 i3", "f0-12", "c8 c12"}, 1, 2, 0},
+	{"reuse-inner", KEYS_LONG, "i0-20 r1-19", {"m i4-6", "c20 c0", "b0-20"}, 1, 8, CASE_EMPTIES},
+	{"verify", KEYS_SLOTTED, "i0-9 r1-2 r5-8", {"v", "i1 i2 i3 r0", "m"}, 1, 8, 0},
+	{"hazard", KEYS_FIXED, "i0 i4 i8 i12", {"s0-12", "d4-8", "i9"}, 1, 8, 0},
+	{"kill", KEYS_FIXED, "i0 i4 i8", {"g4 c4", "d4 i4 c4"}, 1, 8, 0},
+	{"kill-split", KEYS_FIXED, "i0 i4 i8 i12", {"g4 g8", "d4-8 i4 i8 c8", "i9 i10"}, 1, 8, 0},
+	{"hazard-1", KEYS_FIXED, "i0 i4 i8", {"s0-8", "d4"}, 1, 8, 0},
+	{"evict", KEYS_FIXED, "i0 i4 i8 i12", {"c4 f0-12", "E"}, 1, 2, CASE_PINNED},
+	{"evict-split", KEYS_FIXED, "i0 i4 i8 i12", {"f0-12 c8", "E", "i2 i3"}, 1, 2, CASE_PINNED},
+	{"evict-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"b0-9", "m m", "E"}, 1, 8, CASE_PINNED},
+	{"log-split", KEYS_FIXED, "i0-4", {"i5-7", "c7 M c2"}, 2, 8, 0},
+	{"log-both", KEYS_FIXED, "D2 i0-4", {"i5-7 M", "i8-11 M", "c9 c6"}, 2, 8, 0},
+	{"log-merge", KEYS_FIXED, "D2 i0-12 r1-3 r5-7", {"m M", "i13-15 M", "c15 c4"}, 2, 8, 0},
+	{"log-lagging", KEYS_FIXED, "D2 i0-8", {"i9-14", "M", "f0-14"}, 2, 8, CASE_LAGGING},
+	{"log-reuse", KEYS_FIXED, "D2 i0-8 r1-7", {"i9-12", "m", "M c9"}, 2, 8, CASE_LAGGING},
+	{"domains", KEYS_FIXED, "i0-8", {"D2 D1", "i9-12 c0", "c8 M"}, 2, 8, 0},
+};
+
+const uint32_t ncases = sizeof(cases) / sizeof(cases[0]);
+
+/*
+ * Runs that were wrong once, by what was wrong.  A change of the code changes
+ * what they do; the mutants (test/unit/mutants) do not wear out.
+ */
+const Kept	kept[] = {
+	/* nobody ordered the unlinking before the look at the pins */
+	{"bptree", "merge-find-1", "wr20180202"},
+	{"bptree", "post-merge", "wp20180104,393,2"},
+	{"art", "post-stale", "wp20180115,417,1"},
+};
+
+const uint32_t nkept = sizeof(kept) / sizeof(kept[0]);
