@@ -32,6 +32,22 @@ BEGIN
 END
 $$;
 
+-- An array, mostly for equality; of few elements or of many
+CREATE FUNCTION diff.array_condition(c diff.col) RETURNS text LANGUAGE plpgsql AS
+$$
+DECLARE
+	elements text;
+BEGIN
+	SELECT string_agg(diff.literal(c), ', ') INTO elements
+		FROM generate_series(0, CASE WHEN random() < 0.8 THEN diff.upto(5) ELSE diff.upto(80) END);
+	-- An array of arrays is something else
+	IF c.type = 'int[]' OR random() < 0.7 THEN
+		RETURN format('%s IN (%s)', c.name, elements);
+	END IF;
+	RETURN format('%s %s ANY (ARRAY[%s])', c.name, diff.pick('=', '=', '=', '<', '<=', '>', '>='), elements);
+END
+$$;
+
 CREATE FUNCTION diff.condition(c diff.col) RETURNS text LANGUAGE plpgsql AS
 $$
 DECLARE
@@ -40,9 +56,10 @@ DECLARE
 	high text := diff.literal(c);
 BEGIN
 	RETURN CASE
-		WHEN p < 0.10 THEN NULL
+		WHEN p < 0.12 THEN NULL
 		WHEN p < 0.15 THEN format('%s IS NULL', c.name)
 		WHEN p < 0.17 THEN format('%s IS NOT NULL', c.name)
+		WHEN p < 0.35 THEN diff.array_condition(c)
 		WHEN p < 0.53 THEN format('%s = %s', c.name, low)
 		WHEN p < 0.60 THEN format('%s %s %s', c.name, diff.pick('<', '<=', '>', '>='), low)
 		WHEN p < 0.87 THEN format('%s %s least(%s, %s) AND %1$s %5$s greatest(%3$s, %4$s)',
@@ -50,7 +67,7 @@ BEGIN
 		WHEN p < 0.92 THEN format('%s %s %s AND %1$s %4$s %5$s', c.name,
 			diff.pick('<', '<=', '=', '>', '>='), low,
 			diff.pick('<', '<=', '=', '>', '>='), high)
-		WHEN p < 0.96 THEN format('%s IN (%s, %s)', c.name, low, high)
+		WHEN p < 0.96 THEN diff.array_condition(c)
 		WHEN p < 0.97 THEN format('%s <> %s', c.name, low)
 		ELSE format('%s IS NOT NULL', c.name)
 	END;
@@ -190,7 +207,7 @@ CREATE FUNCTION diff.plan(through_index bool, kind text DEFAULT '') RETURNS void
 $$
 DECLARE
 	way int := diff.upto(7);
-	in_parallel bool := random() < 0.15;
+	in_parallel bool := random() < 0.25;
 	setting record;
 BEGIN
 	FOR setting IN
@@ -208,6 +225,8 @@ BEGIN
 		UNION ALL
 		SELECT * FROM (VALUES
 			('min_parallel_table_scan_size', CASE WHEN in_parallel THEN '0' ELSE '8MB' END),
+			('min_parallel_index_scan_size', CASE WHEN in_parallel THEN '0' ELSE '512kB' END),
+			('parallel_leader_participation', CASE WHEN random() < 0.7 THEN 'on' ELSE 'off' END),
 			('parallel_setup_cost', CASE WHEN in_parallel THEN '0' ELSE '1000' END),
 			('parallel_tuple_cost', CASE WHEN in_parallel THEN '0' ELSE '0.1' END)) s (name, value)
 	LOOP
@@ -349,7 +368,7 @@ DECLARE
 	plan text;
 	verdict text;
 BEGIN
-	IF current_setting('transaction_isolation') <> 'repeatable read' THEN
+	IF current_setting('transaction_isolation') NOT IN ('repeatable read', 'serializable') THEN
 		RAISE EXCEPTION 'isolation level is %', current_setting('transaction_isolation');
 	END IF;
 	FOR i IN 1..n LOOP
