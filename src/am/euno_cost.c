@@ -12,6 +12,7 @@
 
 #include <math.h>
 
+#include "access/genam.h"
 #include "access/stratnum.h"
 #include "catalog/pg_statistic.h"
 #include "nodes/nodeFuncs.h"
@@ -28,11 +29,22 @@
 /* A descent takes about as long as this many operators. */
 #define DESCENT_OPERATORS 25.0
 
+/*
+ * What is read in vain for each place that a scan skips to (see scan_limit.c):
+ * it takes two descents, and two small batches.
+ */
+#define SKIP_DESCENTS	2
+#define SKIP_ENTRIES	64
+
 typedef struct BoundQuals
 {
 	List	   *quals;			/* those that bound the range of the scan */
 	List	   *all;			/* RestrictInfos of all index quals */
 	double		num_sa_scans;
+	int			end;			/* the first column without an equality */
+	List	   *range;			/* the quals on that one */
+	int			behind;			/* the first column behind that one with a
+								 * qual, or -1 */
 } BoundQuals;
 
 /*
@@ -76,16 +88,24 @@ find_bound_quals(PlannerInfo *root, IndexPath *path, BoundQuals *bounds)
 	ListCell   *lc;
 	ListCell   *lc2;
 
-	bounds->quals = bounds->all = NIL;
+	bounds->quals = bounds->all = bounds->range = NIL;
 	bounds->num_sa_scans = 1;
+	bounds->behind = -1;
 	foreach(lc, path->indexclauses)
 	{
 		IndexClause *iclause = lfirst_node(IndexClause, lc);
 
 		if (!done && indexcol != iclause->indexcol)
 		{
-			done = !equality || ++indexcol != iclause->indexcol;
+			if (equality)
+			{
+				indexcol++;
+				bounds->range = NIL;
+			}
+			done = indexcol != iclause->indexcol;
 			equality = false;
+			if (done)
+				bounds->behind = iclause->indexcol;
 		}
 		foreach(lc2, iclause->indexquals)
 		{
@@ -97,8 +117,44 @@ find_bound_quals(PlannerInfo *root, IndexPath *path, BoundQuals *bounds)
 			if (is_equality(root, index, indexcol, rinfo, &bounds->num_sa_scans))
 				equality = true;
 			bounds->quals = lappend(bounds->quals, rinfo);
+			bounds->range = lappend(bounds->range, rinfo);
 		}
 	}
+	bounds->end = indexcol;
+}
+
+/*
+ * How many places a scan would skip to: one for each combination of the
+ * columns from the end of its range to the one behind it.
+ * Infinite if that is not known, or if the index is not one that skips.
+ */
+static double
+skip_places(PlannerInfo *root, IndexOptInfo *index, const BoundQuals *bounds)
+{
+	double		places = 1;
+	Relation	rel = index_open(index->indexoid, NoLock);
+	bool		skips = euno_index_open(rel)->order == EUNO_ORDER_BYTES;
+
+	index_close(rel, NoLock);
+	for (int i = bounds->end; i < bounds->behind && skips; i++)
+	{
+		TargetEntry *column = list_nth_node(TargetEntry, index->indextlist, i);
+		VariableStatData vardata;
+		bool		isdefault;
+		double		distinct;
+
+		examine_variable(root, (Node *) column->expr, 0, &vardata);
+		distinct = get_variable_numdistinct(&vardata, &isdefault);
+		ReleaseVariableStats(vardata);
+		skips = !isdefault;
+
+		if (i == bounds->end)
+			distinct *= clauselist_selectivity(root, bounds->range,
+											   index->rel->relid, JOIN_INNER,
+											   NULL);
+		places *= Max(1.0, distinct);
+	}
+	return skips ? places : INFINITY;
 }
 
 /*
@@ -181,6 +237,19 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	descent = DESCENT_OPERATORS * cpu_operator_cost;
 	per_tuple = cpu_index_tuple_cost +
 		cpu_operator_cost * (list_length(bounds.all) + list_length(path->indexorderbys));
+
+	if (bounds.behind > 0)
+	{
+		double		places = skip_places(root, index, &bounds);
+		double		found = ceil(*selectivity * index->rel->tuples);
+
+		/* Where it does not pay, a scan does not skip */
+		if (places * SKIP_ENTRIES + found < tuples)
+		{
+			tuples = places * SKIP_ENTRIES + found;
+			bounds.num_sa_scans += SKIP_DESCENTS * places;
+		}
+	}
 
 	*startup_cost = index_other_operands_eval_cost(root, bounds.all) + descent;
 	*total_cost = *startup_cost + (bounds.num_sa_scans - 1) * descent +

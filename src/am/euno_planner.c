@@ -13,14 +13,47 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/stratnum.h"
+#include "catalog/pg_opfamily.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"
 #include "storage/lockdefs.h"
+#include "utils/lsyscache.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
 
 static get_relation_info_hook_type previous_hook = NULL;
+
+/*
+ * PostgreSQL knows by their OIDs which of btree's operator families can serve
+ * LIKE in any collation, and plain boolean columns.  Where a column's
+ * operators are those, give its family that name: the scan keys that come of
+ * it are found in ours by their operators.
+ */
+static void
+name_families(IndexOptInfo *info)
+{
+	for (int i = 0; i < info->nkeycolumns; i++)
+	{
+		Oid			type = info->opcintype[i];
+		Oid			btree = info->sortopfamily[i];
+		bool		same = btree == BOOL_BTREE_FAM_OID ||
+			btree == TEXT_PATTERN_BTREE_FAM_OID ||
+			btree == BPCHAR_PATTERN_BTREE_FAM_OID;
+
+		for (int strategy = BTLessStrategyNumber;
+			 strategy <= BTGreaterStrategyNumber && same; strategy++)
+		{
+			Oid			op = get_opfamily_member(btree, type, type, strategy);
+
+			same = OidIsValid(op) && op ==
+				get_opfamily_member(info->opfamily[i], type, type, strategy);
+		}
+		if (same)
+			info->opfamily[i] = btree;
+	}
+}
 
 /*
  * Ask for a rebuild in the background, unless the tree was evicted by hand.
@@ -91,7 +124,11 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 		if ((void *) info->amcostestimate != (void *) eunocostestimate ||
 			info->hypothetical)
 			continue;
-		if (!inhparent && !describe_index(info))
+		if (inhparent)
+			continue;
+		if (describe_index(info))
+			name_families(info);
+		else
 			rel->indexlist = foreach_delete_current(rel->indexlist, lc);
 	}
 }

@@ -1,0 +1,96 @@
+--
+-- What queries ask of an ordered index
+--
+SET client_min_messages = warning;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set compare :abs_srcdir '/test/compare.sql'
+\i :compare
+CREATE TABLE q (id int, a int, b int, c text COLLATE "C", t text, v varchar(20), bp char(10), f bool);
+ALTER TABLE q SET (autovacuum_enabled = off);
+INSERT INTO q SELECT n, nullif(n * 7919 % 211, 5), nullif(n % 10, 3), 'c' || n % 37, md5((n % 500)::text), md5(n::text)::varchar(20), substr(md5(n::text), 1, n % 10),
+	CASE WHEN n % 20 = 0 THEN true WHEN n % 7 = 0 THEN NULL ELSE false END FROM generate_series(1, 4000) n;
+CREATE INDEX q_ab ON q USING euno (a, b);
+CREATE INDEX q_first ON q USING euno (a NULLS FIRST, c DESC) INCLUDE (b);
+CREATE INDEX q_desc ON q USING euno (b DESC, a DESC NULLS LAST);
+CREATE INDEX q_c ON q USING euno (c, b) INCLUDE (a, t);
+CREATE INDEX q_t ON q USING euno (t text_pattern_ops);
+CREATE INDEX q_v ON q USING euno (v varchar_pattern_ops);
+CREATE INDEX q_bp ON q USING euno (bp bpchar_pattern_ops);
+CREATE INDEX q_f ON q USING euno (f, id);
+CREATE INDEX q_expr ON q USING euno ((a % 10), lower(c)) WHERE b > 4;
+VACUUM ANALYZE q;
+
+-- NULLs first or last, both ways: from the index, or sorted where it has another order
+SELECT o, compare('SELECT ' || regexp_replace(o, ' (DESC|NULLS (FIRST|LAST))', '', 'g') || ' FROM q ORDER BY ' || o, p) AS result
+FROM (VALUES ('a, b', 'Index Only Scan using q_ab'), ('a DESC, b DESC', 'Backward using q_ab'), ('a NULLS FIRST', 'Scan using q_first'), ('a DESC NULLS LAST', 'Scan Backward using q_first'),
+	('b DESC, a DESC NULLS LAST', 'Scan using q_desc'), ('b, a NULLS FIRST', 'Scan Backward using q_desc'), ('a, b DESC', 'Sort'), ('b NULLS FIRST, a', 'Sort')) o (o, p);
+SELECT compare('SELECT a, b FROM q WHERE a IS NULL ORDER BY b', 'Index Only Scan'), compare('SELECT a FROM q WHERE a IS NOT NULL ORDER BY a LIMIT 5', 'Index'),
+	compare('SELECT a, c FROM q WHERE a > 200 ORDER BY a NULLS FIRST, c DESC', 'Scan using q_first'), compare('SELECT a FROM q ORDER BY a NULLS FIRST LIMIT 3', 'q_first');
+
+-- LIMIT, OFFSET, ties
+SELECT o, compare('SELECT a, b FROM q ' || o, 'Limit(.|\n)*Index Only Scan') AS result
+FROM unnest(ARRAY['ORDER BY a, b LIMIT 7', 'ORDER BY a DESC, b DESC LIMIT 7 OFFSET 100', 'WHERE a > 100 ORDER BY a, b FETCH FIRST 3 ROWS WITH TIES', 'WHERE a < 100 AND b = 4 ORDER BY a DESC LIMIT 1', 'WHERE b < 4 ORDER BY b DESC, a DESC NULLS LAST LIMIT 9', 'ORDER BY a, b LIMIT 0']) o;
+
+-- DISTINCT, groups, sets, windows
+SELECT query, compare(query, p) AS result
+FROM (VALUES ('SELECT DISTINCT a FROM q', 'Unique(.|\n)*Index'), ('SELECT DISTINCT a, b FROM q ORDER BY a, b', 'Unique(.|\n)*using q_ab'), ('SELECT DISTINCT a, b FROM q ORDER BY a DESC, b DESC', 'Unique(.|\n)*Backward using q_ab'),
+	('SELECT DISTINCT ON (a) a, b FROM q ORDER BY a, b', 'Unique(.|\n)*q_ab'), ('SELECT DISTINCT ON (b) b, a FROM q ORDER BY b DESC, a DESC NULLS LAST', 'Unique(.|\n)*q_desc'), ('SELECT DISTINCT c FROM q WHERE c > ''c2'' ORDER BY c', 'Unique(.|\n)*q_c'),
+	('SELECT a, count(*), sum(b) FROM q GROUP BY a ORDER BY a', 'GroupAggregate(.|\n)*q_'), ('SELECT a, b, count(*) FROM q GROUP BY ROLLUP (a, b) ORDER BY a, b', 'GroupAggregate(.|\n)*q_ab'), ('SELECT a, count(*) FROM q GROUP BY a HAVING count(*) > 18', 'GroupAggregate(.|\n)*q_'),
+	('SELECT a, b FROM q WHERE a < 20 UNION ALL SELECT a, b FROM q WHERE a > 190 ORDER BY a, b', 'Append(.|\n)*Index(.|\n)*Index'), ('SELECT a FROM q WHERE a < 20 UNION SELECT a FROM q WHERE a < 30 ORDER BY a', 'Index'),
+	('SELECT a FROM q WHERE a < 20 INTERSECT SELECT a FROM q WHERE a > 15 ORDER BY a', 'Index'), ('SELECT a FROM q WHERE a < 20 EXCEPT SELECT a FROM q WHERE b > 3 ORDER BY a', 'Index'),
+	('SELECT a, b, row_number() OVER (PARTITION BY a ORDER BY b) - rank() OVER (PARTITION BY a ORDER BY b) > -1, count(*) OVER (PARTITION BY a) FROM q ORDER BY a, b', 'WindowAgg(.|\n)*q_ab'),
+	('SELECT a, lag(a) OVER (ORDER BY a DESC) FROM q WHERE a > 100 ORDER BY a DESC, 2', 'WindowAgg(.|\n)*q_'), ('SELECT a, b, sum(b) OVER (PARTITION BY a ORDER BY b ROWS UNBOUNDED PRECEDING) IS NULL FROM q ORDER BY a, b', 'WindowAgg(.|\n)*q_ab'),
+	('SELECT a, b, id FROM q ORDER BY a, b, id', 'Incremental Sort(.|\n)*q_ab'), ('SELECT array_agg(a ORDER BY a) FROM (SELECT a FROM q WHERE a < 10) s', 'Index')) s (query, p);
+
+-- The least and the greatest
+SELECT compare('SELECT min(a), max(a), min(b), max(b), min(c), max(c) FROM q', '(Index(.|\n)*){6}'), compare('SELECT min(a) FROM q WHERE a > 100', 'Limit'), compare('SELECT max(b) FROM q WHERE b < 8', 'Limit(.|\n)*q_desc'),
+	compare('SELECT max(b) FROM q WHERE a = 17', 'Limit(.|\n)*q_ab'), compare('SELECT min(a) FROM q WHERE a > 5000', 'Index'), compare('SELECT g, (SELECT min(b) FROM q WHERE a = g), (SELECT max(b) FROM q WHERE a = g) FROM generate_series(1, 30) g', 'SubPlan(.|\n)*q_ab');
+
+-- LIKE and regular expressions with a fixed prefix; what a prefix may end in
+SELECT cond, compare('SELECT id FROM q WHERE ' || cond, p) AS result
+FROM (VALUES ('t LIKE ''ab%''', '~>=~'), ('t LIKE ''ab%c_''', '~>=~'), ('t LIKE ''ab''', 't = '), ('t ~ ''^ab.*1''', '~>=~'), ('t ~~* ''ab%''', 'Filter'), ('t LIKE ''%ab''', 'Filter'), ('t > ''ab''', 'Filter'), ('t ~<~ ''1''', 'q_t'), ('t = ''ab''', 'q_t'),
+	('v LIKE ''ab%''', '~>=~'), ('bp LIKE ''ab%''', '~>=~'), ('bp = ''ab''', 'q_bp'), ('c LIKE ''c1%''', 'c >= '), ('c ~ ''^c1[0-3]''', 'c >= '), ('c LIKE ''c\_1%''', 'c >= '), ('t ^@ ''ab''', 'q_t|Filter')) s (cond, p);
+
+-- Conditions that are columns; a condition on rows is PostgreSQL's to check
+SELECT cond, compare('SELECT id FROM q WHERE ' || cond, p) AS result
+FROM (VALUES ('f AND id < 100', 'Index Cond: \(\(f = true\)'), ('NOT f AND id < 100', 'Index Cond: \(\(f = false\)'), ('f IS NULL AND id < 100', 'Index Cond: \(\(f IS NULL\)'), ('f IS TRUE AND id < 100', 'f = true'), ('f IS NOT TRUE AND id < 100', 'Index'),
+	('(a, b) > (200, 4)', 'Filter: \(ROW'), ('(a, b) = (20, 4)', 'Index Cond: .*a = 20'), ('(a, b) IN ((20, 4), (21, 7))', 'Bitmap Index Scan'), ('a IS NOT DISTINCT FROM 7', 'Filter'), ('a BETWEEN SYMMETRIC 9 AND 7', 'a >= '),
+	('a % 10 = 3 AND lower(c) = ''c7'' AND b > 4', 'q_expr'), ('a % 10 IN (3, 4) AND b > 5', 'q_expr'), ('a % 10 = 3 AND b > 3', 'a|Filter')) s (cond, p);
+
+-- Joins
+CREATE TABLE r AS SELECT n AS k, n % 7 AS m FROM generate_series(-10, 260) n;
+INSERT INTO r SELECT NULL, 2 FROM generate_series(1, 3);
+INSERT INTO r SELECT 7, 2 FROM generate_series(1, 40);
+CREATE INDEX r_k ON r USING euno (k, m);
+ANALYZE r;
+SET enable_nestloop = off; SET enable_hashjoin = off; SET enable_sort = off;
+SELECT join_type, compare('SELECT q.a, q.id, r.k, r.m FROM q ' || join_type || ' JOIN r ON q.a = r.k', 'Merge(.|\n)*Index(.|\n)*Index') AS merged FROM unnest('{INNER,LEFT,RIGHT,FULL}'::text[]) join_type;
+SELECT compare('SELECT q.id FROM q WHERE EXISTS (SELECT FROM r WHERE k = a AND m = b)', 'Merge Semi Join'), compare('SELECT q.id FROM q WHERE NOT EXISTS (SELECT FROM r WHERE k = a)', 'Merge Anti Join'),
+	compare('SELECT x.k FROM r x JOIN r y USING (k) ORDER BY x.k DESC', 'Merge Join(.|\n)*Backward(.|\n)*Backward');
+RESET enable_nestloop; RESET enable_hashjoin; RESET enable_sort;
+SET enable_mergejoin = off; SET enable_hashjoin = off;
+SELECT compare('SELECT r.k, q.id FROM r JOIN q ON q.a = r.k AND q.b > r.m', 'Nested Loop'), compare('SELECT r.k, s.a FROM r LEFT JOIN LATERAL (SELECT a, b FROM q WHERE a < r.k ORDER BY a DESC, b DESC LIMIT 1) s ON true', 'Nested Loop Left');
+RESET enable_mergejoin; RESET enable_hashjoin;
+
+-- MERGE, and UPDATE and DELETE that find their rows by what they change
+BEGIN;
+SET LOCAL enable_seqscan = off;
+MERGE INTO r USING (VALUES (7, 100), (300, 1), (NULL, 5)) s (k, m) ON r.k = s.k WHEN MATCHED AND r.m = 2 THEN DELETE WHEN MATCHED THEN UPDATE SET m = s.m, k = r.k + 1000 WHEN NOT MATCHED THEN INSERT VALUES (s.k, s.m);
+SELECT k, m, count(*) FROM r WHERE k > 255 OR k = 7 OR k IS NULL GROUP BY k, m ORDER BY k, m;
+UPDATE r SET k = k + 1 WHERE k > 100;
+SELECT count(*), min(k), max(k), sum(k) FROM r WHERE k > 100;
+DELETE FROM r WHERE k IN (SELECT k + 1 FROM r WHERE k > 90);
+SELECT count(*), sum(k) FROM r WHERE k IS NOT NULL;
+SELECT euno_index_check('r_k', true);
+ROLLBACK;
+
+-- What the statistics say, and where they are
+SELECT pg_stat_force_next_flush();
+SELECT indexrelname, idx_scan > 0 AS scanned, idx_tup_read > 0 AS read, idx_tup_fetch IS NOT NULL AS fetched FROM pg_stat_user_indexes WHERE relname = 'q' ORDER BY 1;
+SELECT relname, relpages, reltuples FROM pg_class WHERE relname IN ('q_ab', 'q_expr', 'r_k') ORDER BY 1;
+SELECT attname, n_distinct, null_frac < 0.2 AS few_nulls FROM pg_stats WHERE tablename = 'q_expr' ORDER BY 1;
+ALTER INDEX q_expr ALTER COLUMN 1 SET STATISTICS 10;
+ANALYZE q;
+SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'q_expr' ORDER BY 1;
+DROP TABLE q, r;
+DROP FUNCTION compare;
