@@ -1,0 +1,168 @@
+--
+-- Every kind of relation that an index can be on, and types of extensions
+--
+SET client_min_messages = warning;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set compare :abs_srcdir '/test/compare.sql'
+\i :compare
+
+-- Partitions: by range, by list below that, and what falls through
+CREATE TABLE p (id int, a int, b text COLLATE "C", c numeric) PARTITION BY RANGE (a);
+CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (100);
+CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (100) TO (200) PARTITION BY LIST (b);
+CREATE TABLE p2x PARTITION OF p2 FOR VALUES IN ('x', 'y');
+CREATE TABLE p2z PARTITION OF p2 DEFAULT;
+CREATE INDEX p_ab ON p USING euno (a, b);
+CREATE INDEX p_c ON p USING euno (c DESC, id);
+CREATE TABLE p3 PARTITION OF p FOR VALUES FROM (200) TO (300);
+CREATE TABLE pd PARTITION OF p DEFAULT;
+INSERT INTO p SELECT n, nullif(n % 350, 17), chr(115 + n % 8), n * 7919 % 1000 / 4.0 FROM generate_series(1, 7000) n;
+SELECT c.relname, am.amname, i.inhparent::regclass AS parent FROM pg_class c JOIN pg_am am ON am.oid = c.relam LEFT JOIN pg_inherits i ON i.inhrelid = c.oid WHERE c.relname ~ '^p\d?[xzd]?_' ORDER BY 1;
+VACUUM ANALYZE p;
+SELECT q, compare('SELECT ' || q, p) AS result
+FROM (VALUES ('a, b FROM p ORDER BY a, b', 'Append(.|\n)*p1_a(.|\n)*p2x_a(.|\n)*p3_a'), ('a, b FROM p WHERE a BETWEEN 90 AND 210 ORDER BY a DESC, b DESC LIMIT 50', 'Limit(.|\n)*Backward'), ('c, id FROM p ORDER BY c DESC, id', 'Merge Append'), ('c, id FROM p WHERE a IN (5, 105, 205, 305) AND c > 100 ORDER BY c, id DESC', 'Append|Sort'),
+	('id FROM p WHERE a = 105 AND b = ''x''', 'Index'), ('id FROM p WHERE a IN (5, 105, 205, 305, NULL) AND b IN (''x'', ''t'')', 'Index'), ('count(*), min(a), max(a), min(c), max(c) FROM p', 'Append'), ('DISTINCT a FROM p ORDER BY a', 'Unique'), ('v, (SELECT count(*) FROM p WHERE a = v) FROM generate_series(-1, 400, 40) v', 'SubPlan'),
+	('x.id, y.id FROM p x JOIN p y ON x.a = y.a AND x.b = y.b AND x.c < y.c WHERE x.id < 200', 'Join|Nested Loop'), ('id FROM p WHERE a IS NULL', 'Index')) s (q, p);
+SET enable_partitionwise_join = on; SET enable_partitionwise_aggregate = on;
+SELECT compare('SELECT a, count(*) FROM p GROUP BY a', 'Append(.|\n)*Group'), compare('SELECT x.a, count(*) FROM p x JOIN p y USING (a) GROUP BY x.a', 'Join');
+RESET enable_partitionwise_join; RESET enable_partitionwise_aggregate;
+-- Rows that move, partitions that leave and come back, reindexing all of them
+UPDATE p SET a = a + 100 WHERE a BETWEEN 50 AND 149;
+DELETE FROM p WHERE b = 'y';
+ALTER TABLE p DETACH PARTITION p3;
+ALTER TABLE p DETACH PARTITION p1;
+SELECT compare('SELECT a, b FROM p ORDER BY a, b', 'Append');
+INSERT INTO p1 VALUES (8000, 5, 'x', 1);
+CREATE TABLE p4 (LIKE p);
+INSERT INTO p4 SELECT * FROM p3;
+CREATE INDEX p4_mine ON p4 USING euno (a, b);
+ALTER TABLE p ATTACH PARTITION p4 FOR VALUES FROM (200) TO (300);
+ALTER TABLE p ATTACH PARTITION p1 FOR VALUES FROM (0) TO (100);
+SELECT relname, relispartition FROM pg_class WHERE relname ~ '^p4_' ORDER BY 1;
+REINDEX TABLE p;
+REINDEX INDEX CONCURRENTLY p_ab;
+REINDEX TABLE CONCURRENTLY p;
+VACUUM p;
+SELECT compare('SELECT a, b FROM p ORDER BY a, b', 'Append'), compare('SELECT id FROM p WHERE a IN (5, 205) AND b = ''x''', 'Index'), compare('SELECT c, id FROM p ORDER BY c DESC, id LIMIT 100', 'Merge Append');
+-- An index that is complete once all partitions have it
+CREATE INDEX p_later ON ONLY p USING euno (id);
+SELECT indisvalid FROM pg_index WHERE indexrelid = 'p_later'::regclass;
+CREATE INDEX CONCURRENTLY p1_later ON p1 USING euno (id);
+CREATE INDEX p2_later ON p2 USING euno (id);
+CREATE INDEX pd_later ON pd USING euno (id);
+CREATE INDEX p4_later ON p4 USING euno (id);
+ALTER INDEX p_later ATTACH PARTITION p1_later;
+ALTER INDEX p_later ATTACH PARTITION p2_later;
+ALTER INDEX p_later ATTACH PARTITION pd_later;
+ALTER INDEX p_later ATTACH PARTITION p4_later;
+SELECT indisvalid FROM pg_index WHERE indexrelid = 'p_later'::regclass;
+SELECT compare('SELECT id FROM p ORDER BY id', 'Merge Append');
+SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname ~ '^p\d?[xzd]?$' ORDER BY 1;
+
+-- Inheritance: some children lack the index
+CREATE TABLE i (id int, a int);
+CREATE TABLE i1 (more int) INHERITS (i);
+CREATE TABLE i2 () INHERITS (i);
+CREATE INDEX i_a ON i USING euno (a);
+CREATE INDEX i1_a ON i1 USING euno (a);
+INSERT INTO i SELECT n, n % 50 FROM generate_series(1, 500) n;
+INSERT INTO i1 SELECT n, n % 60, n FROM generate_series(1, 700) n;
+INSERT INTO i2 SELECT n, n % 70 FROM generate_series(1, 20) n;
+ANALYZE i, i1, i2;
+SELECT compare('SELECT a FROM i ORDER BY a', 'Merge Append'), compare('SELECT id FROM i WHERE a IN (4, 55)', 'Append'), compare('SELECT min(a), max(a) FROM i', 'Append|Aggregate'), compare('SELECT a FROM ONLY i ORDER BY a DESC', 'Backward');
+
+-- Materialized views
+CREATE MATERIALIZED VIEW m AS SELECT a, count(*) AS n FROM i GROUP BY a WITH NO DATA;
+CREATE INDEX m_n ON m USING euno (n, a);
+REFRESH MATERIALIZED VIEW m;
+SELECT count(*), sum(a) FROM m WHERE n > 20;
+INSERT INTO i SELECT n, 900 FROM generate_series(1, 30) n;
+BEGIN;
+REFRESH MATERIALIZED VIEW m;
+SELECT compare('SELECT a, n FROM m WHERE n IN (22, 30) ORDER BY n, a', 'Index Only Scan using m_n');
+ROLLBACK;
+SELECT compare('SELECT a, n FROM m WHERE n IN (22, 30) ORDER BY n, a', 'Index Only Scan using m_n');
+REFRESH MATERIALIZED VIEW m;
+SELECT compare('SELECT a, n FROM m WHERE n IN (22, 30) ORDER BY n, a', 'Index Only Scan using m_n'), euno_index_check('m_n', true);
+
+-- Temporary tables, of three kinds of life
+CREATE TEMP TABLE keep (a int, b int);
+CREATE TEMP TABLE clear (a int) ON COMMIT DELETE ROWS;
+CREATE INDEX keep_ab ON keep USING euno (a, b);
+CREATE INDEX clear_a ON clear USING euno (a);
+INSERT INTO keep SELECT n % 40, n FROM generate_series(1, 4000) n;
+BEGIN;
+CREATE TEMP TABLE gone ON COMMIT DROP AS SELECT n AS a FROM generate_series(1, 100) n;
+CREATE INDEX gone_a ON gone USING euno (a);
+INSERT INTO clear SELECT generate_series(1, 1000);
+SAVEPOINT s;
+DELETE FROM clear WHERE a > 10;
+ROLLBACK TO s;
+ANALYZE clear;
+ANALYZE gone;
+SELECT compare('SELECT a FROM clear WHERE a IN (7, 70, 7000)', 'clear_a'), compare('SELECT a FROM gone WHERE a > 98', 'gone_a');
+COMMIT;
+SELECT compare('SELECT a FROM clear WHERE a > 0', 'clear_a'), compare('SELECT a, b FROM keep WHERE a IN (3, 4) AND b < 900 ORDER BY a, b', 'keep_ab');
+INSERT INTO clear VALUES (1);
+SELECT indexrelname, entries, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE indexrelname ~ '^(keep|clear|gone)_' ORDER BY 1;
+
+-- Unlogged, and back
+CREATE UNLOGGED TABLE u AS SELECT n AS a, n % 9 AS b FROM generate_series(1, 2000) n;
+CREATE INDEX u_ba ON u USING euno (b, a);
+ANALYZE u;
+SELECT compare('SELECT b, a FROM u WHERE b = 3 AND a > 1900 ORDER BY b, a', 'u_ba');
+ALTER TABLE u SET LOGGED;
+SELECT compare('SELECT b, a FROM u WHERE b = 3 AND a > 1900 ORDER BY b, a', 'u_ba');
+ALTER TABLE u SET UNLOGGED;
+SELECT compare('SELECT b, a FROM u WHERE b = 3 AND a > 1900 ORDER BY b, a', 'u_ba'), euno_index_check('u_ba', true);
+
+-- CLUSTER puts the rows into the order of the index, and keeps what others may still see
+CREATE TABLE cl (id int, a int, pad text);
+INSERT INTO cl SELECT n, n * 7919 % 1000, repeat('x', 100) FROM generate_series(1, 3000) n;
+CREATE INDEX cl_a ON cl USING euno (a DESC, id);
+CREATE INDEX cl_id ON cl (id);
+DELETE FROM cl WHERE id % 5 = 0;
+UPDATE cl SET pad = 'y' WHERE id % 7 = 0;
+CLUSTER cl USING cl_a;
+SELECT count(*) AS out_of_order FROM (SELECT a, id, lag(a) OVER w AS pa, lag(id) OVER w AS pid FROM cl WINDOW w AS (ORDER BY ctid)) s WHERE a > pa OR a = pa AND id < pid;
+SELECT count(*), sum(a), count(*) FILTER (WHERE pad = 'y') FROM cl;
+SELECT indisclustered FROM pg_index WHERE indexrelid = 'cl_a'::regclass;
+INSERT INTO cl VALUES (9000, 500, 'z');
+SELECT euno_evict('cl_a');
+CLUSTER cl;
+SELECT count(*) AS out_of_order FROM (SELECT a, lag(a) OVER (ORDER BY ctid) AS pa FROM cl) s WHERE a > pa;
+ALTER TABLE cl SET WITHOUT CLUSTER;
+ALTER TABLE cl CLUSTER ON cl_a;
+SELECT count(*), euno_index_check('cl_a', true) FROM cl;
+CREATE INDEX cl_part ON cl USING euno (a) WHERE a > 5;
+CLUSTER cl USING cl_part;
+
+-- A type of an extension: its comparison function is all there is to it
+CREATE EXTENSION citext;
+CREATE OPERATOR CLASS citext_ops DEFAULT FOR TYPE citext USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 citext_cmp(citext, citext);
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'citext_ops' AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'euno');
+CREATE TABLE ci (id int, name citext);
+INSERT INTO ci SELECT n, CASE n % 3 WHEN 0 THEN 'Name ' WHEN 1 THEN 'name ' ELSE 'NAME ' END || n % 100 FROM generate_series(1, 2000) n;
+CREATE INDEX ci_name ON ci USING euno (name, id);
+ANALYZE ci;
+SELECT cond, compare('SELECT id, name FROM ci WHERE ' || cond, 'ci_name') AS result
+FROM unnest(ARRAY['name = ''nAmE 7''', 'name IN (''NAME 1'', ''name 2'', ''naMe 1'', ''x'')', 'name > ''name 98'' ORDER BY name, id', 'name < ''NAME 11'' ORDER BY name DESC, id DESC']) cond;
+SELECT compare('SELECT lower(name), count(*) FROM ci WHERE name > ''name 5'' GROUP BY name, lower(name)', 'ci_name'), euno_index_check('ci_name', true);
+DROP TABLE ci;
+DROP EXTENSION citext CASCADE;
+
+-- No page of an index is read: of the table, three rows' and the visibility map's
+VACUUM ANALYZE cl;
+CREATE FUNCTION heap_blocks(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ' || query INTO plan;
+	RETURN (plan->0->'Plan'->>'Shared Hit Blocks')::int + (plan->0->'Plan'->>'Shared Read Blocks')::int;
+END $$;
+SET enable_seqscan = off;
+SELECT heap_blocks('SELECT id FROM cl WHERE a = 700 AND id > 0') BETWEEN 1 AND 6 AS few;
+DROP TABLE p, p3, i, i1, i2, keep, clear, u, cl CASCADE;
+DROP FUNCTION compare, heap_blocks;
