@@ -13,7 +13,7 @@ SELECT euno_evict('p_a');
 SELECT state, entries, bytes, euno_index_size('p_a') FROM euno_stat_indexes WHERE indexrelname = 'p_a';
 EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
 EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM p WHERE a = 5;
+DO $$ BEGIN EXECUTE 'EXPLAIN (ANALYZE) SELECT * FROM p WHERE a = 5'; END $$;
 SELECT * FROM p WHERE a = 5;
 SELECT state FROM euno_stat_indexes WHERE indexrelname = 'p_a';
 

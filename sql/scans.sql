@@ -21,7 +21,7 @@ VACUUM ANALYZE s;
 SELECT q AS "where", compare('SELECT id FROM s WHERE ' || q, 'Index Scan (using|on) s_') AS plain
 FROM unnest(ARRAY[
 	'a = 10', 'a = 10 AND b = 4', 'a < 10', 'a <= 10', 'a > 200', 'a >= 200',
-	'a > 10 AND a < 20', 'a > 20 AND a < 10', 'a = 10 AND a = 11', 'a = 10 AND a > 10',
+	'a > 10 AND a < 20', 'a > 20 AND a < 10', 'a = 10 AND a = (SELECT 11)', 'a = 10 AND a > 10',
 	'a >= 10 AND a <= 10', 'a = 10 AND b > 4', 'a > 10 AND b = 4', 'a > 10 AND a < 30 AND b > 2 AND b <= 6',
 	'a = 10 AND b < 4 AND b > 6', 'a IS NULL', 'a IS NULL AND b = 4', 'a IS NULL AND b IS NULL',
 	'a IS NOT NULL AND b IS NULL', 'a = 10 AND b IS NOT NULL', 'a > 200 AND b IS NULL', 'a IS NULL AND a = 5',
@@ -57,7 +57,7 @@ FROM unnest(ARRAY['ORDER BY a, b LIMIT 10', 'ORDER BY a DESC, b DESC LIMIT 25', 
 SELECT compare('SELECT d FROM s ORDER BY d DESC', 'Scan Backward using s_d');
 
 -- Aggregates
-EXPLAIN (COSTS OFF) SELECT min(d), max(d) FROM s;
+SELECT compare('SELECT min(d), max(d) FROM s', 'Index Only Scan using s_d(.|\n)*Index Only Scan Backward using s_d');
 SELECT min(d), max(d) FROM s;
 SELECT min(a), max(a), min(b), max(b), min(c), max(c) FROM s;
 SELECT min(a) FROM s WHERE a > 100;
