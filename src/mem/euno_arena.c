@@ -41,10 +41,16 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
+/* Linux 6.1 */
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
 #define SMALLEST_NODE		16
 #define SMALL_CLASSES		16	/* multiples of 16 up to 256 */
 #define MIDDLE_CLASSES		48	/* these, and 8 a doubling up to 4 kB */
 #define HUGE_PAGE_SIZE		((size_t) 2 * 1024 * 1024)
+#define HUGE_PAGE_EXTENTS	((uint32_t) (HUGE_PAGE_SIZE / EUNO_EXTENT_SIZE))
 
 /*
  * One domain's share of the extents, protected by "lock".  Extents are numbered
@@ -72,6 +78,7 @@ struct EunoArena
 	uint32_t	part_extents;	/* how many a part has */
 	uint32_t	part_words;		/* words of free bits of a part */
 	int			ndomains;
+	bool		huge_pages;		/* ask for them */
 	const EunoEnvironment *env;
 	EunoArenaShared *shared;
 	uint64_t   *free_bits;		/* shared; part_words for each part */
@@ -121,6 +128,22 @@ extents_punch(EunoArena *arena, uint32_t first, uint32_t count)
 				   (size_t) count * EUNO_EXTENT_SIZE, MADV_REMOVE);
 }
 
+/*
+ * Makes one huge page of the extents around this one, which are all in use: a
+ * lookup waits for the page tables, too, and each process that reads a tree has
+ * its own.  Not earlier, so that a few small trees take no more memory than
+ * they need.  The kernel copies the pages; who touches them meanwhile waits.
+ * It may decline, and before 6.1 it does.
+ */
+static void
+extent_make_huge(EunoArena *arena, uint32_t extent)
+{
+	if (arena->huge_pages)
+		(void) madvise(extent_address(arena,
+									  extent - extent % HUGE_PAGE_EXTENTS),
+					   HUGE_PAGE_SIZE, MADV_COLLAPSE);
+}
+
 /* Marks extents, of one part or of several, as free. */
 static void
 extents_give(EunoArena *arena, uint32_t first, uint32_t count)
@@ -148,9 +171,27 @@ extents_give(EunoArena *arena, uint32_t first, uint32_t count)
 	}
 }
 
-/* The lowest free extent of a part, now taken.  False when there is none. */
+/*
+ * Are all extents of the huge page around a part's extent taken?  Never for a
+ * huge page that the part has not to itself.  The part is locked.
+ */
 static bool
-part_take(EunoArena *arena, int domain, uint32_t *extent)
+part_huge_page_full(const EunoArena *arena, int domain, uint32_t bit)
+{
+	const EunoArenaPart *part = &arena->shared->parts[domain];
+	uint32_t	first = bit - bit % HUGE_PAGE_EXTENTS;
+
+	return (uint32_t) (part->free_bits[first / 64] >> first % 64) == 0 &&
+		first + HUGE_PAGE_EXTENTS <= arena->part_extents &&
+		(uint32_t) domain * arena->part_extents % HUGE_PAGE_EXTENTS == 0;
+}
+
+/*
+ * The lowest free extent of a part, now taken.  *full: it was the last free
+ * one of its huge page.  False when there is none.
+ */
+static bool
+part_take(EunoArena *arena, int domain, uint32_t *extent, bool *full)
 {
 	EunoArenaPart *part = &arena->shared->parts[domain];
 	bool		found = false;
@@ -168,6 +209,7 @@ part_take(EunoArena *arena, int domain, uint32_t *extent)
 		part->nfree--;
 		part->low = bit + 1;
 		*extent = (uint32_t) domain * arena->part_extents + bit;
+		*full = part_huge_page_full(arena, domain, bit);
 		found = true;
 	}
 	euno_mutex_unlock(&part->lock, arena->env);
@@ -198,11 +240,17 @@ extent_take(EunoArena *arena, int domain, uint32_t *extent)
 {
 	for (int i = 0; i < arena->ndomains; i++)
 	{
-		if (!part_take(arena, (domain + i) % arena->ndomains, extent))
+		bool		full;
+
+		if (!part_take(arena, (domain + i) % arena->ndomains, extent, &full))
 			continue;
 		count_used(arena->shared, 1);
 		if (extents_populate(arena, *extent, 1))
+		{
+			if (full)
+				extent_make_huge(arena, *extent);
 			return true;
+		}
 		extents_punch(arena, *extent, 1);
 		extents_give(arena, *extent, 1);
 		return false;			/* the machine is full, not just the part */
@@ -229,19 +277,33 @@ arena_init_shared(EunoArena *arena)
 }
 
 /*
- * Address space, at "where" if that is free.  Untouched pages cost nothing.
+ * The extents' address space, at "where" if that is free.  Untouched pages cost
+ * nothing.  Both the address and the offset in the mapping must be multiples
+ * of a huge page, or the kernel gives none: so an address is found with a
+ * reservation that is a huge page longer.
  */
-static void *
-map_region(void *where, size_t size)
+static uint8_t *
+map_extents(void *where, size_t size)
 {
 	int			flags = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
 	void	   *region = MAP_FAILED;
+	uint8_t    *reserved;
+	uint8_t    *base;
 
 	if (where != NULL)
 		region = mmap(where, size, PROT_READ | PROT_WRITE,
 					  flags | MAP_FIXED_NOREPLACE, -1, 0);
+	if (region != MAP_FAILED)
+		return region;
+	reserved = mmap(NULL, size + HUGE_PAGE_SIZE, PROT_NONE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (reserved == MAP_FAILED)
+		return MAP_FAILED;
+	base = (uint8_t *) (((uintptr_t) reserved + HUGE_PAGE_SIZE - 1) &
+						~(uintptr_t) (HUGE_PAGE_SIZE - 1));
+	region = mmap(base, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0);
 	if (region == MAP_FAILED)
-		region = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+		(void) munmap(reserved, size + HUGE_PAGE_SIZE);
 	return region;
 }
 
@@ -253,11 +315,11 @@ arena_map(EunoArena *arena, void *where)
 	size_t		bits_size = (size_t) arena->part_words * arena->ndomains *
 		sizeof(uint64_t);
 	size_t		size = nextents * EUNO_EXTENT_SIZE;
-	uint8_t    *base;
 	uint8_t    *shared;
 
-	shared = map_region(NULL, sizeof(EunoArenaShared) + bits_size +
-						nextents * sizeof(uint32_t));
+	shared = mmap(NULL, sizeof(EunoArenaShared) + bits_size +
+				  nextents * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (shared == MAP_FAILED)
 		return false;
 	arena->shared = (EunoArenaShared *) shared;
@@ -265,11 +327,8 @@ arena_map(EunoArena *arena, void *where)
 	arena->next = (uint32_t *) (shared + sizeof(EunoArenaShared) + bits_size);
 
 	/*
-	 * Some more address space than asked for, so that the extents can start on
-	 * a huge page.
-	 */
-	base = map_region(where, size + HUGE_PAGE_SIZE);
-	if (base == MAP_FAILED)
+	arena->base = map_extents(where, size);
+	if (arena->base == MAP_FAILED)
 	{
 		int			save_errno = errno;
 
@@ -278,14 +337,12 @@ arena_map(EunoArena *arena, void *where)
 		errno = save_errno;
 		return false;
 	}
-	arena->base = (uint8_t *) (((uintptr_t) base + HUGE_PAGE_SIZE - 1) &
-							   ~(uintptr_t) (HUGE_PAGE_SIZE - 1));
 
 	/*
-	 * A core dump must not try to write gigabytes.  Huge pages spare every
-	 * process the page tables; the kernel may decline both.
+	 * A core dump must not try to write gigabytes.  Where the system is set
+	 * to give shared memory huge pages at once, we take them.
 	 */
-	(void) madvise(base, size + HUGE_PAGE_SIZE, MADV_DONTDUMP);
+	(void) madvise(arena->base, size, MADV_DONTDUMP);
 	(void) madvise(arena->base, size, MADV_HUGEPAGE);
 	return true;
 }
@@ -314,13 +371,13 @@ euno_arena_reserve_at(void *where, size_t bytes, int ndomains,
 	if (arena == NULL)
 		return NULL;
 	arena->ndomains = ndomains;
+	arena->huge_pages = true;
 	arena->env = env;
 	arena->part_extents = (uint32_t) (nextents / (size_t) ndomains);
 
 	/* A part is bound to memory: let it begin on a huge page. */
-	if (ndomains > 1 && arena->part_extents > HUGE_PAGE_SIZE / EUNO_EXTENT_SIZE)
-		arena->part_extents -= arena->part_extents %
-			(HUGE_PAGE_SIZE / EUNO_EXTENT_SIZE);
+	if (ndomains > 1 && arena->part_extents > HUGE_PAGE_EXTENTS)
+		arena->part_extents -= arena->part_extents % HUGE_PAGE_EXTENTS;
 	arena->part_words = (arena->part_extents + 63) / 64;
 	if (!arena_map(arena, where))
 	{
@@ -332,6 +389,15 @@ euno_arena_reserve_at(void *where, size_t bytes, int ndomains,
 	}
 	arena_init_shared(arena);
 	return arena;
+}
+
+void
+euno_arena_no_huge_pages(EunoArena *arena)
+{
+	size_t		nextents = (size_t) arena->part_extents * arena->ndomains;
+
+	arena->huge_pages = false;
+	(void) madvise(arena->base, nextents * EUNO_EXTENT_SIZE, MADV_NOHUGEPAGE);
 }
 
 void
@@ -664,5 +730,10 @@ euno_pool_claim(EunoPool *pool, uint32_t *tail, uint32_t first,
 	}
 	pool->extents += count;
 	count_used(arena->shared, count);
-	return extents_populate(arena, first, count);
+	if (!extents_populate(arena, first, count))
+		return false;
+	for (uint32_t end = first + count - (first + count) % HUGE_PAGE_EXTENTS;
+		 end >= first + HUGE_PAGE_EXTENTS; end -= HUGE_PAGE_EXTENTS)
+		extent_make_huge(arena, end - 1);
+	return true;
 }

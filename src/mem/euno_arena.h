@@ -17,7 +17,9 @@
  *
  * An extent's pages are populated when it is handed out
  * (MADV_POPULATE_WRITE), so that running out of memory is a NULL here and not
- * a SIGBUS later; kernels before 5.14 fall back to plain first touch.
+ * a SIGBUS later; kernels before 5.14 fall back to plain first touch.  When
+ * the last extent of 2 MB is handed out, these become a huge page, if the
+ * kernel can do it (MADV_COLLAPSE, Linux 6.1).
  *
  *-------------------------------------------------------------------------
  */
@@ -63,6 +65,9 @@ extern EunoArena *euno_arena_reserve(size_t bytes, int ndomains,
 extern EunoArena *euno_arena_reserve_at(void *where, size_t bytes,
 										int ndomains,
 										const EunoEnvironment *env);
+
+/* Asks for no huge pages from now on.  Call before forking. */
+extern void euno_arena_no_huge_pages(EunoArena *arena);
 
 /*
  * Forgets every pool and returns every page to the operating system.  Only

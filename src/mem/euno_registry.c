@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/ipc.h"
+#include "storage/pg_shmem.h"
 #include "storage/shmem.h"
 #include "utils/hsearch.h"
 #include "utils/wait_event.h"
@@ -113,6 +114,8 @@ euno_registry_reserve(void)
 						euno_max_memory_mb),
 				 errhint("Reduce \"euno.max_memory\", or allow memory overcommit.")));
 	euno_domains_bind(arena);
+	if (huge_pages == HUGE_PAGES_OFF)
+		euno_arena_no_huge_pages(arena);
 	euno_preloaded = true;
 }
 
