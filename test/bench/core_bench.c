@@ -100,8 +100,9 @@ make_key(const Bench *bench, uint64_t i, uint8_t *key)
 	if (bench->keys == STRINGS)
 	{
 		memset(key + 1, 'k', STRING_BYTES / 2);
-		snprintf((char *) key + 1 + STRING_BYTES / 2, STRING_BYTES / 2 + 1,
-				 "%020llu", (unsigned long long) i);
+		for (int d = STRING_BYTES; d > STRING_BYTES / 2; d--, i /= 10)
+			key[d] = (uint8_t) ('0' + i % 10);
+		key[STRING_BYTES + 1] = 0;
 		return STRING_BYTES + 2;
 	}
 	i = __builtin_bswap64(i);

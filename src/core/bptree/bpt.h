@@ -19,6 +19,9 @@
 #define BPT_PATIENCE		16
 #define BPT_COMPARE_PATIENCE	2
 
+/* The longest key that is looked up the short way. */
+#define BPT_POINT_KEY		256
+
 /*
  * What is searched for.  BYTES: a composite, followed by zeros.  COMPARE: the
  * position as the caller gave it.
@@ -53,7 +56,8 @@ typedef struct BptView
 	const uint16_t *offs;		/* SLOTTED, OPAQUE */
 	uint32_t	size;
 	uint32_t	body;
-	uint32_t	count;
+	uint32_t	count;			/* slots */
+	uint32_t	entries;		/* FIXED only: those that differ */
 	uint32_t	cap;
 	uint32_t	prefix_len;
 	uint32_t	suffix_len;
@@ -66,7 +70,10 @@ typedef struct BptView
 	uint64_t	version;		/* what it is seen at */
 } BptView;
 
-/* A gap in a leaf: before TID "sub" of slot "slot". */
+/*
+ * A gap in a leaf: before TID "sub" of slot "slot".  FIXED: the first slot of
+ * its entry.
+ */
 typedef struct BptGap
 {
 	uint32_t	slot;
@@ -153,6 +160,7 @@ typedef struct BptFence
 typedef struct BptPut
 {
 	uint32_t	slot;
+	uint32_t	near;			/* FIXED: the place that the key suggests */
 	bool		replace;		/* the first record replaces that of "slot" */
 	uint32_t	nrecs;			/* 1, or 2 when a list is cut in two */
 	uint32_t	freed;			/* bytes of the record replaced */
@@ -255,6 +263,8 @@ extern void euno_bpt_spare_used(EunoContext *cx);
 extern void euno_bpt_spare_drop(EunoContext *cx);
 
 /* bpt_descend.c */
+extern BptLeaf *euno_bpt_descend_bytes(EunoContext *cx, EunoTree *tree,
+									   const BptKey *key, bool below);
 extern EunoStatus euno_bpt_seek(EunoContext *cx, EunoTree *tree,
 								const BptKey *key, bool below,
 								BptPlace *place);
@@ -263,8 +273,13 @@ extern int	euno_bpt_range(EunoContext *cx, EunoTree *tree,
 						   const BptView *view, const BptLeaf *right,
 						   const BptKey *key, bool below);
 extern EunoStatus euno_bpt_valid(BptPlace *place);
+extern void euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf);
 extern bool euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain,
 						  const BptKey *key, BptPath *path, BptImage *image);
+
+/* bpt_point.c */
+extern bool euno_bpt_read_key(EunoContext *cx, EunoTree *tree,
+							  EunoCursor *cursor, EunoBatch *batch);
 
 /* bpt_inner.c */
 extern BptInner *euno_bpt_inner_child(EunoContext *cx, const BptInner *node,
@@ -395,6 +410,104 @@ static inline uint64_t
 bpt_key_word(const BptKey *key, uint32_t at)
 {
 	return at >= key->len ? 0 : bpt_load_word(key->bytes + at);
+}
+
+/*
+ * Reads a leaf's header.  False (and torn) if its fields do not go together;
+ * the view is that of an empty leaf then.
+ */
+static inline bool
+bpt_view(const BptLeaf *leaf, BptView *view)
+{
+	uint32_t	end;
+	uint8_t		format;
+
+	view->leaf = leaf;
+	view->lock = NULL;
+	view->version = 0;
+	view->size = 1U << (euno_load8(&leaf->size_log2) & 15);
+	view->body = euno_load16(&leaf->body);
+	view->count = euno_load16(&leaf->count);
+	view->cap = euno_load16(&leaf->cap);
+	view->prefix_len = euno_load16(&leaf->prefix_len);
+	view->suffix_len = euno_load16(&leaf->suffix_len);
+	view->heap = euno_load16(&leaf->heap);
+	format = euno_load8(&leaf->format);
+	view->format = (BptFormat) (format & ~BPT_OPEN);
+	view->open = (format & BPT_OPEN) != 0;
+	view->heads = (const uint64_t *) ((const uint8_t *) leaf + view->body);
+	view->tails = (const uint8_t *) (view->heads + view->cap);
+	view->offs = (const uint16_t *) view->tails;
+	view->tail_len = 0;
+	end = view->body + 8 * view->cap + BPT_SLACK;
+	if (view->format == BPT_FIXED)
+	{
+		if (view->suffix_len > 8)
+			view->tail_len = view->suffix_len - 8;
+		end += view->tail_len * view->cap;
+		view->entries = view->heap;
+		view->heap = view->size;
+	}
+	else
+	{
+		view->entries = 0;
+		end += 2 * view->cap;
+	}
+	view->torn = end > view->size || view->count > view->cap ||
+		view->entries > view->count ||
+		view->heap > view->size || view->heap < end - BPT_SLACK ||
+		view->prefix_len > BPT_MAX_COMPOSITE ||
+		BPT_LEAF_HEADER + view->prefix_len > view->body;
+	if (view->torn)
+		view->count = view->cap = view->entries = 0;
+	return !view->torn;
+}
+
+/*
+ * The slot where h would be if heads were spread evenly between low and high,
+ * which it is not outside of.
+ */
+static inline uint32_t
+bpt_guess(uint64_t h, uint64_t low, uint64_t high, uint32_t slots)
+{
+	double		part = (double) (int64_t) ((h - low) >> 1);
+	double		all = (double) (int64_t) ((high - low) >> 1 | 1);
+	uint32_t	at = (uint32_t) (int32_t) (part / all * (int32_t) slots);
+
+	return at < slots ? at : slots - 1;
+}
+
+/* FIXED: do slot i - 1 and slot i hold one entry?  i is at least 1. */
+static inline bool
+bpt_same_entry(const BptView *view, uint32_t i)
+{
+	const uint8_t *tail = view->tails + (size_t) i * view->tail_len;
+	const uint8_t *other = tail - view->tail_len;
+	uint32_t	n = view->tail_len;
+
+	if (euno_load64(&view->heads[i - 1]) != euno_load64(&view->heads[i]))
+		return false;
+	if (n <= 8)
+		return euno_load_be(tail, n) == euno_load_be(other, n);
+	while (n-- > 0)
+	{
+		if (euno_load8(tail++) != euno_load8(other++))
+			return false;
+	}
+	return true;
+}
+
+/* The next slot after i that holds another entry, or count. */
+static inline uint32_t
+bpt_next_slot(const BptView *view, uint32_t i)
+{
+	i++;
+	if (view->format == BPT_FIXED && view->entries < view->count)
+	{
+		while (i < view->count && bpt_same_entry(view, i))
+			i++;
+	}
+	return i;
 }
 
 static inline void

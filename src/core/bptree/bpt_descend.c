@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_inner.h"
 
 /* One descent in so many is looked at for statistics of domains. */
 #define BPT_SAMPLE	64
@@ -67,18 +67,117 @@ beyond(EunoContext *cx, EunoTree *tree, const BptLeaf *right,
 	return c > 0 || (c == 0 && !below);
 }
 
-/* From the root to a leaf that is at or left of the right one; NULL: again. */
+/*
+ * Has the memory fetch at once what is going to be read of a leaf: its header,
+ * and the slot where the key would be if keys were spread evenly between the
+ * separators on its sides.  One after the other these misses take most of a
+ * lookup's time.  A wrong guess costs nothing but time; nothing is believed.
+ */
+static inline void
+prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
+			  const BptKey *key, uint32_t index, const BptLeaf *leaf)
+{
+	uint64_t	low;
+	uint64_t	high;
+	uint64_t	h = bpt_key_word(key, view->prefix_len);
+	uint32_t	slots = euno_load32(&dir->leaf_slots);
+	const uint8_t *heads = (const uint8_t *) leaf + BPT_LEAF_HEADER + 16;
+	uint32_t	at;
+
+	euno_prefetch(leaf);
+	if (slots == 0 || index == 0 || index >= view->count)
+		return;
+	low = bpt_inner_head(view, index - 1);
+	high = bpt_inner_head(view, index);
+	if (h < low || h >= high)
+		return;
+	at = bpt_guess(h, low, high, slots);
+	euno_prefetch(heads + 8 * (size_t) at - 24);
+	euno_prefetch(heads + 8 * (size_t) at + 24);
+	if (euno_load32(&dir->leaf_tail) > 0)
+		euno_prefetch(heads + 8 * (size_t) slots +
+						   euno_load32(&dir->leaf_tail) * (size_t) at);
+}
+
+/* What the leaf in the directory looks like is what the next ones will. */
+void
+euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf)
+{
+	uint32_t	slots = 0;
+	uint32_t	tail = 0;
+	BptView		view;
+
+	if (euno_bpt_view(leaf, &view) && view.format == BPT_FIXED)
+	{
+		slots = view.cap;
+		tail = view.tail_len;
+	}
+	if (euno_load32(&dir->leaf_slots) != slots)
+		euno_store32(&dir->leaf_slots, slots);
+	if (euno_load32(&dir->leaf_tail) != tail)
+		euno_store32(&dir->leaf_tail, tail);
+}
+
+/*
+ * BYTES: from the root to a leaf that is at or left of the right one; NULL:
+ * again.
+ */
+BptLeaf *
+euno_bpt_descend_bytes(EunoContext *cx, EunoTree *tree, const BptKey *key,
+					   bool below)
+{
+	BptDirectory *dir = &bpt_body(tree)->directories[cx->domain];
+	BptInner   *node = euno_load_ptr_acquire(&dir->root);
+	BptInner   *parent = NULL;
+	uint64_t	parent_version = 0;
+
+	if (node == NULL)
+		return euno_load_ptr(&bpt_body(tree)->first);
+	for (;;)
+	{
+		BptInnerView view;
+		BptInner   *child;
+		uint64_t	version;
+		uint32_t	index;
+		bool		torn = false;
+		bool		lowest;
+
+		if (!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
+			return NULL;
+
+		/* Had it been split by now, we would end up far left of the key. */
+		if (parent == NULL ? euno_load_ptr(&dir->root) != node :
+			!euno_lock_validate(&parent->lock, parent_version))
+			return NULL;
+		lowest = euno_load8(&node->level) <= 1;
+		if (!bpt_inner_view(node, &view))
+			return NULL;
+		index = bpt_inner_search(&view, node, key, below, &torn);
+		child = euno_load_ptr(&view.pairs[index].child);
+		if (lowest)
+			prefetch_leaf(dir, &view, key, index, (BptLeaf *) child);
+		if (torn || !euno_lock_validate(&node->lock, version))
+			return NULL;
+		if (lowest)
+			return (BptLeaf *) child;
+		parent = node;
+		parent_version = version;
+		node = child;
+	}
+}
+
+/*
+ * COMPARE: the same.  After some restarts it works on copies of the nodes.
+ */
 static BptLeaf *
-descend_inner(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
-			  BptPlace *place)
+descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
+			   BptPlace *place)
 {
 	BptDirectory *dirs = bpt_body(tree)->directories;
 	BptDirectory *dir = &dirs[bpt_domain(tree, cx->domain)];
 	BptInner   *node = euno_load_ptr_acquire(&dir->root);
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
-	bool		opaque = bpt_is_opaque(tree);
-	bool		copy = opaque && place->attempts > BPT_COMPARE_PATIENCE;
 
 	if (node == NULL && dir != dirs)
 	{
@@ -100,13 +199,11 @@ descend_inner(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 
 		if (!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
 			return NULL;
-
-		/* Had it been split by now, we would end up far left of the key. */
 		if (parent == NULL ? euno_load_ptr(&dir->root) != node :
 			!euno_lock_validate(&parent->lock, parent_version))
 			return NULL;
 		level = euno_load8(&node->level);
-		if (copy)
+		if (place->attempts > BPT_COMPARE_PATIENCE)
 		{
 			euno_copy_out(place->image->bytes, node, bpt_inner_size(node));
 			if (!euno_lock_validate(&node->lock, version))
@@ -114,8 +211,8 @@ descend_inner(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 			from = &place->image->inner;
 			lock = NULL;
 		}
-		child = euno_bpt_inner_child(cx, from, lock, version, key, opaque,
-									 below, &index, &torn);
+		child = euno_bpt_inner_child(cx, from, lock, version, key, true, below,
+									 &index, &torn);
 		if (torn || !euno_lock_validate(&node->lock, version))
 			return NULL;
 		if (level <= 1)
@@ -257,6 +354,7 @@ EunoStatus
 euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 			  BptPlace *place)
 {
+	bool		opaque = bpt_is_opaque(tree);
 	uint32_t	moves = 0;
 
 	cx->counters.descents++;
@@ -264,7 +362,9 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		cx->counters.restarts++;
 	for (;;)
 	{
-		BptLeaf    *leaf = descend_inner(cx, tree, key, below, place);
+		BptLeaf    *leaf = opaque ?
+			descend_opaque(cx, tree, key, below, place) :
+			euno_bpt_descend_bytes(cx, tree, key, below);
 		Step		step = STEP_AGAIN;
 
 		while (leaf != NULL)

@@ -288,7 +288,10 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
 				add_root(&ch, &fence, body->first, leaf, 1) :
 				insert_at(&ch, (int) path.levels - 1, &fence, leaf);
 			if (done)
+			{
 				euno_or16(&leaf->posted, (uint16_t) (1 << domain));
+				euno_bpt_note_shape(dir, leaf);
+			}
 			done = true;
 		}
 		euno_mutex_unlock(&dir->mutex, cx->env);

@@ -106,7 +106,7 @@ euno_bpt_items_add_leaf(BptWork *work, BptView *view)
 
 	it->source[source] = bpt_low(view->leaf);
 	it->source_len[source] = view->format == BPT_OPAQUE ? 0 : view->prefix_len;
-	for (uint32_t i = 0; i < view->count; i++)
+	for (uint32_t i = 0; i < view->count; i = bpt_next_slot(view, i))
 	{
 		if (!items_add_slot(it, view, i, source))
 			return false;
@@ -383,6 +383,60 @@ fence_word(const BptFence *fence, uint32_t from)
 	return bpt_load_word(word);
 }
 
+/*
+ * Where n entries go in cap slots: each to the slot where its head would be if
+ * heads were spread evenly between the fences, as far as those left of it
+ * leave room.  Where heads are not like that at all, evenly by number.
+ */
+static void
+place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
+			uint32_t cap, uint16_t *place)
+{
+	uint64_t	low = leaf->low_hint;
+	uint64_t	high = leaf->high_hint;
+	uint64_t	off = 0;
+	uint32_t	next = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	even = i * cap / n;
+		uint32_t	at = heads[i] <= low ? 0 : heads[i] >= high ? cap - 1 :
+			bpt_guess(heads[i], low, high, cap);
+
+		place[i] = (uint16_t) at;
+		off += at > even ? at - even : even - at;
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	at = off / n > cap / 8 ? i * cap / n : place[i];
+		uint32_t	most = cap - (n - i);
+
+		at = at < next ? next : at > most ? most : at;
+		place[i] = (uint16_t) at;
+		next = at + 1;
+	}
+}
+
+/* Moves n entries, side by side, apart to where they go; fills the rest. */
+static void
+spread_fixed(uint64_t *heads, uint8_t *tails, uint32_t tail, uint32_t n,
+			 uint32_t cap, const uint16_t *place)
+{
+	uint32_t	end = cap;
+
+	for (uint32_t i = n; i-- > 0;)
+	{
+		uint32_t	from = i > 0 ? place[i] : 0;
+
+		for (uint32_t k = end; k-- > from;)
+		{
+			heads[k] = heads[i];
+			memmove(tails + k * tail, tails + i * tail, tail);
+		}
+		end = from;
+	}
+}
+
 static void
 encode_fixed(const BptItems *it, uint32_t a, uint32_t b, BptImage *image)
 {
@@ -393,21 +447,29 @@ encode_fixed(const BptItems *it, uint32_t a, uint32_t b, BptImage *image)
 	uint64_t   *heads = (uint64_t *) (image->bytes + leaf->body);
 	uint8_t    *tails;
 	uint32_t	cap = b > a ? (size - leaf->body - BPT_SLACK) / (8 + tail) : 0;
+	uint32_t	n = b - a;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
+	uint16_t	place[BPT_LEAF_TIDS];
 
 	if (cap > BPT_LEAF_TIDS - 2)
 		cap = BPT_LEAF_TIDS - 2;
 	leaf->suffix_len = (uint16_t) (b > a ? len : 0);
 	leaf->cap = (uint16_t) cap;
-	leaf->count = (uint16_t) (b - a);
+	leaf->heap = (uint16_t) n;
+	leaf->count = (uint16_t) n;
 	tails = (uint8_t *) (heads + cap);
-	for (uint32_t i = a; i < b; i++)
+	for (uint32_t i = 0; i < n; i++)
 	{
 		memset(buf, 0, 8);
-		(void) euno_bpt_item_copy(it, i, leaf->prefix_len, buf);
-		*heads++ = bpt_load_word(buf);
-		memcpy(tails, buf + 8, tail);
-		tails += tail;
+		(void) euno_bpt_item_copy(it, a + i, leaf->prefix_len, buf);
+		heads[i] = bpt_load_word(buf);
+		memcpy(tails + i * tail, buf + 8, tail);
+	}
+	if (n > 0 && n < cap && leaf->low_hint < leaf->high_hint)
+	{
+		place_fixed(leaf, heads, n, cap, place);
+		spread_fixed(heads, tails, tail, n, cap, place);
+		leaf->count = (uint16_t) cap;
 	}
 }
 
@@ -524,7 +586,6 @@ euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 	leaf->format = (uint8_t) format;
 	if (low->bytes != NULL && high->bytes == NULL && format != BPT_OPAQUE)
 		leaf->format |= BPT_OPEN;
-	leaf->heap = 0;
 	leaf->low_hint = fence_word(low, prefix_len);
 	leaf->high_hint = fence_word(high, prefix_len);
 	leaf->ntids = (uint16_t) (b - a);

@@ -173,7 +173,7 @@ euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
 {
 	uint32_t	need;
 
-	if (view->count >= view->cap)
+	if ((view->format == BPT_FIXED ? view->entries : view->count) >= view->cap)
 		return false;
 	if (view->open &&
 		euno_bpt_compare_prefix(key, view->leaf, view->prefix_len) != 0)
@@ -182,11 +182,15 @@ euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
 	if (view->format == BPT_FIXED)
 	{
 		uint32_t	plen = view->prefix_len;
+		uint64_t	low = euno_load64(&view->leaf->low_hint);
+		uint64_t	high = euno_load64(&view->leaf->high_hint);
 
 		if (entry->payloadlen > 0 || key->len != plen + view->suffix_len)
 			return false;
-		put->slot = gap->slot;
+		put->slot = put->near = gap->slot;
 		put->head[0] = bpt_key_word(key, plen);
+		if (low < put->head[0] && put->head[0] < high)
+			put->near = bpt_guess(put->head[0], low, high, view->count);
 		put->tail = key->bytes + plen + 8;
 		return true;
 	}
@@ -201,26 +205,15 @@ euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
 	return view->heap + put->freed >= view->body + 10 * view->cap + need;
 }
 
-/* Opens a place for one slot at i. */
+/* Opens a place for one slot at i.  Not FIXED. */
 static void
-open_slot(BptLeaf *leaf, const BptView *view, uint32_t count, uint32_t i)
+open_slot(const BptView *view, uint32_t count, uint32_t i)
 {
 	uint64_t   *heads = (uint64_t *) view->heads;
+	uint16_t   *offs = (uint16_t *) view->offs;
 
-	(void) leaf;
 	euno_move(heads + i + 1, heads + i, (count - i) * 8);
-	if (view->format == BPT_FIXED)
-	{
-		uint8_t    *tails = (uint8_t *) view->tails + i * view->tail_len;
-
-		euno_move(tails + view->tail_len, tails, (count - i) * view->tail_len);
-	}
-	else
-	{
-		uint16_t   *offs = (uint16_t *) view->offs;
-
-		euno_move(offs + i + 1, offs + i, (count - i) * 2);
-	}
+	euno_move(offs + i + 1, offs + i, (count - i) * 2);
 }
 
 /* The opposite. */
@@ -228,21 +221,102 @@ static void
 close_slot(const BptView *view, uint32_t count, uint32_t i)
 {
 	uint64_t   *heads = (uint64_t *) view->heads;
+	uint16_t   *offs = (uint16_t *) view->offs;
 
 	euno_move(heads + i, heads + i + 1, (count - i - 1) * 8);
-	if (view->format == BPT_FIXED)
-	{
-		uint8_t    *tails = (uint8_t *) view->tails + i * view->tail_len;
+	euno_move(offs + i, offs + i + 1, (count - i - 1) * 2);
+}
 
-		euno_move(tails, tails + view->tail_len,
-				  (count - i - 1) * view->tail_len);
+/* FIXED: moves slots [from, from + n) to "to". */
+static void
+move_slots(const BptView *view, uint32_t to, uint32_t from, uint32_t n)
+{
+	uint64_t   *heads = (uint64_t *) view->heads;
+	uint8_t    *tails = (uint8_t *) view->tails;
+
+	if (n == 0)
+		return;
+	euno_move(heads + to, heads + from, n * 8);
+	if (view->tail_len > 0)
+		euno_move(tails + to * view->tail_len, tails + from * view->tail_len,
+				  n * view->tail_len);
+}
+
+/* FIXED: gives slots [from, to) the entry of slot i. */
+static void
+fill_slots(const BptView *view, uint32_t from, uint32_t to, uint32_t i)
+{
+	for (; from < to; from++)
+		move_slots(view, from, i, 1);
+}
+
+/*
+ * FIXED: makes room for an entry left of slot "slot", the first of its entry.
+ * What has more than one slot gives one away; the nearest does, on either
+ * side, or the free room at the end.  Next to the new entry it may have several
+ * to give: the new one gets them up to the place that its key suggests.  Sets
+ * [*from, *to), the slots to be written.  False if there is no room.
+ */
+static bool
+make_room(BptView *view, uint32_t slot, uint32_t near, uint32_t *from,
+		  uint32_t *to)
+{
+	uint32_t	count = view->count;
+	uint32_t	l = slot;
+	uint32_t	r = slot;
+
+	*from = slot;
+	*to = slot + 1;
+	while (l > 0 || r < count || count < view->cap)
+	{
+		if (r == count ? count < view->cap :
+			r + 1 < count && bpt_same_entry(view, r + 1))
+		{
+			move_slots(view, slot + 1, slot, r - slot);
+			if (r == count)
+				view->count++;
+			else if (r == slot)
+			{
+				while (*to <= near && *to + 1 < count &&
+					   bpt_same_entry(view, *to + 1))
+					(*to)++;
+			}
+			return true;
+		}
+		if (l >= 2 && bpt_same_entry(view, l - 1))
+		{
+			move_slots(view, l - 1, l, slot - l);
+			*from = *to = slot;
+			(*from)--;
+			if (l == slot)
+			{
+				while (*from > near && *from >= 2 &&
+					   bpt_same_entry(view, *from - 1))
+					(*from)--;
+			}
+			return true;
+		}
+		if (l > 0)
+			l--;
+		if (r < count)
+			r++;
 	}
+	return false;
+}
+
+/* FIXED: removes the entry whose first slot is i. */
+static void
+remove_fixed(BptView *view, uint32_t i)
+{
+	uint32_t	next = bpt_next_slot(view, i);
+
+	if (next == view->count)
+		view->count = i;
+	else if (i > 0)
+		fill_slots(view, i, next, i - 1);
 	else
-	{
-		uint16_t   *offs = (uint16_t *) view->offs;
-
-		euno_move(offs + i, offs + i + 1, (count - i - 1) * 2);
-	}
+		fill_slots(view, i, next, next);
+	view->entries--;
 }
 
 /*
@@ -268,6 +342,23 @@ close_record(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t off,
 	euno_store16(&leaf->heap, (uint16_t) view->heap);
 }
 
+static void
+put_fixed(BptLeaf *leaf, BptView *view, const BptPut *put)
+{
+	uint32_t	from;
+	uint32_t	to;
+
+	if (!make_room(view, put->slot, put->near, &from, &to))
+		return;
+	euno_store64((uint64_t *) &view->heads[from], put->head[0]);
+	if (view->tail_len > 0)
+		euno_copy_in((uint8_t *) view->tails + from * view->tail_len,
+					 put->tail, view->tail_len);
+	fill_slots(view, from + 1, to, from);
+	euno_store16(&leaf->count, (uint16_t) view->count);
+	euno_store16(&leaf->heap, (uint16_t) (view->entries + 1));
+}
+
 /*
  * Does what was planned.  The caller has locked the leaf at the version at
  * which the plan was made.
@@ -280,17 +371,12 @@ euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put)
 	uint32_t	heap;
 
 	(void) euno_bpt_view(leaf, &view);
-	count = view.count;
 	if (view.format == BPT_FIXED)
 	{
-		open_slot(leaf, &view, count, put->slot);
-		euno_store64((uint64_t *) &view.heads[put->slot], put->head[0]);
-		if (view.tail_len > 0)
-			euno_copy_in((uint8_t *) view.tails + put->slot * view.tail_len,
-						 put->tail, view.tail_len);
-		euno_store16(&leaf->count, (uint16_t) (count + 1));
+		put_fixed(leaf, &view, put);
 		return;
 	}
+	count = view.count;
 	if (put->replace)
 		close_record(leaf, &view, count,
 					 euno_load16(&view.offs[put->slot]), put->freed);
@@ -302,7 +388,7 @@ euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put)
 		heap -= put->size[r];
 		euno_copy_in((uint8_t *) leaf + heap, put->record[r], put->size[r]);
 		if (r > 0 || !put->replace)
-			open_slot(leaf, &view, count++, slot);
+			open_slot(&view, count++, slot);
 		euno_store64((uint64_t *) &view.heads[slot], put->head[r]);
 		euno_store16((uint16_t *) &view.offs[slot], (uint16_t) heap);
 	}
@@ -365,22 +451,26 @@ euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap)
 
 	if (!euno_bpt_view(leaf, &view) || gap->slot >= view.count)
 		return;
-	if (view.format != BPT_FIXED)
+	if (view.format == BPT_FIXED)
 	{
-		if (!euno_bpt_slot(&view, gap->slot, &slot))
-			return;
-		n = euno_bpt_slot_tids(&view, gap->slot, tids);
-		euno_store16(&leaf->ntids, (uint16_t) (euno_load16(&leaf->ntids) - 1));
-		if (n > 1)
-		{
-			memmove(&tids[gap->sub], &tids[gap->sub + 1],
-					(n - 1 - gap->sub) * sizeof(EunoTid));
-			rewrite_slot(leaf, &view, view.count, gap->slot, &slot, tids, n - 1);
-			return;
-		}
-		close_record(leaf, &view, view.count,
-					 euno_load16(&view.offs[gap->slot]), slot.size);
+		remove_fixed(&view, gap->slot);
+		euno_store16(&leaf->count, (uint16_t) view.count);
+		euno_store16(&leaf->heap, (uint16_t) view.entries);
+		return;
 	}
+	if (!euno_bpt_slot(&view, gap->slot, &slot))
+		return;
+	n = euno_bpt_slot_tids(&view, gap->slot, tids);
+	euno_store16(&leaf->ntids, (uint16_t) (euno_load16(&leaf->ntids) - 1));
+	if (n > 1)
+	{
+		memmove(&tids[gap->sub], &tids[gap->sub + 1],
+				(n - 1 - gap->sub) * sizeof(EunoTid));
+		rewrite_slot(leaf, &view, view.count, gap->slot, &slot, tids, n - 1);
+		return;
+	}
+	close_record(leaf, &view, view.count,
+				 euno_load16(&view.offs[gap->slot]), slot.size);
 	close_slot(&view, view.count, gap->slot);
 	euno_store16(&leaf->count, (uint16_t) (view.count - 1));
 }
@@ -408,6 +498,32 @@ tid_among(EunoTid tid, const EunoTid *tids, uint32_t n)
 	return false;
 }
 
+/* FIXED: the same as euno_bpt_leaf_remove_tids. */
+static uint32_t
+remove_tids_fixed(BptView *view, const EunoTid *tids, uint32_t n)
+{
+	uint32_t	count = 0;		/* slots whose entry stays, or has been replaced */
+	uint32_t	removed = 0;
+	uint32_t	next;
+
+	for (uint32_t i = 0; i < view->count; i = next)
+	{
+		next = bpt_next_slot(view, i);
+		if (tid_among(euno_bpt_first_tid(view, i), tids, n))
+		{
+			removed++;
+			continue;
+		}
+
+		/* Those left of it are its left neighbor's, if there is one. */
+		fill_slots(view, count, i, count > 0 ? count - 1 : i);
+		count = next;
+	}
+	view->count = count;
+	view->entries -= removed;
+	return removed;
+}
+
 /*
  * Removes all entries with one of these TIDs, which are sorted.  The leaf is
  * locked.  Returns how many there were.
@@ -423,13 +539,20 @@ euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
 
 	if (!euno_bpt_view(leaf, &view))
 		return 0;
+	if (view.format == BPT_FIXED)
+	{
+		removed = remove_tids_fixed(&view, tids, n);
+		euno_store16(&leaf->count, (uint16_t) view.count);
+		euno_store16(&leaf->heap, (uint16_t) view.entries);
+		return removed;
+	}
 	count = view.count;
 	for (uint32_t i = count; i-- > 0;)
 	{
 		uint32_t	old = euno_bpt_slot_tids(&view, i, have);
 		uint32_t	left = 0;
 
-		if (view.format != BPT_FIXED && !euno_bpt_slot(&view, i, &slot))
+		if (!euno_bpt_slot(&view, i, &slot))
 			break;
 		for (uint32_t k = 0; k < old; k++)
 		{
@@ -443,15 +566,13 @@ euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
 			rewrite_slot(leaf, &view, count, i, &slot, have, left);
 		else
 		{
-			if (view.format != BPT_FIXED)
-				close_record(leaf, &view, count, euno_load16(&view.offs[i]),
-							 slot.size);
+			close_record(leaf, &view, count, euno_load16(&view.offs[i]),
+						 slot.size);
 			close_slot(&view, count--, i);
 		}
 	}
 	euno_store16(&leaf->count, (uint16_t) count);
-	if (view.format != BPT_FIXED)
-		euno_store16(&leaf->ntids,
-					 (uint16_t) (euno_load16(&leaf->ntids) - removed));
+	euno_store16(&leaf->ntids,
+				 (uint16_t) (euno_load16(&leaf->ntids) - removed));
 	return removed;
 }

@@ -109,7 +109,8 @@ euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, size_t size,
 	header.low_tid = low->tid;
 	header.limbo.domain = (uint32_t) cx->domain;
 	header.format = bpt_is_opaque(tree) ? BPT_OPAQUE : BPT_FIXED;
-	header.heap = (uint16_t) (size - BPT_SLACK);
+	if (bpt_is_opaque(tree))
+		header.heap = (uint16_t) (size - BPT_SLACK);
 	if (len > 0)
 		memcpy(word, low->bytes, len < 8 ? len : 8);
 	header.low_word = bpt_load_word(word);

@@ -46,7 +46,7 @@ leaf_used(const BptLeaf *leaf)
 	if (!euno_bpt_view(leaf, &view))
 		return BPT_NODE_MAX;
 	if (view.format == BPT_FIXED)
-		return (size_t) view.count * (8 + view.tail_len);
+		return (size_t) view.entries * (8 + view.tail_len);
 	return (size_t) view.count * 10 + view.size - view.heap;
 }
 

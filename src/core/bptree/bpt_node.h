@@ -11,7 +11,9 @@
  * Leaf formats
  *	  FIXED		all composites are equally long and there is no payload.  Two
  *		arrays: head[], the first 8 bytes after the prefix as a number, and
- *		tail[], the rest of each.
+ *		tail[], the rest of each.  An entry may fill several slots in a row:
+ *		that is how room is left between entries, so that each can stay near
+ *		the place that its key suggests, and an insertion moves few of them.
  *	  SLOTTED	head[] as above; off[], the place of each slot's record.  A
  *		record holds the rest of the composite of its first TID, the payload,
  *		and a list of further TIDs of the same key.
@@ -95,11 +97,11 @@ typedef struct BptLeaf
 	uint64_t	low_word;		/* constant: first 8 bytes of the low fence */
 	uint64_t	low_hint;		/* 8 bytes of each fence after the prefix */
 	uint64_t	high_hint;
-	uint16_t	count;			/* entries or slots */
+	uint16_t	count;			/* slots */
 	uint16_t	prefix_len;
 	uint16_t	suffix_len;		/* FIXED: composite without prefix */
-	uint16_t	cap;			/* entries the arrays have room for */
-	uint16_t	heap;			/* lowest record's offset */
+	uint16_t	cap;			/* slots the arrays have room for */
+	uint16_t	heap;			/* lowest record's offset; FIXED: entries */
 	uint16_t	posted;			/* bit d: in domain d's directory, whose mutex
 								 * protects the bit */
 	uint8_t		format;
@@ -177,7 +179,11 @@ typedef struct BptDirectory
 	BptInner   *root;			/* NULL: go to the first leaf */
 	uint64_t	inners;
 	BptLog	   *log;			/* constant; NULL: the only domain */
-	uint8_t		pad[32];
+
+	/* What FIXED leaves look like, to guess from; any values are right. */
+	uint32_t	leaf_slots;
+	uint32_t	leaf_tail;
+	uint8_t		pad[24];
 } BptDirectory;
 
 #define BPT_STRIPES		16

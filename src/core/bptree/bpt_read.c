@@ -75,11 +75,18 @@ copy_slot(Read *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 	EunoBatch  *batch = rd->batch;
 	EunoTid		tids[BPT_LIST_MAX];
 	EunoItemKey item;
-	uint32_t	n = euno_bpt_slot_tids(view, i, tids);
+	uint32_t	n;
 
+	if (view->format == BPT_FIXED && forward && !batch->want_keys &&
+		batch->nitems < batch->max_items)
+	{
+		batch->tids[batch->nitems++] = euno_bpt_first_tid(view, i);
+		return true;
+	}
+	n = euno_bpt_slot_tids(view, i, tids);
 	if (to > n)
 		to = n;
-	rd->stop.slot = forward ? i : i + 1;
+	rd->stop.slot = forward ? i : bpt_next_slot(view, i);
 	rd->stop.sub = forward ? from : 0;
 	if (from >= to)
 		return !view->torn;
@@ -108,6 +115,7 @@ copy_slot(Read *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 static bool
 copy_range(Read *rd, const BptGap *a, const BptGap *b, bool forward)
 {
+	BptView    *view = &rd->place.view;
 	uint32_t	last = b->slot + (b->sub > 0);
 
 	rd->batch->nitems = 0;
@@ -118,6 +126,9 @@ copy_range(Read *rd, const BptGap *a, const BptGap *b, bool forward)
 		uint32_t	from = i == a->slot ? a->sub : 0;
 		uint32_t	to = i == b->slot ? b->sub : BPT_LIST_MAX;
 
+		if (view->format == BPT_FIXED && i > a->slot &&
+			bpt_same_entry(view, i))
+			continue;
 		if (!copy_slot(rd, i, from, to, forward))
 			return false;
 	}
@@ -320,6 +331,19 @@ backward_leaf(Read *rd, const BptKey *to, const BptKey *lo, BptLeaf **again)
 	return EUNO_OK;
 }
 
+/* Is the range all that starts with one key, not too long a one? */
+static inline bool
+is_one_key(const EunoTree *tree, const EunoCursor *cursor)
+{
+	const EunoPosition *lo = &cursor->lo;
+	const EunoPosition *hi = &cursor->hi;
+
+	return !bpt_is_opaque(tree) && lo->side < 0 && hi->side > 0 &&
+		lo->keylen == hi->keylen && lo->keylen > 0 &&
+		lo->keylen <= BPT_POINT_KEY &&
+		(lo->key == hi->key || memcmp(lo->key, hi->key, lo->keylen) == 0);
+}
+
 /*
  * Where the read starts: turns the cursor's window into an empty one at the
  * end that is read from.  False if the range has ended on that side.
@@ -385,6 +409,9 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	Read		rd;
 
 	batch->nitems = 0;
+	if (forward && !cursor->started && is_one_key(tree, cursor) &&
+		euno_bpt_read_key(cx, tree, cursor, batch))
+		return EUNO_OK;
 	if (!window_turn(cursor, forward))
 		return EUNO_OK;
 	rd.cx = cx;
@@ -392,6 +419,7 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	rd.cursor = cursor;
 	rd.batch = batch;
 	bpt_place_init(&rd.place, &image);
+	euno_epoch_enter(cx->process);
 	if (forward)
 	{
 		start = cursor->at_lo ? &cursor->lo : &cursor->left.pos;
@@ -403,7 +431,6 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 		euno_bpt_key_position(tree, &cursor->lo, &to);
 	}
 	euno_bpt_key_position(tree, start, &from);
-	euno_epoch_enter(cx->process);
 	do
 	{
 		if (again != NULL)

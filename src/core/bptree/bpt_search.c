@@ -12,50 +12,11 @@
  */
 #include "core/bptree/bpt.h"
 
-/*
- * Reads a leaf's header.  False (and torn) if its fields do not go together;
- * the view is that of an empty leaf then.
- */
+/* See bpt_view. */
 bool
 euno_bpt_view(const BptLeaf *leaf, BptView *view)
 {
-	uint32_t	end;
-	uint8_t		format;
-
-	view->leaf = leaf;
-	view->lock = NULL;
-	view->version = 0;
-	view->size = 1U << (euno_load8(&leaf->size_log2) & 15);
-	view->body = euno_load16(&leaf->body);
-	view->count = euno_load16(&leaf->count);
-	view->cap = euno_load16(&leaf->cap);
-	view->prefix_len = euno_load16(&leaf->prefix_len);
-	view->suffix_len = euno_load16(&leaf->suffix_len);
-	view->heap = euno_load16(&leaf->heap);
-	format = euno_load8(&leaf->format);
-	view->format = (BptFormat) (format & ~BPT_OPEN);
-	view->open = (format & BPT_OPEN) != 0;
-	view->heads = (const uint64_t *) ((const uint8_t *) leaf + view->body);
-	view->tails = (const uint8_t *) (view->heads + view->cap);
-	view->offs = (const uint16_t *) view->tails;
-	view->tail_len = 0;
-	end = view->body + 8 * view->cap + BPT_SLACK;
-	if (view->format == BPT_FIXED)
-	{
-		if (view->suffix_len > 8)
-			view->tail_len = view->suffix_len - 8;
-		end += view->tail_len * view->cap;
-		view->heap = view->size;
-	}
-	else
-		end += 2 * view->cap;
-	view->torn = end > view->size || view->count > view->cap ||
-		view->heap > view->size || view->heap < end - BPT_SLACK ||
-		view->prefix_len > BPT_MAX_COMPOSITE ||
-		BPT_LEAF_HEADER + view->prefix_len > view->body;
-	if (view->torn)
-		view->count = view->cap = 0;
-	return !view->torn;
+	return bpt_view(leaf, view);
 }
 
 static inline uint32_t
@@ -285,9 +246,7 @@ guess_head(const BptView *view, uint64_t h)
 
 	if (count < 16 || h <= low || h >= high)
 		return lower_head(heads, count, h);
-	at = (uint32_t) ((double) (h - low) / (double) (high - low) * count);
-	if (at >= count)
-		at = count - 1;
+	at = bpt_guess(h, low, high, count);
 	if (view->format == BPT_FIXED)
 		euno_prefetch(view->tails + at * view->tail_len);
 	if (euno_load64(&heads[at]) < h)
@@ -414,6 +373,11 @@ lower_slot(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 		}
 		else
 			lo = mid + 1;
+	}
+	if (*exact && view->format == BPT_FIXED)
+	{
+		while (hi > 0 && bpt_same_entry(view, hi))
+			hi--;
 	}
 	return hi;
 }

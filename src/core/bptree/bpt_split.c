@@ -92,7 +92,11 @@ gap_item(BptView *view, const BptGap *gap)
 	uint32_t	at = gap->sub;
 
 	if (view->format == BPT_FIXED)
-		return gap->slot;
+	{
+		for (uint32_t i = 0; i < gap->slot; i = bpt_next_slot(view, i))
+			at++;
+		return at;
+	}
 	for (uint32_t i = 0; i < gap->slot; i++)
 	{
 		BptSlot		slot;

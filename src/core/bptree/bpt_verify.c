@@ -186,6 +186,8 @@ check_leaf(Verifier *v, const uint8_t *high_bytes, const BptFence *high)
 	euno_bpt_items_init(&v->work, v->tree);
 	if (!euno_bpt_items_add_leaf(&v->work, view))
 		found(v, "the entries cannot be decoded");
+	else if (view->format == BPT_FIXED && v->work.it.n != view->entries)
+		found(v, "the number of entries is wrong");
 	else
 		check_items(v, &low, high);
 }

@@ -61,7 +61,8 @@ walk_copy(EunoContext *cx, BptLeaf *leaf, WalkLeaf *wl)
 	wl->right = euno_load_ptr_acquire(&leaf->right);
 	wl->n = 0;
 	(void) euno_bpt_view(leaf, &view);
-	for (uint32_t i = 0; i < view.count && !view.torn; i++)
+	for (uint32_t i = 0; i < view.count && !view.torn;
+		 i = bpt_next_slot(&view, i))
 	{
 		if (wl->n + BPT_LIST_MAX > BPT_LEAF_TIDS && view.format != BPT_FIXED)
 		{
