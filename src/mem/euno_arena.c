@@ -326,7 +326,6 @@ arena_map(EunoArena *arena, void *where)
 	arena->free_bits = (uint64_t *) (shared + sizeof(EunoArenaShared));
 	arena->next = (uint32_t *) (shared + sizeof(EunoArenaShared) + bits_size);
 
-	/*
 	arena->base = map_extents(where, size);
 	if (arena->base == MAP_FAILED)
 	{

@@ -323,8 +323,8 @@ check_range(Actor *actor, Model *model, bool mutate)
 	bool		forward = random_below(&actor->random, 2) == 0;
 	uint32_t	steps = 1 + random_below(&actor->random, 40);
 
-	universe_random_position(universe, &actor->random, &cursor->lo, &bounds[0]);
-	universe_random_position(universe, &actor->random, &cursor->hi, &bounds[1]);
+	universe_random_range(universe, &actor->random, &cursor->lo, &cursor->hi,
+						  bounds);
 	window.lo = universe_below(universe, &cursor->lo);
 	window.hi = universe_below(universe, &cursor->hi);
 	if (window.lo > window.hi && random_below(&actor->random, 8) != 0)

@@ -297,8 +297,8 @@ scan(Worker *worker)
 
 	for (uint32_t i = 0; i < universe->n; i++)
 		absent[i] = must_not_see(worker, i);
-	universe_random_position(universe, &actor->random, &cursor->lo, &bounds[0]);
-	universe_random_position(universe, &actor->random, &cursor->hi, &bounds[1]);
+	universe_random_range(universe, &actor->random, &cursor->lo, &cursor->hi,
+						  bounds);
 	if (universe_below(universe, &cursor->lo) >
 		universe_below(universe, &cursor->hi))
 	{

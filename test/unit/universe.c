@@ -275,6 +275,23 @@ universe_random_position(const Universe *universe, Random *random,
 }
 
 void
+universe_random_range(const Universe *universe, Random *random,
+					  EunoPosition *lo, EunoPosition *hi, Bound *bounds)
+{
+	universe_random_position(universe, random, lo, &bounds[0]);
+	universe_random_position(universe, random, hi, &bounds[1]);
+
+	/* what most searches ask for: all that has, or starts with, one key */
+	if (random_below(random, 4) == 0)
+	{
+		*hi = *lo;
+		lo->side = -1;
+		hi->side = 1;
+		lo->tid = hi->tid = 0;
+	}
+}
+
+void
 model_init(Model *model, const Universe *universe)
 {
 	model->universe = universe;

@@ -80,6 +80,11 @@ extern int	universe_compare(const Shape *shape, const EunoEntry *a,
 extern void universe_random_position(const Universe *universe, Random *random,
 									 EunoPosition *position, Bound *bound);
 
+/* Both ends of a random range, which may be the wrong way round. */
+extern void universe_random_range(const Universe *universe, Random *random,
+								  EunoPosition *lo, EunoPosition *hi,
+								  Bound *bounds);
+
 /* Before or after everything. */
 extern void universe_end_position(const Universe *universe, bool low,
 								  EunoPosition *position, Bound *bound);

@@ -118,6 +118,24 @@ euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf)
 		euno_store32(&dir->leaf_tail, tail);
 }
 
+/* The caller's directory, or the first while it has none, and its root. */
+static inline BptInner *
+directory_root(EunoContext *cx, EunoTree *tree, BptDirectory **dir)
+{
+	BptDirectory *dirs = bpt_body(tree)->directories;
+	BptInner   *root;
+
+	*dir = &dirs[bpt_domain(tree, cx->domain)];
+	root = euno_load_ptr_acquire(&(*dir)->root);
+	if (root == NULL && *dir != dirs)
+	{
+		/* It is being built, or has just been dropped. */
+		*dir = dirs;
+		root = euno_load_ptr_acquire(&(*dir)->root);
+	}
+	return root;
+}
+
 /*
  * BYTES: from the root to a leaf that is at or left of the right one; NULL:
  * again.
@@ -126,8 +144,8 @@ BptLeaf *
 euno_bpt_descend_bytes(EunoContext *cx, EunoTree *tree, const BptKey *key,
 					   bool below)
 {
-	BptDirectory *dir = &bpt_body(tree)->directories[cx->domain];
-	BptInner   *node = euno_load_ptr_acquire(&dir->root);
+	BptDirectory *dir;
+	BptInner   *node = directory_root(cx, tree, &dir);
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
 
@@ -173,18 +191,11 @@ static BptLeaf *
 descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 			   BptPlace *place)
 {
-	BptDirectory *dirs = bpt_body(tree)->directories;
-	BptDirectory *dir = &dirs[bpt_domain(tree, cx->domain)];
-	BptInner   *node = euno_load_ptr_acquire(&dir->root);
+	BptDirectory *dir;
+	BptInner   *node = directory_root(cx, tree, &dir);
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
 
-	if (node == NULL && dir != dirs)
-	{
-		/* It is being built, or has just been dropped. */
-		dir = dirs;
-		node = euno_load_ptr_acquire(&dir->root);
-	}
 	if (node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
 	for (;;)

@@ -1,2 +1,2 @@
 # src/core/bptree/bpt_descend.c: a child is followed unseen
-/^descend_inner/,/^}/s/torn || !euno_lock_validate(&node->lock, version)/torn/
+/^euno_bpt_descend_bytes/,/^}/s/torn || !euno_lock_validate(&node->lock, version)/torn/
