@@ -4,7 +4,8 @@
  *	  How long the tree's operations take, without a server.
  *
  * Prints a table of nanoseconds per operation and bytes per entry.  EUNO_ROWS
- * sets the number of entries (10 million), EUNO_THREADS the most threads (16).
+ * sets the number of entries (10 million), EUNO_THREADS the most threads (16),
+ * EUNO_DOMAINS the number of domains, over which threads are spread (1).
  * Times are those of all threads over the operations of all threads: "wall" says
  * what one gets, "cpu" what it costs, also on a machine that others use.
  *
@@ -53,7 +54,7 @@ typedef struct Bench
 	uint32_t	bits;			/* rows <= 2^bits */
 	EunoTree   *tree;
 	NodeSource	source;
-	EunoPool   *pool;
+	EunoPool   *pools;			/* one a domain */
 	EunoEpochs *epochs;
 	double		zeta;			/* of rows, for Zipf */
 } Bench;
@@ -70,6 +71,7 @@ typedef struct Work
 } Work;
 
 static EunoArena *arena;
+static int	ndomains = 1;
 
 /* A permutation of 0 .. rows - 1: a few Feistel-like steps, walked in cycles. */
 static uint64_t
@@ -230,7 +232,8 @@ run_work(void *arg)
 {
 	Work	   *work = arg;
 	EunoProcess process = {work->bench->epochs, work->number, 0};
-	EunoContext cx = {.process = &process,.env = &test_env};
+	EunoContext cx = {.process = &process,.env = &test_env,
+	.domain = (int) work->number % ndomains};
 
 	if (work->job <= INSERT_ASCENDING)
 		do_inserts(work, &cx);
@@ -280,16 +283,24 @@ run_job(Bench *bench, Job job, uint32_t threads)
 static void
 make_tree(Bench *bench)
 {
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 1};
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, (uint16_t) ndomains};
 	EunoProcess process = {bench->epochs, 0, 0};
 	EunoContext cx = {.process = &process,.env = &test_env};
 
 	memset(bench->tree, 0, sizeof(EunoTree));
-	euno_pool_init(bench->pool, arena, 0);
-	node_source_init(&bench->source, bench->pool);
+	for (int d = 0; d < ndomains; d++)
+		euno_pool_init(&bench->pools[d], arena, d);
+	node_source_init(&bench->source, bench->pools);
 	bench->tree->alloc_arg = &bench->source;
 	if (euno_bptree_ops.create(&cx, bench->tree, &config) != EUNO_OK)
 		die("no tree");
+}
+
+static void
+release(Bench *bench)
+{
+	for (int d = 0; d < ndomains; d++)
+		euno_pool_release(&bench->pools[d]);
 }
 
 static void
@@ -325,7 +336,7 @@ run_keys(Bench *bench, uint32_t max_threads)
 			print_row(bench, (Job) job, threads[t],
 					  run_job(bench, (Job) job, threads[t]));
 			if (job != INSERT_RANDOM || threads[t] != 1)
-				euno_pool_release(bench->pool);
+				release(bench);
 		}
 	}
 	for (size_t r = 0; r < sizeof(reads) / sizeof(reads[0]); r++)
@@ -337,7 +348,7 @@ run_keys(Bench *bench, uint32_t max_threads)
 						  run_job(bench, reads[r], threads[t]));
 		}
 	}
-	euno_pool_release(bench->pool);
+	release(bench);
 }
 
 int
@@ -345,6 +356,7 @@ main(void)
 {
 	const char *rows = getenv("EUNO_ROWS");
 	const char *threads = getenv("EUNO_THREADS");
+	const char *domains = getenv("EUNO_DOMAINS");
 	uint32_t	max_threads = threads != NULL ? (uint32_t) atoi(threads) : 16;
 	Bench		bench = {.rows = rows != NULL ? strtoull(rows, NULL, 10) : 10000000};
 
@@ -354,11 +366,14 @@ main(void)
 		bench.bits++;
 	for (uint64_t i = 1; i <= bench.rows; i++)
 		bench.zeta += 1 / pow((double) i, ZIPF_THETA);
-	arena = euno_arena_reserve((size_t) 16 << 30, 1, &test_env);
+	ndomains = domains != NULL ? atoi(domains) : 1;
+	if (ndomains < 1 || ndomains > EUNO_MAX_DOMAINS)
+		die("EUNO_DOMAINS must be from 1 to 16");
+	arena = euno_arena_reserve((size_t) 16 << 30, ndomains, &test_env);
 	if (arena == NULL)
 		die("no address space");
 	bench.tree = shared_memory(sizeof(EunoTree));
-	bench.pool = shared_memory(sizeof(EunoPool));
+	bench.pools = shared_memory(sizeof(EunoPool) * EUNO_MAX_DOMAINS);
 	bench.epochs = shared_memory(euno_epochs_size(MAX_THREADS));
 	euno_epochs_init(bench.epochs, MAX_THREADS);
 	printf("%llu rows\n\n",
