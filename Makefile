@@ -7,6 +7,7 @@
 #   make check              everything, from scratch; needs nothing running
 #   make unit               the trees alone, without a server (also unit-asan,
 #                           unit-tsan, unit-fuzz, unit-mutants, bench-core)
+#   make check-numa         in emulated machines with 2 and 4 NUMA nodes
 #   make demo, make bench   euno beside btree on this machine
 #
 # PG_CONFIG, CC and COPT mean what they mean to PGXS.  WERROR= builds with a
@@ -34,7 +35,7 @@ WERROR ?= -Werror
 # Goals that must work before PostgreSQL's development files are there, or
 # that PGXS has a rule of its own for (its "check" only says that it does
 # nothing).  When one of them is asked for, the rest goes to a second make.
-ALONE = check demo bench unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core
+ALONE = check check-numa demo bench unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core
 OTHERS = $(filter-out $(ALONE),$(MAKECMDGOALS))
 
 .PHONY: $(ALONE) syntax
@@ -45,6 +46,9 @@ export PG_CONFIG
 
 check:
 	@EXTVERSION=$(EXTVERSION) exec test/check/run $(SUITES)
+
+check-numa:
+	@exec test/numa/run
 
 demo:
 	@exec test/demo/run

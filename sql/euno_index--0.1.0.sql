@@ -108,7 +108,8 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
 CREATE FUNCTION euno_stat_get_domains(
     OUT domain integer, OUT cpus text, OUT node integer, OUT bytes bigint,
-    OUT lag bigint, OUT descents bigint, OUT remote_descents bigint)
+    OUT lag bigint, OUT descents bigint, OUT remote_descents bigint,
+    OUT inner_nodes bigint, OUT remote_inner_nodes bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 

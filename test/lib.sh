@@ -44,6 +44,7 @@ lib_missing_packages()
 	[ -n "$bindir" ] && [ -x "$bindir/initdb" ] && [ -x "$bindir/pgbench" ] ||
 		echo "postgresql-${major:-15}"
 	command -v clang >/dev/null || echo clang
+	printf '#include <numaif.h>\n' | gcc -E - >/dev/null 2>&1 || echo libnuma-dev
 	perl -MTest::More -MJSON::PP -e1 2>/dev/null && command -v prove >/dev/null || echo perl
 	perl -MIPC::Run -e1 2>/dev/null || echo libipc-run-perl
 }

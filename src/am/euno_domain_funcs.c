@@ -83,8 +83,8 @@ euno_stat_get_domains(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 	for (int d = 0; euno_domains_describe(d, &domain); d++)
 	{
-		Datum		values[7];
-		bool		nulls[7] = {0};
+		Datum		values[9];
+		bool		nulls[9] = {0};
 		uint64		bytes;
 		uint64		lag;
 
@@ -97,6 +97,8 @@ euno_stat_get_domains(PG_FUNCTION_ARGS)
 		values[4] = Int64GetDatum(lag);
 		values[5] = Int64GetDatum(domain.descents);
 		values[6] = Int64GetDatum(domain.remote);
+		values[7] = Int64GetDatum(domain.inner_nodes);
+		values[8] = Int64GetDatum(domain.remote_inner_nodes);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

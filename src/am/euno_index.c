@@ -96,7 +96,7 @@ flush_counters(EunoIndex *idx)
 							counters->restarts + counters->leaf_retries);
 	pg_atomic_fetch_add_u64(&slot->right_moves, counters->right_moves);
 	pg_atomic_fetch_add_u64(&slot->lock_waits, counters->lock_waits);
-	euno_domains_count(idx->cx.domain, counters->descents, counters->remote);
+	euno_domains_count(idx->cx.domain, counters);
 	memset(counters, 0, sizeof(*counters));
 }
 

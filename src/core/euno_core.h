@@ -190,8 +190,11 @@ typedef struct EunoCounters
 	uint64_t	leaf_retries;	/* a version had changed: same leaf again */
 	uint64_t	right_moves;	/* hops along the leaf chain */
 	uint64_t	lock_waits;		/* a lock was held by somebody else */
-	uint64_t	remote;			/* descents to leaves in other domains; from a
-								 * sample */
+	uint64_t	remote;			/* descents to leaves in other domains, and inner
+								 * nodes visited, and those in other domains;
+								 * from a sample */
+	uint64_t	inner_nodes;
+	uint64_t	remote_inner_nodes;
 } EunoCounters;
 
 struct EunoEpochs;				/* euno_epoch.h */

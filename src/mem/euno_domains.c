@@ -58,12 +58,14 @@ typedef struct DomainCounters
 {
 	pg_atomic_uint64 descents;
 	pg_atomic_uint64 remote;
+	pg_atomic_uint64 inner_nodes;
+	pg_atomic_uint64 remote_inner_nodes;
 } DomainCounters;
 
 typedef struct DomainShared
 {
 	DomainMap	map;			/* changed in place: any state of it is right */
-	DomainCounters counters[EUNO_MAX_DOMAINS];
+	DomainCounters totals[EUNO_MAX_DOMAINS];
 } DomainShared;
 
 /* A CPU that this server may run on. */
@@ -78,7 +80,7 @@ int			euno_ndomains = 1;
 
 static DomainMap *configured;	/* made by the postmaster, inherited */
 static DomainMap *map;			/* shared */
-static DomainCounters *counters;	/* shared */
+static DomainCounters *totals;	/* shared */
 
 /* The nearest node that has memory. */
 static int
@@ -394,22 +396,31 @@ euno_domains_shmem_startup(void)
 
 	shared = ShmemInitStruct("euno domains", sizeof(DomainShared), &found);
 	map = &shared->map;
-	counters = shared->counters;
+	totals = shared->totals;
 	if (found)
 		return;
 	memcpy(map, configured, sizeof(DomainMap));
 	for (int d = 0; d < EUNO_MAX_DOMAINS; d++)
 	{
-		pg_atomic_init_u64(&counters[d].descents, 0);
-		pg_atomic_init_u64(&counters[d].remote, 0);
+		pg_atomic_init_u64(&totals[d].descents, 0);
+		pg_atomic_init_u64(&totals[d].remote, 0);
+		pg_atomic_init_u64(&totals[d].inner_nodes, 0);
+		pg_atomic_init_u64(&totals[d].remote_inner_nodes, 0);
 	}
 }
 
 void
-euno_domains_count(int domain, uint64 descents, uint64 remote)
+euno_domains_count(int domain, const EunoCounters *counters)
 {
-	pg_atomic_fetch_add_u64(&counters[domain].descents, descents);
-	pg_atomic_fetch_add_u64(&counters[domain].remote, remote);
+	DomainCounters *total = &totals[domain];
+
+	pg_atomic_fetch_add_u64(&total->descents, counters->descents);
+	if (euno_ndomains == 1)
+		return;
+	pg_atomic_fetch_add_u64(&total->remote, counters->remote);
+	pg_atomic_fetch_add_u64(&total->inner_nodes, counters->inner_nodes);
+	pg_atomic_fetch_add_u64(&total->remote_inner_nodes,
+							counters->remote_inner_nodes);
 }
 
 int
@@ -455,8 +466,11 @@ euno_domains_describe(int domain, EunoDomainStats *stats)
 		return false;
 	initStringInfo(&list);
 	stats->node = map->node[domain];
-	stats->descents = pg_atomic_read_u64(&counters[domain].descents);
-	stats->remote = pg_atomic_read_u64(&counters[domain].remote);
+	stats->descents = pg_atomic_read_u64(&totals[domain].descents);
+	stats->remote = pg_atomic_read_u64(&totals[domain].remote);
+	stats->inner_nodes = pg_atomic_read_u64(&totals[domain].inner_nodes);
+	stats->remote_inner_nodes =
+		pg_atomic_read_u64(&totals[domain].remote_inner_nodes);
 	stats->ncpus = 0;
 	for (int cpu = 0; cpu <= EUNO_MAX_CPUS; cpu++)
 	{

@@ -24,6 +24,8 @@ typedef struct EunoDomainStats
 {
 	uint64		descents;		/* from the root to a leaf, by its processes */
 	uint64		remote;			/* those to leaves in other domains' memory */
+	uint64		inner_nodes;	/* visited */
+	uint64		remote_inner_nodes; /* ... in other domains' memory */
 	int			node;			/* NUMA node of its memory; -1: not bound */
 	int			ncpus;			/* that are served by it */
 	char		cpus[256];		/* as a list: "0-3,8"; cut off if long */
@@ -56,7 +58,7 @@ extern int	euno_domains_active(void);
 extern int	euno_domains_change(const char *setting);
 
 /* Adds to a domain's statistics. */
-extern void euno_domains_count(int domain, uint64 descents, uint64 remote);
+extern void euno_domains_count(int domain, const EunoCounters *counters);
 
 /* What a domain is; false if it is not in use. */
 extern bool euno_domains_describe(int domain, EunoDomainStats *stats);

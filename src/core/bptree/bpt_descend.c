@@ -67,6 +67,21 @@ beyond(EunoContext *cx, EunoTree *tree, const BptLeaf *right,
 	return c > 0 || (c == 0 && !below);
 }
 
+static inline bool
+is_sampled(const EunoContext *cx, const EunoTree *tree)
+{
+	return tree->config.ndomains > 1 && cx->counters.descents % BPT_SAMPLE == 0;
+}
+
+/* Counts a node of a descent that is looked at for statistics. */
+static void
+count_inner(EunoContext *cx, const BptInner *node)
+{
+	cx->counters.inner_nodes += BPT_SAMPLE;
+	if (euno_load32((uint32_t *) &node->limbo.domain) != (uint32_t) cx->domain)
+		cx->counters.remote_inner_nodes += BPT_SAMPLE;
+}
+
 /*
  * Has the memory fetch at once what is going to be read of a leaf: its header,
  * and the slot where the key would be if keys were spread evenly between the
@@ -148,6 +163,7 @@ euno_bpt_descend_bytes(EunoContext *cx, EunoTree *tree, const BptKey *key,
 	BptInner   *node = directory_root(cx, tree, &dir);
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
+	bool		sample = is_sampled(cx, tree);
 
 	if (node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
@@ -168,6 +184,8 @@ euno_bpt_descend_bytes(EunoContext *cx, EunoTree *tree, const BptKey *key,
 			!euno_lock_validate(&parent->lock, parent_version))
 			return NULL;
 		lowest = euno_load8(&node->level) <= 1;
+		if (sample)
+			count_inner(cx, node);
 		if (!bpt_inner_view(node, &view))
 			return NULL;
 		index = bpt_inner_search(&view, node, key, below, &torn);
@@ -195,6 +213,7 @@ descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	BptInner   *node = directory_root(cx, tree, &dir);
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
+	bool		sample = is_sampled(cx, tree);
 
 	if (node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
@@ -214,6 +233,8 @@ descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 			!euno_lock_validate(&parent->lock, parent_version))
 			return NULL;
 		level = euno_load8(&node->level);
+		if (sample)
+			count_inner(cx, node);
 		if (place->attempts > BPT_COMPARE_PATIENCE)
 		{
 			euno_copy_out(place->image->bytes, node, bpt_inner_size(node));
@@ -396,8 +417,7 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		place->attempts++;
 		cx->counters.restarts++;
 	}
-	if (tree->config.ndomains > 1 &&
-		cx->counters.descents % BPT_SAMPLE == 0 &&
+	if (is_sampled(cx, tree) &&
 		euno_load32((uint32_t *) &place->leaf->limbo.domain) !=
 		(uint32_t) cx->domain)
 		cx->counters.remote += BPT_SAMPLE;
