@@ -184,6 +184,7 @@ euno_rebuild_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
 		LockRelation(heap, ShareLock);
 
+	slot->heap_oid = RelationGetRelid(heap);
 	euno_become_owner(heap, &owner);
 	status = euno_tree_create(idx, slot, index);
 	if (status != EUNO_OK && status != EUNO_EXISTS)

@@ -35,6 +35,9 @@ typedef struct EunoRegistry
 {
 	uint64		next_generation;	/* under EunoRegistryLock */
 	int			used;			/* slots below this have been used */
+	Latch	   *launcher;		/* NULL: it is not running; under
+								 * EunoRegistryLock */
+	pg_atomic_uint32 launcher_called;
 	EunoTreeSlot slots[FLEXIBLE_ARRAY_MEMBER];
 } EunoRegistry;
 
@@ -163,6 +166,7 @@ euno_registry_shmem_startup(void)
 	{
 		memset(registry, 0, registry_size());
 		registry->next_generation = 1;
+		pg_atomic_init_u32(&registry->launcher_called, 0);
 		for (int i = 0; i < euno_max_indexes; i++)
 		{
 			EunoTreeSlot *slot = &registry->slots[i];
@@ -290,9 +294,59 @@ euno_tree_describe(int number, EunoTreeDescription *result)
 	result->creator = slot->creator;
 	result->state = euno_tree_state(slot);
 	result->wanted = slot->wanted;
+	result->heap_oid = slot->heap_oid;
+	result->builder_pid = result->state == EUNO_STATE_BUILDING ||
+		result->state == EUNO_STATE_MERGING ? slot->builder_pid : 0;
 	LWLockRelease(registry_lock);
 
 	return result->state != EUNO_STATE_FREE;
+}
+
+void
+euno_tree_want_again(Oid database, Oid index_oid)
+{
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < registry->used; i++)
+	{
+		EunoTreeSlot *slot = &registry->slots[i];
+
+		if (slot->key.database == database && slot->index_oid == index_oid)
+			slot->wanted = true;
+	}
+	LWLockRelease(registry_lock);
+}
+
+static void
+launcher_exit(int code, Datum arg)
+{
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	registry->launcher = NULL;
+	LWLockRelease(registry_lock);
+}
+
+void
+euno_tree_set_launcher(void)
+{
+	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
+	registry->launcher = MyLatch;
+	LWLockRelease(registry_lock);
+	on_shmem_exit(launcher_exit, 0);
+}
+
+void
+euno_tree_call_launcher(void)
+{
+	pg_atomic_write_u32(&registry->launcher_called, 1);
+	LWLockAcquire(registry_lock, LW_SHARED);
+	if (registry->launcher != NULL)
+		SetLatch(registry->launcher);
+	LWLockRelease(registry_lock);
+}
+
+bool
+euno_tree_launcher_called(void)
+{
+	return pg_atomic_exchange_u32(&registry->launcher_called, 0) != 0;
 }
 
 /*

@@ -37,6 +37,7 @@
 
 #include "access/transam.h"
 #include "port/atomics.h"
+#include "storage/latch.h"
 #include "storage/lwlock.h"
 
 #include "core/euno_core.h"
@@ -77,6 +78,7 @@ typedef struct EunoTreeSlot
 {
 	EunoTreeKey key;
 	Oid			index_oid;		/* a hint for views and garbage collection */
+	Oid			heap_oid;		/* its table; set when a rebuild begins */
 	uint32		number;			/* this slot's index, in hazard words */
 	pg_atomic_uint32 state;		/* EunoState */
 	pg_atomic_uint64 generation;
@@ -163,9 +165,22 @@ typedef struct EunoTreeDescription
 	FullTransactionId creator;
 	EunoState	state;
 	bool		wanted;
+	Oid			heap_oid;
+	int			builder_pid;	/* 0 if it is not being built */
 } EunoTreeDescription;
 
 extern bool euno_tree_describe(int number, EunoTreeDescription *result);
+
+/* A rebuild was interrupted: the launcher is to see to this tree once more. */
+extern void euno_tree_want_again(Oid database, Oid index_oid);
+
+/*
+ * The launcher says that it is there; others that they have found trees that it
+ * should have built at once; and it asks whether they did.
+ */
+extern void euno_tree_set_launcher(void);
+extern void euno_tree_call_launcher(void);
+extern bool euno_tree_launcher_called(void);
 
 extern const char *euno_state_name(EunoState state);
 

@@ -12,6 +12,10 @@
 
 #include "core/euno_core.h"
 
+/* Rebuild absent trees in the background?  A setting. */
+extern bool euno_auto_rebuild;
+
+/* euno_launcher.c; in _PG_init. */
 extern void euno_worker_define_settings(void);
 extern void euno_worker_register(void);
 

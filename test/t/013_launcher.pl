@@ -1,0 +1,134 @@
+# The launcher and its workers: which index comes first, several at once in several
+# databases, and in nobody's way.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+use EunoTest;
+
+my $node = euno_node('launcher', <<'CONF');
+euno.rebuild_workers = 1
+euno.naptime = 1s
+max_worker_processes = 12
+CONF
+$node->start;
+
+for my $db ('one', 'two', 'three')
+{
+	$node->safe_psql('postgres', "CREATE DATABASE $db");
+	$node->safe_psql($db, <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE TABLE t (a int, b int, c int);
+INSERT INTO t SELECT g, g, g FROM generate_series(1, 20000) g;
+CREATE INDEX t_idle ON t USING euno (c);
+CREATE INDEX t_used ON t USING euno (b);
+CREATE UNIQUE INDEX t_unique ON t USING euno (a);
+VACUUM ANALYZE t;
+SQL
+}
+$node->safe_psql('one', 'SET enable_seqscan = off; SET enable_bitmapscan = off;' . 'SELECT count(*) FROM t WHERE b < 10;' x 3);
+
+sub set_conf
+{
+	my (@settings) = @_;
+
+	$node->safe_psql('postgres', "ALTER SYSTEM SET $_") for @settings;
+	$node->reload;
+	return;
+}
+
+# The indexes that the log says were rebuilt since an offset, in order.
+sub rebuilt
+{
+	my ($start) = @_;
+
+	return join(' ', slurp_file($node->logfile, $start) =~ /euno index "(\w+)" of table "\w+" rebuilt:/g);
+}
+
+my $log_start = -s $node->logfile;
+$node->restart;
+ok(wait_for_state($node, $_, 'ready'), "all indexes of $_ are rebuilt") for ('one', 'two', 'three');
+my $order = rebuilt($log_start);
+like($order, qr/t_unique t_used t_idle/, 'unique first, then the one that was used most') or note $order;
+
+# With stop points: who builds when, and where.  A session in each database holds
+# the lock that the workers there stop at.
+set_conf('euno.auto_rebuild = off', 'euno.rebuild_workers = 2');
+$node->restart;
+my %holder;
+for my $db ('one', 'two', 'three')
+{
+	$holder{$db} = $node->background_psql($db);
+	$holder{$db}->query_safe('SELECT pg_advisory_lock(7)');
+}
+set_conf("euno.debug_stop = 'build-page:7'", 'euno.auto_rebuild = on');
+
+my $stopped = "FROM pg_stat_activity WHERE backend_type = 'euno rebuild' AND wait_event = 'advisory'";
+ok($node->poll_query_until('postgres', "SELECT count(*) = 2 AND count(DISTINCT datname) = 2 $stopped"),
+	'two workers build in two databases');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_progress_create_index'), '2', 'and show it');
+my ($first, $second) = split /\n/, $node->safe_psql('postgres', "SELECT datname $stopped ORDER BY 1");
+my ($third) = grep { $_ ne $first && $_ ne $second } ('one', 'two', 'three');
+is($node->safe_psql($third, "SELECT count(*) FROM euno_stat_indexes WHERE state = 'building'"), '0',
+	'there is no third');
+
+# DDL on the table waits for deadlock_timeout, not for the rebuild.
+$log_start = -s $node->logfile;
+my $start = time();
+$node->safe_psql($first, 'ALTER TABLE t ADD COLUMN d int');
+cmp_ok(time() - $start, '<', 20, 'DDL does not wait for a rebuild');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 2 AND count(DISTINCT datname) = 2 $stopped"),
+	'the worker goes on with another index, or tries again');
+like(slurp_file($node->logfile, $log_start), qr/rebuild of euno index \d+ was interrupted/, 'the log says so');
+
+# Who cannot go on without an index that is being built waits as for a lock.
+my $db = $node->safe_psql('postgres', "SELECT max(datname) $stopped");
+my ($ret, $stdout, $stderr) = $node->psql($db,
+	"SET lock_timeout = 200; SELECT euno_rebuild(indexrelid) FROM euno_stat_indexes WHERE state = 'building'");
+like($stderr, qr/canceling statement due to lock timeout/, 'who needs the tree waits for its builder');
+
+$node->safe_psql('postgres', "ALTER SYSTEM SET euno.debug_stop = ''");
+$node->reload;
+$holder{$_}->query_safe('SELECT pg_advisory_unlock(7)') for ('one', 'two', 'three');
+ok(wait_for_state($node, $_, 'ready'), "in the end all indexes of $_ are rebuilt") for ('one', 'two', 'three');
+$holder{$_}->quit for ('one', 'two', 'three');
+
+# Databases are dropped, copied and renamed although workers are in them: these
+# rebuilds would take a minute.
+for my $db ('dropped', 'kept')
+{
+	$node->safe_psql('postgres', "CREATE DATABASE $db");
+	$node->safe_psql($db, <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+	$$ BEGIN IF current_setting('test.slow', true) = 'on' THEN PERFORM pg_sleep(0.02); END IF; RETURN $1; END $$;
+CREATE TABLE t (a int);
+INSERT INTO t SELECT generate_series(1, 3000);
+CREATE INDEX t_slow ON t USING euno (slow(a));
+SQL
+}
+$node->append_conf('postgresql.conf', 'test.slow = on');
+$node->restart;
+my $building = "FROM pg_stat_progress_create_index WHERE blocks_total > 0 AND datname";
+ok($node->poll_query_until('postgres', "SELECT count(*) = 2 $building IN ('dropped', 'kept')"),
+	'workers build in two databases');
+($ret, $stdout, $stderr) = $node->psql('postgres', 'CREATE DATABASE copy TEMPLATE kept');
+is("$ret $stderr", '0 ', 'one is copied');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 1 $building = 'kept'"), 'the worker comes back');
+($ret, $stdout, $stderr) = $node->psql('postgres', 'ALTER DATABASE kept RENAME TO renamed');
+is("$ret $stderr", '0 ', 'one is renamed');
+($ret, $stdout, $stderr) = $node->psql('postgres', 'DROP DATABASE dropped');
+is("$ret $stderr", '0 ', 'one is dropped');
+is($node->safe_psql('postgres', "SELECT count(*) $building = 'dropped'"), '0', 'and its worker is gone');
+$node->append_conf('postgresql.conf', 'test.slow = off');
+$node->reload;
+ok(wait_for_state($node, 'renamed', 'ready'), 'the other one is rebuilt in the end');
+unlike(slurp_file($node->logfile), qr/database \d+ does not exist/, 'no worker is sent to a database that is gone');
+
+$node->stop;
+done_testing();
