@@ -67,6 +67,7 @@ shmem_request(void)
 	RequestAddinShmemSpace(euno_domains_shmem_size());
 	RequestNamedLWLockTranche("EunoRegistry", 1);
 	RequestNamedLWLockTranche(EUNO_UNIQUE_TRANCHE, EUNO_UNIQUE_STRIPES);
+	RequestNamedLWLockTranche(EUNO_PREDICATE_TRANCHE, EUNO_PREDICATE_STRIPES);
 }
 
 static void

@@ -322,6 +322,29 @@ extern void euno_unique_check_build(EunoIndex *idx, Relation index,
 #define EUNO_UNIQUE_TRANCHE "EunoUnique"
 #define EUNO_UNIQUE_STRIPES 1024
 
+/* ---- euno_predicate.c: serializable transactions ---- */
+
+/* What a scan has locked last; zeroed when it begins. */
+typedef struct EunoPredicate
+{
+	bool		wanted;			/* set for every rescan */
+	bool		relation;		/* the index as a whole is locked */
+	uint32		leaf;			/* 0: none */
+	uint64		generation;		/* of the tree that the leaf is in */
+} EunoPredicate;
+
+extern bool euno_predicate_covers(EunoPredicate *predicate, IndexScanDesc scan,
+								  EunoIndex *idx, uint64 generation,
+								  EunoCursor *cursor, bool forward,
+								  const EunoBatch *batch);
+extern void euno_predicate_check(EunoIndex *idx, Relation index, Relation heap,
+								 uint64 generation, uint32 leaf);
+extern void euno_predicate_check_key(EunoIndex *idx, Relation index,
+									 Relation heap, const EunoEntry *entry);
+
+#define EUNO_PREDICATE_TRANCHE "EunoPredicate"
+#define EUNO_PREDICATE_STRIPES 64
+
 /* ---- euno_ddl.c: statements that want a btree ---- */
 
 extern void euno_ddl_init(void);

@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
+
 #include "am/euno_am.h"
 #include "euno_compat.h"
 
@@ -28,6 +30,7 @@ insert_aside(EunoTreeSlot *slot, EunoContext *cx, const EunoEntry *entry)
 	status = euno_bptree_ops.insert(cx, &slot->side->tree, entry, false);
 	if (status != EUNO_OK && status != EUNO_EXISTS)
 		return status;
+	cx->leaf = 0;				/* of the side tree */
 	pg_memory_barrier();
 	state = euno_tree_state(slot);
 	if (state == EUNO_STATE_MERGING || state == EUNO_STATE_READY)
@@ -52,14 +55,21 @@ euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 	EunoState	state;
 	EunoStatus	status = EUNO_OK;
 	bool		tried_deletion = false;
+	uint64		generation;
+	uint32		leaf;
 
 	do
 	{
 		state = euno_index_pin(idx, &cx);
+		generation = idx->generation;
+		cx->want_leaf = IsolationIsSerializable();
+		cx->leaf = 0;
 		if (state == EUNO_STATE_ABSENT)
 		{
 			euno_index_unpin(idx);
 			EUNO_STOP_POINT("insert-absent");
+			if (IsolationIsSerializable())
+				euno_predicate_check(idx, index, heap, generation, 0);
 			return;
 		}
 		if (unlikely(state == EUNO_STATE_BUILDING))
@@ -67,6 +77,7 @@ euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 		else
 			status = idx->slot->ops->insert(cx, &idx->slot->tree, entry,
 											index_unchanged && !tried_deletion);
+		leaf = cx->leaf;
 		euno_index_unpin(idx);
 
 		/*
@@ -82,6 +93,8 @@ euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 
 	if (status != EUNO_OK && status != EUNO_EXISTS)
 		euno_index_error(idx, index, status);
+	if (IsolationIsSerializable())
+		euno_predicate_check(idx, index, heap, generation, leaf);
 }
 
 /*

@@ -83,6 +83,8 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	so->marked_window = NULL;
 	so->is_marked = false;
 	so->counted = false;
+	so->predicate.wanted = IsolationIsSerializable() &&
+		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot);
 }
 
 void

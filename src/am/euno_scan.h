@@ -69,6 +69,7 @@ typedef struct EunoScan
 	bool		hazard_set;
 	uint32		batch;			/* how many entries the next read asks for */
 	uint32		parts;			/* of how many parts */
+	EunoPredicate predicate;
 
 	/* index-only scans */
 	Datum	   *values;

@@ -23,13 +23,13 @@
 
 #include "access/genam.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "storage/lwlock.h"
-#include "storage/predicate.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -282,7 +282,8 @@ raise_duplicate(UniqueCheck *uc, Datum *values, bool *isnull)
 	char	   *description;
 
 	/* A serialization failure, if there is one, tells the client more. */
-	CheckForSerializableConflictIn(uc->index, NULL, InvalidBlockNumber);
+	if (IsolationIsSerializable())
+		euno_predicate_check_key(uc->idx, uc->index, uc->heap, &uc->entry);
 	description = BuildIndexValueDescription(uc->index, values, isnull);
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),

@@ -227,16 +227,24 @@ read_range(IndexScanDesc scan, EunoWindow *window, bool forward)
 
 	prepare_window(so, window, so->batch);
 	window->nitems = 0;
-	if (!pin_ready(scan, window, &cx))
-		return false;
 	batch.tids = window->tids;
 	batch.keys = window->keys;
 	batch.buf = window->buf;
-	status = idx->slot->ops->read(cx, &idx->slot->tree, &window->cursor,
-								  forward, &batch);
-	euno_index_unpin(idx);
-	if (unlikely(status != EUNO_OK))
-		euno_index_error(idx, scan->indexRelation, status);
+	do
+	{
+		if (!pin_ready(scan, window, &cx))
+			return false;
+		batch.one_leaf = so->predicate.wanted && !so->predicate.relation;
+		batch.leaf = 0;
+		status = idx->slot->ops->read(cx, &idx->slot->tree, &window->cursor,
+									  forward, &batch);
+		euno_index_unpin(idx);
+		if (unlikely(status != EUNO_OK))
+			euno_index_error(idx, scan->indexRelation, status);
+	} while (unlikely(so->predicate.wanted) &&
+			 !euno_predicate_covers(&so->predicate, scan, idx,
+									window->generation, &window->cursor,
+									forward, &batch));
 	window->nitems = batch.nitems;
 	after_range(so, window, forward);
 	return true;
@@ -275,7 +283,8 @@ add_part(EunoWindow *window, const EunoBatch *batch, uint32 used)
 /*
  * Reads parts from the current one on, as many as fit into one batch.  One
  * that does not is read by itself: now, if nothing was found before it, else
- * next time.  False if the tree is not there to be read.
+ * next time.  Under predicate locks, each is read by itself.  False if the
+ * tree is not there to be read.
  */
 static bool
 read_parts(IndexScanDesc scan, EunoWindow *window, bool forward)
@@ -291,6 +300,13 @@ read_parts(IndexScanDesc scan, EunoWindow *window, bool forward)
 	prepare_window(so, window, so->batch);
 	place_part(so, window);
 	window->nitems = window->nparts = 0;
+	if (unlikely(so->predicate.wanted))
+	{
+		cursor->lo = so->range.lo;
+		cursor->hi = so->range.hi;
+		euno_cursor_start(cursor);
+		return read_range(scan, window, forward);
+	}
 	if (!pin_ready(scan, window, &cx))
 		return false;
 	do

@@ -156,9 +156,26 @@ typedef struct EunoBatch
 								 * list may share their bytes */
 	uint8_t    *buf;			/* 8-byte aligned; at least EUNO_BATCH_BUF */
 	uint32_t	buf_size;
+	bool		one_leaf;		/* stop after each leaf, even without an entry,
+								 * and set "leaf" */
+	uint32_t	leaf;			/* out: the leaf's number; left alone by trees
+								 * without numbers, which do not stop either */
 } EunoBatch;
 
 #define EUNO_BATCH_BUF	(32 * 1024)
+
+/* Leaves' numbers are from 1 to this. */
+#define EUNO_LEAF_MAX	0x7FFFFFFF
+
+/* Keys have gone from one leaf to another. */
+typedef struct EunoMove
+{
+	uint32_t	from;
+	uint32_t	to;
+} EunoMove;
+
+/* Moves that are remembered. */
+#define EUNO_MOVES_MAX	508
 
 /* A shared word that must still hold "expected" when an entry is removed. */
 typedef struct EunoGuard
@@ -227,6 +244,10 @@ typedef struct EunoContext
 	const EunoEnvironment *env;
 	EunoCompare compare;		/* COMPARE order only */
 	void	   *compare_arg;
+	bool		want_leaf;		/* have insert set "leaf" */
+	uint32_t	leaf;			/* number of the leaf that the last insert with
+								 * EUNO_OK went to; left alone by trees without
+								 * numbers */
 	EunoCounters counters;
 
 	/* What an operation holds that euno_context_reset must give back. */
@@ -315,12 +336,21 @@ typedef struct EunoVerify
  * contains: EUNO_OK or EUNO_NOT_FOUND.
  *
  * read: the next batch in the given direction.  nitems = 0 means that the
- * range has ended on that side; a batch with items may set at_hi / at_lo too.
+ * range has ended on that side (with one_leaf: only if at_hi / at_lo is set);
+ * a batch with items may set at_hi / at_lo too.
  * EUNO_OK or EUNO_CORRUPT.
  *
  * walk: every entry that is in the tree from the call's start to its end is
  * shown to decide at least once; entries are removed when it says true.
  * While a walk is under way, entries only move to the right (traps: T6).
+ *
+ * moves: NULL for trees whose leaves have no numbers.  Starts, once and for
+ * all, to remember which leaf has passed on keys to which, in order.  Copies
+ * the moves since *position, at first 0, and advances it.  *n: room in, number
+ * out.  A move is told from the moment on at which its keys can be found in the
+ * other leaf.  EUNO_OK; EUNO_FULL: *n was less than EUNO_MOVES_MAX, and there
+ * are some; EUNO_STALE: some are forgotten, and *position is after them;
+ * EUNO_NO_MEMORY.
  *
  * compact: merges underfull neighbours, at most max_merges of them, and does
  * nothing while a walk is under way.  *merged says how many.
@@ -369,6 +399,8 @@ typedef struct EunoTreeOps
 						   const EunoVerify *verify);	/* returns findings */
 	void		(*stats) (EunoContext *cx, struct EunoTree *tree,
 						  EunoTreeStats *stats);
+	EunoStatus	(*moves) (EunoContext *cx, struct EunoTree *tree,
+						  uint64_t *position, EunoMove *to, uint32_t *n);
 } EunoTreeOps;
 
 /*
@@ -402,5 +434,14 @@ euno_cursor_start(EunoCursor *cursor)
 	cursor->started = false;
 	cursor->at_lo = cursor->at_hi = false;
 }
+
+/* For the structures: see euno_cursor.c. */
+extern bool euno_cursor_turn(EunoCursor *cursor, bool forward);
+
+/*
+ * Puts a cursor back to where it was before its last read, which was in this
+ * direction.
+ */
+extern void euno_cursor_unread(EunoCursor *cursor, bool forward);
 
 #endif							/* EUNO_CORE_H */

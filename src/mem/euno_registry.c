@@ -401,6 +401,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->evicted = slot->wanted = slot->from_snapshot = false;
 		pg_atomic_write_u64(&slot->generation, registry->next_generation++);
 		pg_atomic_write_u64(&slot->vacuum_epoch, 0);
+		slot->predicate_generation = 0;
 		pg_atomic_write_u64(&slot->descents, 0);
 		pg_atomic_write_u64(&slot->restarts, 0);
 		pg_atomic_write_u64(&slot->right_moves, 0);

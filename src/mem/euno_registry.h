@@ -110,6 +110,14 @@ typedef struct EunoTreeSlot
 	 */
 	pg_atomic_uint64 vacuum_epoch;
 
+	/*
+	 * The generation whose leaves may be under predicate locks, and which of
+	 * its leaves' moves these have followed.  Under a lock of
+	 * euno_predicate.c.
+	 */
+	uint64		predicate_generation;
+	uint64_t	predicate_position;
+
 	/* Statistics, added up from the contexts' counters now and then. */
 	pg_atomic_uint64 descents;
 	pg_atomic_uint64 restarts;

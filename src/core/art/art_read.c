@@ -511,59 +511,6 @@ read_steps(Read *rd)
 	return status;
 }
 
-/* Makes *to the position that *from is, with bytes of its own. */
-static void
-position_move(EunoPositionBuffer *to, const EunoPositionBuffer *from)
-{
-	to->pos = from->pos;
-	if (from->pos.key == from->data)
-	{
-		memcpy(to->data, from->data, from->pos.keylen);
-		to->pos.key = to->data;
-	}
-}
-
-/*
- * Where the read starts: turns the cursor's window into an empty one at the
- * end that is read from.  False if the range has ended on that side.
- */
-static bool
-window_turn(EunoCursor *cursor, bool forward)
-{
-	bool		started = cursor->started;
-
-	cursor->started = true;
-	if (forward)
-	{
-		if (!started)
-		{
-			cursor->at_lo = true;
-			return true;
-		}
-		cursor->at_lo = false;
-		if (cursor->at_hi)
-		{
-			cursor->left.pos = cursor->hi;
-			return false;
-		}
-		position_move(&cursor->left, &cursor->right);
-		return true;
-	}
-	if (!started)
-	{
-		cursor->at_hi = true;
-		return true;
-	}
-	cursor->at_hi = false;
-	if (cursor->at_lo)
-	{
-		cursor->right.pos = cursor->lo;
-		return false;
-	}
-	position_move(&cursor->right, &cursor->left);
-	return true;
-}
-
 /*
  * Reads the next batch of a range.  See EunoTreeOps and EunoCursor.  No locks
  * on entry or return.
@@ -577,7 +524,7 @@ euno_art_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	Read		rd;
 
 	batch->nitems = 0;
-	if (!window_turn(cursor, forward))
+	if (!euno_cursor_turn(cursor, forward))
 		return EUNO_OK;
 	rd.cx = cx;
 	rd.tree = tree;

@@ -306,6 +306,15 @@ extern void euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain);
 extern EunoStatus euno_bpt_set_domains(EunoContext *cx, EunoTree *tree,
 									   int ndomains);
 
+/* bpt_moves.c */
+typedef struct BptMoves BptMoves;
+
+extern void euno_bpt_move_note(EunoTree *tree, const BptLeaf *from,
+							   const BptLeaf *to);
+extern EunoStatus euno_bpt_moves(EunoContext *cx, EunoTree *tree,
+								 uint64_t *position, EunoMove *to,
+								 uint32_t *n);
+
 /* the operations */
 extern EunoStatus euno_bpt_create(EunoContext *cx, EunoTree *tree,
 								  const EunoTreeConfig *config);

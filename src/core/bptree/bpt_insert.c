@@ -47,6 +47,8 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				continue;
 			euno_bpt_leaf_put(place.leaf, &put);
 			bpt_count(cx, tree, 1);
+			if (cx->want_leaf)
+				cx->leaf = place.leaf->number;
 			euno_lock_release(&place.leaf->lock, cx->env);
 			break;
 		}

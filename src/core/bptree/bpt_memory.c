@@ -115,6 +115,8 @@ euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, size_t size,
 		memcpy(word, low->bytes, len < 8 ? len : 8);
 	header.low_word = bpt_load_word(word);
 	header.low_hint = header.low_word;
+	header.number = 1 + (uint32_t) (euno_add64(&bpt_body(tree)->numbers, 1) %
+									EUNO_LEAF_MAX);
 	euno_copy_in(leaf, &header, BPT_LEAF_HEADER);
 	if (len > 0)
 		euno_copy_in(bpt_low(leaf), low->bytes, len);

@@ -115,6 +115,7 @@ merge_install(Merge *m)
 	euno_bpt_install(m->left, &m->image);
 	euno_store64(&m->right->seqno, seqno + 2);
 	(void) euno_add64(&bpt_body(m->tree)->leaves, (uint64_t) -1);
+	euno_bpt_move_note(m->tree, m->right, m->left);
 	euno_lock_release_obsolete(&m->right->lock, env);
 	euno_lock_release(&m->left->lock, env);
 	return true;

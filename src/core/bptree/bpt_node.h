@@ -114,7 +114,8 @@ typedef struct BptLeaf
 	uint16_t	ntids;			/* TIDs in all slots */
 	uint16_t	has_low;		/* constant: 0 = minus infinity */
 	BptLimbo	limbo;
-	uint8_t		pad[16];		/* for contention detection */
+	uint32_t	number;			/* constant: what predicate locks call it */
+	uint8_t		pad[12];		/* for contention detection */
 	/* the low fence (constant), then the body */
 } BptLeaf;
 
@@ -199,13 +200,15 @@ typedef struct BptBody
 {
 	BptLeaf    *first;			/* constant */
 	uint64_t	active;			/* bit d: directory d is in use; bit 0 is set */
-	uint8_t		pad0[48];
+	struct BptMoves *moves;		/* NULL until somebody wants to know */
+	uint8_t		pad0[40];
 
 	uint64_t	seqno;			/* last one given out */
 	uint64_t	splits;
 	uint64_t	merges;
 	uint64_t	leaves;
-	uint8_t		pad1[32];
+	uint64_t	numbers;		/* given to leaves */
+	uint8_t		pad1[24];
 
 	EunoLock	limbo_mutex;
 	BptLimbo   *limbo;			/* oldest retired node */

@@ -75,5 +75,6 @@ const EunoTreeOps euno_bptree_ops = {
 	.maintain = euno_bpt_maintain,
 	.set_domains = euno_bpt_set_domains,
 	.verify = euno_bpt_verify,
+	.moves = euno_bpt_moves,
 	.stats = euno_bpt_stats
 };

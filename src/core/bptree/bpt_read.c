@@ -24,18 +24,6 @@ typedef struct Read
 	uint32_t	used;			/* of batch->buf */
 } Read;
 
-/* Makes *to the position that *from is, with bytes of its own if from's are. */
-static void
-position_move(EunoPositionBuffer *to, const EunoPositionBuffer *from)
-{
-	to->pos = from->pos;
-	if (from->pos.key == from->data)
-	{
-		memcpy(to->data, from->data, from->pos.keylen);
-		to->pos.key = to->data;
-	}
-}
-
 /* Copies slot i's key and payload to the batch; false if it is full. */
 static bool
 copy_key(Read *rd, uint32_t i, EunoItemKey *item)
@@ -272,7 +260,7 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 	*again = NULL;
 	if (all && !here)
 	{
-		if (rd->batch->nitems == 0)
+		if (rd->batch->nitems == 0 && !rd->batch->one_leaf)
 			*again = right;
 		else
 			position_of_fence(rd, right, &cursor->right);
@@ -323,7 +311,7 @@ backward_leaf(Read *rd, const BptKey *to, const BptKey *lo, BptLeaf **again)
 	*again = NULL;
 	if (all && !here)
 	{
-		if (rd->batch->nitems == 0)
+		if (rd->batch->nitems == 0 && !rd->batch->one_leaf)
 			*again = rd->place.leaf;
 		else
 			position_of_fence(rd, rd->place.leaf, &cursor->left);
@@ -345,52 +333,11 @@ is_one_key(const EunoTree *tree, const EunoCursor *cursor)
 }
 
 /*
- * Where the read starts: turns the cursor's window into an empty one at the
- * end that is read from.  False if the range has ended on that side.
- */
-static bool
-window_turn(EunoCursor *cursor, bool forward)
-{
-	bool		started = cursor->started;
-
-	cursor->started = true;
-	if (forward)
-	{
-		if (!started)
-		{
-			cursor->at_lo = true;
-			return true;
-		}
-		cursor->at_lo = false;
-		if (cursor->at_hi)
-		{
-			cursor->left.pos = cursor->hi;
-			return false;
-		}
-		position_move(&cursor->left, &cursor->right);
-		return true;
-	}
-	if (!started)
-	{
-		cursor->at_hi = true;
-		return true;
-	}
-	cursor->at_hi = false;
-	if (cursor->at_lo)
-	{
-		cursor->right.pos = cursor->lo;
-		return false;
-	}
-	position_move(&cursor->right, &cursor->left);
-	return true;
-}
-
-/*
  * Reads the next batch of a range.  See EunoTreeOps and EunoCursor.  When a
  * call finds that the range has ended, the window is empty at that end: a read
  * in the other direction starts there.
  *
- * Empty leaves are skipped within one call.  No locks on entry or return.
+ * Empty leaves are skipped within one call, unless one_leaf is set.  No locks on entry or return.
  */
 EunoStatus
 euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
@@ -409,10 +356,11 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	Read		rd;
 
 	batch->nitems = 0;
-	if (forward && !cursor->started && is_one_key(tree, cursor) &&
+	if (forward && !cursor->started && !batch->one_leaf &&
+		is_one_key(tree, cursor) &&
 		euno_bpt_read_key(cx, tree, cursor, batch))
 		return EUNO_OK;
-	if (!window_turn(cursor, forward))
+	if (!euno_cursor_turn(cursor, forward))
 		return EUNO_OK;
 	rd.cx = cx;
 	rd.tree = tree;
@@ -453,6 +401,8 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 			break;
 		}
 	} while (status == EUNO_STALE || again != NULL);
+	if (batch->one_leaf && status == EUNO_OK)
+		batch->leaf = rd.place.leaf->number;
 	if (rd.place.moves > 0 && status == EUNO_OK)
 		euno_bpt_catch_up(cx, tree, &rd.place);
 	euno_epoch_exit(cx->process);

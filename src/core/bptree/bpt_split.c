@@ -250,6 +250,7 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 			return EUNO_STALE;
 		euno_bpt_install(leaf, &s.left);
 		bpt_count(cx, tree, 1);
+		cx->leaf = leaf->number;
 		euno_lock_release(&leaf->lock, cx->env);
 		return EUNO_OK;
 	}
@@ -273,6 +274,8 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	euno_bpt_install(leaf, &s.left);
 	bpt_count(cx, tree, 1);
 	(void) euno_add64(&body->leaves, 1);
+	euno_bpt_move_note(tree, leaf, right);
+	cx->leaf = at < m ? leaf->number : right->number;
 	euno_lock_release(&leaf->lock, cx->env);
 	euno_bpt_spare_used(cx);
 	(void) euno_add64(&body->splits, 1);
