@@ -9,9 +9,11 @@
 
 /*
  * Pauses before going to sleep: a few microseconds, several times the length
- * of the longest critical section (copying a node).
+ * of the longest critical section (copying a node).  Tests make it fewer.
  */
+#ifndef EUNO_LOCK_SPINS
 #define EUNO_LOCK_SPINS 100
+#endif
 
 /* The half of the word that holds the flags: what sleepers watch. */
 static inline uint32_t *

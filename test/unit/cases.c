@@ -64,6 +64,7 @@ const Case	cases[] = {
 	{"log-merge", KEYS_FIXED, "D2 i0-12 r1-3 r5-7", {"m M", "i13-15 M", "c15 c4"}, 2, 8, 0},
 	{"log-lagging", KEYS_FIXED, "D2 i0-8", {"i9-14", "M", "f0-14"}, 2, 8, CASE_LAGGING},
 	{"log-reuse", KEYS_FIXED, "D2 i0-8 r1-7", {"i9-12", "m", "M c9"}, 2, 8, CASE_LAGGING},
+	{"log-taken", KEYS_FIXED, "D2 i0-7", {"i8", "r4-7 m m M"}, 2, 8, 0},
 	{"domains", KEYS_FIXED, "i0-8", {"D2 D1", "i9-12 c0", "c8 M"}, 2, 8, 0},
 };
 

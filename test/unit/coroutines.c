@@ -78,6 +78,9 @@ schedule_print(const Schedule *schedule, char *to, size_t size)
 			n += (size_t) snprintf(to + n, size - n, ",%u>%u",
 								   schedule->points[i].step,
 								   schedule->points[i].to);
+		if (schedule->weak)
+			snprintf(to + n, size - n, "@%llu",
+					 (unsigned long long) schedule->seed);
 	}
 }
 
@@ -105,6 +108,11 @@ schedule_parse(Schedule *schedule, const char *from)
 			if (schedule->npoints++ >= MAX_POINTS ||
 				sscanf(from, ",%u>%u%n", &point->step, &point->to, &at) != 2)
 				return false;
+		}
+		if (schedule->weak && sscanf(from, "@%llu%n", &seed, &at) == 1)
+		{
+			schedule->seed = seed;
+			from += at;
 		}
 		return *from == '\0' && schedule->first < MAX_COROUTINES;
 	}

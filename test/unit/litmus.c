@@ -146,7 +146,6 @@ body(uint32_t i)
 		switch (*s)
 		{
 			case 'F':
-				coroutine_step(&memory[8 * LOCATIONS]);
 				euno_model_fence(order_of(s[1]));
 				break;
 			case 'W':

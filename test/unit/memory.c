@@ -548,10 +548,14 @@ euno_model_cas(void *p, unsigned size, uint64_t *expected, uint64_t desired,
 void
 euno_model_fence(int order)
 {
-	Thread	   *thread = &threads[coroutine_current()];
+	Thread	   *thread;
 
+	/* Others only notice a fence of this kind. */
+	if (order == __ATOMIC_SEQ_CST)
+		coroutine_access(EUNO_HOOK_RMW, region, WORD);
 	if (!weak)
 		return;
+	thread = &threads[coroutine_current()];
 	if (acquires(order))
 		join(&thread->view, &thread->acquired);
 	if (order == __ATOMIC_SEQ_CST)

@@ -5,8 +5,8 @@
  *
  * Each case (cases.c) runs under random schedules and under random priorities
  * (PCT), each with memory sequentially consistent and weak (memory.h), and
- * under all schedules of at most two preemptions if it is small, or some of
- * these.  What the threads saw must be explained by some order of their
+ * under all schedules of at most two preemptions, again with both, if it is
+ * small, or some of these.  What the threads saw must be explained by some order of their
  * operations, verify must be content, no freed node be looked at, none be freed
  * that somebody may be looking at, and all must come to an end.
  *
@@ -157,6 +157,7 @@ try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
 			{
 				step, to
 			};
+			schedule->seed++;
 			if (!try(ops, c, schedule, &steps))
 				return false;
 			if (at == 0 &&
@@ -172,18 +173,20 @@ try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
 }
 
 /*
- * All schedules of at most two preemptions, or some.  Which words several
+ * All schedules of at most two preemptions, or some; with weak memory, each with
+ * what another seed has the loads see.  Which words several
  * threads use comes out by and by: if there were more of them in the end, it
  * starts again.
  */
 static bool
-try_bounded(const EunoTreeOps *ops, const Case *c, uint32_t length)
+try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 {
 	uint32_t	n = stage_threads();
 	uint64_t	before;
 	bool		ok = true;
 
-	memory_forget();
+	if (!weak)
+		memory_forget();
 	coroutine_trace = true;
 	do
 	{
@@ -192,7 +195,8 @@ try_bounded(const EunoTreeOps *ops, const Case *c, uint32_t length)
 		before = memory_shared_words;
 		for (uint32_t first = 0; first < n && ok; first++)
 		{
-			Schedule	schedule = {.kind = SCHEDULE_LIST,.first = first};
+			Schedule	schedule = {.kind = SCHEDULE_LIST,.weak = weak,
+			.first = first};
 			uint32_t	stride[2] = {1, 0};
 			uint32_t	steps;
 
@@ -234,7 +238,8 @@ run_case(const EunoTreeOps *ops, const Case *c, uint64_t seed, uint32_t seeds,
 			length = steps;
 	}
 	return try_random(ops, c, seed, seeds, length) &&
-		(!bounded || try_bounded(ops, c, length));
+		(!bounded || (try_bounded(ops, c, false, length) &&
+					  try_bounded(ops, c, true, length)));
 }
 
 static bool
@@ -370,7 +375,7 @@ replay(const char *text)
 static bool
 is_wanted(const char *list, const char *name, bool cut)
 {
-	if (list == NULL)
+	if (list == NULL || *list == '\0')
 		return true;
 	for (size_t n; *list != '\0'; list += n + (list[n] == ' '))
 	{

@@ -18,7 +18,7 @@ UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
 	-Isrc -Itest/unit
 UNIT_FLAGS_plain = -O2
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
-UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256
+UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
 UNIT_LINK_fuzz = -fsanitize=fuzzer,address
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
@@ -69,8 +69,9 @@ $(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix t
 	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_model) -o $@ $^
 
 .PHONY: unit-mutants
-unit-mutants:
-	@test/unit/mutants/run $(UNIT_BUILD)/mutants $(UNIT_CC)
+unit-mutants: $(UNIT_BUILD)/model/schedules
+	@test/unit/mutants/run $(UNIT_BUILD)/model $(UNIT_CC) \
+		"-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_model)" $(MUTANTS)
 
 .PHONY: bench-core
 bench-core: $(UNIT_BUILD)/plain/core_bench
