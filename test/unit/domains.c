@@ -84,6 +84,7 @@ hops(Case *c, int domain)
 static void
 test_lag(const EunoTreeOps *ops, const Universe *universe)
 {
+	uint64_t	inners = 0;
 	Case		c;
 
 	tap_begin("%s, %s: directories at their greatest lag", ops->name,
@@ -127,6 +128,12 @@ test_lag(const EunoTreeOps *ops, const Universe *universe)
 			  (unsigned long long) moves);
 	}
 	check_all(&c.actor, &c.model);
+	for (int d = 0; d < DOMAINS; d++)
+		inners += domain_stats(&c, d).inners;
+	CHECK(SANITIZED || universe->shape->weight > 1 ||
+		  inners * 4096 * 100 <= c.fixture.source->live_bytes * 4,
+		  "%llu inner nodes of %llu bytes", (unsigned long long) inners,
+		  (unsigned long long) c.fixture.source->live_bytes);
 	close_case(&c);
 	tap_end();
 }

@@ -208,13 +208,14 @@ euno_bpt_publish(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 	int			mine = bpt_domain(tree, cx->domain);
 	uint64_t	active = euno_load64(&bpt_body(tree)->active);
 
-	if (!euno_bpt_post(cx, tree, mine, leaf))
-		log_add(cx, tree, mine, leaf);
+	/* First what cannot be left by an error in a comparator. */
 	for (int d = 0; d < tree->config.ndomains; d++)
 	{
 		if (d != mine && (active >> d & 1) != 0)
 			log_add(cx, tree, d, leaf);
 	}
+	if (!euno_bpt_post(cx, tree, mine, leaf))
+		log_add(cx, tree, mine, leaf);
 	if (!cx->lagging)
 		log_apply(cx, tree, mine, BPT_LOG_STEP);
 }
