@@ -222,6 +222,8 @@ extern uint32_t euno_bpt_list_step(EunoTid previous, EunoTid tid);
 extern bool euno_bpt_leaf_plan(EunoTree *tree, BptView *view,
 							   const EunoEntry *entry, const BptKey *key,
 							   const BptGap *gap, BptPut *put);
+extern bool euno_bpt_appends(const EunoTree *tree, const BptView *view,
+							 const BptGap *gap);
 extern void euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put);
 extern void euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap);
 extern uint32_t euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids,
@@ -244,6 +246,8 @@ extern uint32_t euno_bpt_prefix(EunoTree *tree, const BptItems *it,
 								const BptFence *high);
 extern bool euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a,
 							uint32_t b, const BptFence *low,
+							const BptFence *high, BptImage *image);
+extern bool euno_bpt_spread(const BptView *view, const BptFence *low,
 							const BptFence *high, BptImage *image);
 extern void euno_bpt_install(BptLeaf *leaf, const BptImage *image);
 

@@ -597,6 +597,44 @@ euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 }
 
 /*
+ * Builds a leaf of the entries of another, whose view is of a private copy, in
+ * an image whose size_log2 and body are the same: only the high fence is new,
+ * which has the prefix, and the room is spread.  FIXED, without room between
+ * the entries.  False if that cannot be done.
+ */
+bool
+euno_bpt_spread(const BptView *view, const BptFence *low,
+				const BptFence *high, BptImage *image)
+{
+	BptLeaf    *leaf = &image->leaf;
+	uint64_t   *heads = (uint64_t *) (image->bytes + view->body);
+	uint8_t    *tails = (uint8_t *) (heads + view->cap);
+	uint16_t	place[BPT_LEAF_TIDS];
+
+	if (high->len < view->prefix_len || low->len < view->prefix_len ||
+		memcmp(low->bytes, high->bytes, view->prefix_len) != 0 ||
+		view->cap > BPT_LEAF_TIDS)
+		return false;
+	leaf->format = BPT_FIXED;
+	leaf->prefix_len = (uint16_t) view->prefix_len;
+	leaf->suffix_len = (uint16_t) view->suffix_len;
+	leaf->cap = (uint16_t) view->cap;
+	leaf->count = leaf->heap = leaf->ntids = (uint16_t) view->count;
+	leaf->low_hint = fence_word(low, view->prefix_len);
+	leaf->high_hint = fence_word(high, view->prefix_len);
+	memcpy(heads, view->heads, view->count * 8);
+	memcpy(tails, view->tails, view->count * view->tail_len);
+	if (view->count < view->cap && leaf->low_hint < leaf->high_hint)
+	{
+		place_fixed(leaf, heads, view->count, view->cap, place);
+		spread_fixed(heads, tails, view->tail_len, view->count, view->cap,
+					 place);
+		leaf->count = leaf->cap;
+	}
+	return true;
+}
+
+/*
  * Copies an image into its leaf, which the caller has locked (or not yet
  * published): everything but the lock and the constant fields.
  */

@@ -164,6 +164,18 @@ plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 }
 
 /*
+ * FIXED: is this an ascending load, whose last leaf is as full as leaves shall
+ * be?  The leaf is left as it is then, but for its room, which is spread.
+ */
+bool
+euno_bpt_appends(const EunoTree *tree, const BptView *view, const BptGap *gap)
+{
+	return view->open && view->count > 8 && view->count == view->entries &&
+		gap->slot == view->count &&
+		view->count * 100 >= view->cap * tree->config.fillfactor;
+}
+
+/*
  * Plans the insertion of an entry at a gap.  False if it needs more room or
  * another format than the leaf has, or if the view is torn.
  */
@@ -187,6 +199,8 @@ euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
 
 		if (entry->payloadlen > 0 || key->len != plen + view->suffix_len)
 			return false;
+		if (euno_bpt_appends(tree, view, gap))
+			return false;		/* it starts a leaf of its own */
 		put->slot = put->near = gap->slot;
 		put->head[0] = bpt_key_word(key, plen);
 		if (low < put->head[0] && put->head[0] < high)

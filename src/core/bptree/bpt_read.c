@@ -63,15 +63,8 @@ copy_slot(Read *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 	EunoBatch  *batch = rd->batch;
 	EunoTid		tids[BPT_LIST_MAX];
 	EunoItemKey item;
-	uint32_t	n;
+	uint32_t	n = euno_bpt_slot_tids(view, i, tids);
 
-	if (view->format == BPT_FIXED && forward && !batch->want_keys &&
-		batch->nitems < batch->max_items)
-	{
-		batch->tids[batch->nitems++] = euno_bpt_first_tid(view, i);
-		return true;
-	}
-	n = euno_bpt_slot_tids(view, i, tids);
 	if (to > n)
 		to = n;
 	rd->stop.slot = forward ? i : bpt_next_slot(view, i);
@@ -97,6 +90,44 @@ copy_slot(Read *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 }
 
 /*
+ * FIXED: copies the TIDs of slots [a, b), and nothing else.  False when the
+ * batch is full; rd->stop says where.
+ */
+static bool
+copy_tids(Read *rd, uint32_t a, uint32_t b)
+{
+	BptView    *view = &rd->place.view;
+	EunoBatch  *batch = rd->batch;
+	const uint8_t *tail = view->tails + (size_t) a * view->tail_len;
+	uint32_t	len = view->suffix_len;
+	uint32_t	n = batch->nitems;
+	uint64_t	before = 0;
+	uint32_t	i;
+
+	for (i = a; i < b; i++, tail += view->tail_len)
+	{
+		uint64_t	head = euno_load64(&view->heads[i]);
+		EunoTid		tid;
+
+		if (head == before && i > a && bpt_same_entry(view, i))
+			continue;
+		before = head;
+		if (n >= batch->max_items)
+			break;
+		if (len > 8 && len < 8 + EUNO_TID_BYTES)
+			tid = (head << (8 * (len - 8)) | euno_load_be(tail, len - 8)) &
+				EUNO_TID_MAX;
+		else
+			tid = euno_bpt_suffix_tid(view, head, tail, len);
+		batch->tids[n++] = tid;
+	}
+	batch->nitems = n;
+	rd->stop.slot = i;
+	rd->stop.sub = 0;
+	return i >= b;
+}
+
+/*
  * Copies the entries between two gaps.  True if all fit; otherwise rd->stop
  * is the gap that was reached.
  */
@@ -108,6 +139,8 @@ copy_range(Read *rd, const BptGap *a, const BptGap *b, bool forward)
 
 	rd->batch->nitems = 0;
 	rd->used = 0;
+	if (view->format == BPT_FIXED && forward && !rd->batch->want_keys)
+		return copy_tids(rd, a->slot, b->slot);
 	for (uint32_t k = a->slot; k < last; k++)
 	{
 		uint32_t	i = forward ? k : last - 1 - (k - a->slot);

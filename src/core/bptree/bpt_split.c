@@ -112,6 +112,7 @@ gap_item(BptView *view, const BptGap *gap)
 typedef struct Split
 {
 	BptWork		work;
+	uint32_t	at;				/* which item is the new one */
 	BptFence	low;
 	BptFence	high;
 	BptFence	middle;
@@ -200,6 +201,104 @@ build_right(EunoContext *cx, EunoTree *tree, Split *s, uint32_t m,
 	return EUNO_OK;
 }
 
+/* FIXED: do some neighbors have the same key, so that lists would pay? */
+static bool
+some_equal(BptView *view)
+{
+	uint8_t		a[BPT_MAX_COMPOSITE + 8];
+	uint8_t		b[BPT_MAX_COMPOSITE + 8];
+
+	for (uint32_t k = 1; k <= 16; k++)
+	{
+		uint32_t	i = k * (view->count - 1) / 16;
+		uint32_t	len = euno_bpt_key_bytes(view, i, a);
+
+		(void) euno_bpt_key_bytes(view, i - 1, b);
+		if (memcmp(a, b, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * An ascending load has filled the last leaf: the new entry goes to a leaf of
+ * its own, and nothing has to be taken apart.  1, as build_left; 0 if that
+ * cannot be done, or equal keys should be looked for.
+ */
+static uint32_t
+build_append(EunoTree *tree, Split *s, BptView *view, const BptKey *key_new,
+			 const EunoEntry *entry)
+{
+	uint8_t		key[BPT_MAX_COMPOSITE + 8];
+	EunoEntry	last = {.key = key};
+
+	if (entry->payloadlen > 0 ||
+		key_new->len != view->prefix_len + view->suffix_len ||
+		euno_bpt_compare_prefix(key_new, view->leaf, view->prefix_len) != 0 ||
+		(tree->config.posting && some_equal(view)))
+		return 0;
+	last.keylen = euno_bpt_key_bytes(view, view->count - 1, key);
+	last.tid = euno_bpt_first_tid(view, view->count - 1);
+	if (!euno_bpt_items_append(&s->work, &last) ||
+		!euno_bpt_items_append(&s->work, entry))
+		return 0;
+	s->at = 1;
+	s->middle.bytes = s->middle_buf;
+	s->middle.len = euno_bpt_separator(&s->work.it, 1, s->middle_buf,
+									   &s->middle.tid);
+	if (euno_bpt_spread(view, &s->low, &s->middle, &s->left))
+		return 1;
+	euno_bpt_items_init(&s->work, tree);
+	return 0;
+}
+
+/*
+ * Packs the leaf anew with the entry, if that may be and makes room enough;
+ * else builds the left leaf of a split and sets *m to the number of items that
+ * stay in it.  *m is 0 when the status is the insertion's.
+ */
+static EunoStatus
+repack_or_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
+				const BptKey *key, const BptGap *gap, const EunoEntry *entry,
+				bool repack, bool no_split, Split *s, uint32_t *m)
+{
+	BptItems   *it = &s->work.it;
+	BptLeaf    *leaf = place->leaf;
+	uint32_t	at = gap_item(&place->view, gap);
+	uint32_t	used;
+	BptFormat	format;
+
+	*m = 0;
+	s->at = at;
+	if (!euno_bpt_items_add_leaf(&s->work, &place->view) ||
+		!euno_bpt_items_insert(&s->work, at, entry))
+		return EUNO_CORRUPT;
+	used = euno_bpt_measure(it, 0, it->n,
+							euno_bpt_prefix(tree, it, 0, it->n, &s->low,
+											&s->high), &format);
+	if (repack && used <= (bpt_leaf_size(&s->left.leaf) - s->left.leaf.body) *
+		(it->n == 1 ? 100 : BPT_REPACK_FILL) / 100)
+	{
+		if (!euno_bpt_encode(tree, it, 0, it->n, &s->low, &s->high, &s->left))
+			return EUNO_CORRUPT;
+		if (!euno_lock_upgrade(&leaf->lock, place->version))
+			return EUNO_STALE;
+		euno_bpt_install(leaf, &s->left);
+		bpt_count(cx, tree, 1);
+		cx->leaf = leaf->number;
+		euno_lock_release(&leaf->lock, cx->env);
+		return EUNO_OK;
+	}
+	if (no_split)
+		return EUNO_FULL;
+	if (it->n < 2)
+		return EUNO_CORRUPT;
+	*m = build_left(tree, s, at, &place->image->leaf, place->view.open &&
+					euno_bpt_compare_prefix(key, &place->image->leaf,
+											place->view.prefix_len) != 0);
+	return *m == 0 ? EUNO_CORRUPT : EUNO_OK;
+}
+
 /*
  * Inserts an entry at a gap of a leaf that has no room for it as it is: by
  * packing the leaf anew (other prefix, other format), or by
@@ -218,51 +317,29 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	BptBody    *body = bpt_body(tree);
 	BptLeaf    *leaf = place->leaf;
 	BptLeaf    *right;
-	BptFormat	format;
 	EunoStatus	status = euno_bpt_copy(place);
 	Split		s;
-	uint32_t	at;
+	bool		appends;
 	uint32_t	m;
-	uint32_t	used;
 
 	if (status != EUNO_OK)
 		return status;
 	euno_bpt_items_init(&s.work, tree);
-	at = gap_item(&place->view, gap);
-	if (!euno_bpt_items_add_leaf(&s.work, &place->view) ||
-		!euno_bpt_items_insert(&s.work, at, entry))
-		return EUNO_CORRUPT;
 	euno_bpt_fences(place, &s.low, &s.high, s.high_buf);
 	euno_bpt_image_like(&s.left, leaf);
 	s.left.leaf.right = place->image->leaf.right;
 	s.left.leaf.seqno = place->image->leaf.seqno;
-
-	used = euno_bpt_measure(&s.work.it, 0, s.work.it.n,
-							euno_bpt_prefix(tree, &s.work.it, 0, s.work.it.n,
-											&s.low, &s.high), &format);
-	if (used <= (bpt_leaf_size(&s.left.leaf) - s.left.leaf.body) *
-		(s.work.it.n == 1 ? 100 : BPT_REPACK_FILL) / 100)
-	{
-		if (!euno_bpt_encode(tree, &s.work.it, 0, s.work.it.n, &s.low, &s.high,
-							 &s.left))
-			return EUNO_CORRUPT;
-		if (!euno_lock_upgrade(&leaf->lock, place->version))
-			return EUNO_STALE;
-		euno_bpt_install(leaf, &s.left);
-		bpt_count(cx, tree, 1);
-		cx->leaf = leaf->number;
-		euno_lock_release(&leaf->lock, cx->env);
-		return EUNO_OK;
-	}
-	if (no_split)
+	appends = euno_bpt_appends(tree, &place->view, gap);
+	if (appends && no_split)
 		return EUNO_FULL;
-	if (s.work.it.n < 2)
-		return EUNO_CORRUPT;
-	m = build_left(tree, &s, at, &place->image->leaf, place->view.open &&
-				   euno_bpt_compare_prefix(key, &place->image->leaf,
-										   place->view.prefix_len) != 0);
+	m = appends ? build_append(tree, &s, &place->view, key, entry) : 0;
 	if (m == 0)
-		return EUNO_CORRUPT;
+	{
+		status = repack_or_split(cx, tree, place, key, gap, entry,
+								 !appends, no_split, &s, &m);
+		if (m == 0)
+			return status;
+	}
 	status = build_right(cx, tree, &s, m, place->image->leaf.right,
 						 euno_add64(&body->seqno, 2) + 1, &right);
 	if (status != EUNO_OK)
@@ -275,7 +352,7 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	bpt_count(cx, tree, 1);
 	(void) euno_add64(&body->leaves, 1);
 	euno_bpt_move_note(tree, leaf, right);
-	cx->leaf = at < m ? leaf->number : right->number;
+	cx->leaf = s.at < m ? leaf->number : right->number;
 	euno_lock_release(&leaf->lock, cx->env);
 	euno_bpt_spare_used(cx);
 	(void) euno_add64(&body->splits, 1);
