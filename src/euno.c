@@ -55,6 +55,7 @@ define_settings(void)
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
 	euno_domains_define_setting();
+	euno_full_define_settings();
 	euno_worker_define_settings();
 }
 

@@ -56,6 +56,7 @@ typedef struct EunoIndex
 	EunoOrder	order;
 	EunoTreeSlot *slot;			/* valid while generation is the slot's */
 	uint64		generation;
+	uint64		inserts;		/* not yet added to the slot's */
 	EunoContext cx;
 	MemoryContext context;		/* holds this struct and all it points to */
 	uint8_t    *form_buffer;	/* EUNO_KEY_FORM_BYTES */
@@ -133,7 +134,7 @@ extern bool euno_index_build_if_idle(EunoIndex *idx, Relation index);
  * The tree of an index of this table has become READY or ceased to be: tells
  * all backends, at once.
  */
-extern void euno_invalidate_plans(Oid heap_oid);
+extern void euno_invalidate_plans(Oid database, Oid heap_oid);
 
 /* The lock that makes builders wait for each other, and VACUUM for them. */
 extern void euno_build_lock(Oid index_oid, LOCKMODE mode);
@@ -299,6 +300,23 @@ extern bool eunoinsert(Relation index, Datum *values, bool *isnull,
  */
 extern void euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 							  const EunoEntry *entry, bool index_unchanged);
+
+/* ---- euno_full.c: when memory runs out ---- */
+
+extern void euno_full_define_settings(void);
+
+/*
+ * There was no memory for a change to this index.  Makes room by giving up some
+ * tree, perhaps this one, and says so in a WARNING; true if it is worth trying
+ * again, false if the statement has to fail.  Nothing pinned on entry.
+ */
+extern bool euno_full_make_room(EunoIndex *idx);
+
+/* A tree of so many bytes did not fit: not to be tried again for a while. */
+extern void euno_full_note(EunoTreeSlot *slot, uint64 bytes);
+
+/* Is there no reason against building it in the background? */
+extern bool euno_full_may_return(const EunoTreeSlot *slot);
 
 /* ---- euno_unique.c ---- */
 

@@ -79,6 +79,9 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 
 	if (euno_wants_art(index) && idx->order == EUNO_ORDER_BYTES)
 		ops = &euno_art_olc_ops;
+	slot->heap_oid = index->rd_index->indrelid;
+	slot->must_stay = index->rd_index->indisunique ||
+		index->rd_index->indisexclusion;
 	return euno_index_start_build(idx, slot, ops, &config);
 }
 

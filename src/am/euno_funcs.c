@@ -95,7 +95,7 @@ euno_evict(PG_FUNCTION_ARGS)
 	}
 	euno_build_unlock(idx->oid, ExclusiveLock);
 
-	euno_invalidate_plans(index->rd_index->indrelid);
+	euno_invalidate_plans(MyDatabaseId, index->rd_index->indrelid);
 	index_close(index, AccessShareLock);
 	PG_RETURN_VOID();
 }

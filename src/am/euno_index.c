@@ -44,6 +44,7 @@ typedef struct Operation
 	int			nest_level;		/* transaction nesting it runs at */
 	EunoTreeSlot *held;			/* by euno_index_hold, or being built */
 	bool		building;		/* held is our build */
+	bool		out_of_memory;	/* and fails for want of memory */
 	EunoContext spare;			/* if idx->cx was in use already */
 } Operation;
 
@@ -92,6 +93,8 @@ flush_counters(EunoIndex *idx)
 		pg_atomic_read_u64(&slot->generation) != idx->generation)
 		return;
 	pg_atomic_fetch_add_u64(&slot->descents, counters->descents);
+	pg_atomic_fetch_add_u64(&slot->inserts, idx->inserts);
+	idx->inserts = 0;
 	pg_atomic_fetch_add_u64(&slot->restarts,
 							counters->restarts + counters->leaf_retries);
 	pg_atomic_fetch_add_u64(&slot->right_moves, counters->right_moves);
@@ -122,7 +125,11 @@ unwind(int nest_level)
 
 		euno_context_reset(op->cx);
 		if (op->building)
+		{
+			if (op->out_of_memory)
+				euno_full_note(op->held, euno_tree_bytes(op->held));
 			euno_tree_abandon_build(op->held);
+		}
 		if (op->held)
 		{
 			/*
@@ -316,7 +323,7 @@ push_operation(EunoIndex *idx)
 	op->depth = idx->cx.process->depth;
 	op->nest_level = GetCurrentTransactionNestLevel();
 	op->held = NULL;
-	op->building = false;
+	op->building = op->out_of_memory = false;
 	for (int i = 0; i < noperations; i++)
 	{
 		if (operations[i].cx == &idx->cx)
@@ -471,19 +478,46 @@ euno_index_unhold(EunoIndex *idx)
 	pop_operation(idx);
 }
 
+/*
+ * Either all that was reserved is in use, or the machine, or the control group,
+ * has no more.
+ */
+static void
+out_of_memory(EunoIndex *idx, Relation index)
+{
+	uint64		reserved;
+	uint64		used;
+	uint64		peak;
+
+	for (int i = 0; i < noperations; i++)
+		if (operations[i].building && operations[i].idx == idx)
+			operations[i].out_of_memory = true;
+
+	euno_registry_memory(&reserved, &used, &peak);
+	if (used + euno_arena_kept(euno_registry_arena()) + EUNO_EXTENT_SIZE > reserved)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory for euno index \"%s\"",
+						RelationGetRelationName(index)),
+				 errdetail("All of \"euno.max_memory\" (%d MB) is in use.",
+						   euno_max_memory_mb),
+				 errhint("Increase \"euno.max_memory\" and restart the server, or drop euno indexes.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory for euno index \"%s\"",
+					RelationGetRelationName(index)),
+			 errdetail("The operating system refused more than " UINT64_FORMAT " MB of the %d MB that \"euno.max_memory\" allows.",
+					   used / (1024 * 1024), euno_max_memory_mb),
+			 errhint("Give the server more memory, or decrease \"euno.max_memory\".")));
+}
+
 void
 euno_index_error(EunoIndex *idx, Relation index, EunoStatus status)
 {
 	switch (status)
 	{
 		case EUNO_NO_MEMORY:
-			ereport(ERROR,
-					(errcode(ERRCODE_OUT_OF_MEMORY),
-					 errmsg("out of memory for euno index \"%s\"",
-							RelationGetRelationName(index)),
-					 errdetail("All of \"euno.max_memory\" (%d MB) is in use.",
-							   euno_max_memory_mb),
-					 errhint("Increase \"euno.max_memory\" and restart the server, or drop euno indexes.")));
+			out_of_memory(idx, index);
 			break;
 		case EUNO_CORRUPT:
 			if (idx->slot &&

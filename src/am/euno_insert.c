@@ -53,10 +53,11 @@ euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 {
 	EunoContext *cx;
 	EunoState	state;
-	EunoStatus	status = EUNO_OK;
+	EunoStatus	status;
 	bool		tried_deletion = false;
 	uint64		generation;
 	uint32		leaf;
+	bool		again;
 
 	do
 	{
@@ -78,18 +79,22 @@ euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 			status = idx->slot->ops->insert(cx, &idx->slot->tree, entry,
 											index_unchanged && !tried_deletion);
 		leaf = cx->leaf;
+		idx->inserts++;
 		euno_index_unpin(idx);
 
 		/*
 		 * Version churn is about to split a leaf: see whether old versions of
 		 * the same rows can go instead.
 		 */
-		if (status == EUNO_FULL)
+		again = status == EUNO_FULL;
+		if (again)
 		{
 			euno_delete_dead_versions(idx, index, heap, entry);
 			tried_deletion = true;
 		}
-	} while (status == EUNO_FULL);
+		else if (unlikely(status == EUNO_NO_MEMORY))
+			again = euno_full_make_room(idx);
+	} while (again);
 
 	if (status != EUNO_OK && status != EUNO_EXISTS)
 		euno_index_error(idx, index, status);

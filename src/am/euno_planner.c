@@ -56,14 +56,15 @@ name_families(IndexOptInfo *info)
 }
 
 /*
- * Ask for a rebuild in the background, unless the tree was evicted by hand.
+ * Ask for a rebuild in the background, unless the tree was evicted by hand or
+ * does not fit.
  */
 static void
 want_tree(EunoIndex *idx)
 {
 	EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
 
-	if (slot != NULL && !slot->evicted)
+	if (slot != NULL && !slot->evicted && euno_full_may_return(slot))
 		slot->wanted = true;
 }
 

@@ -184,7 +184,6 @@ euno_rebuild_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
 		LockRelation(heap, ShareLock);
 
-	slot->heap_oid = RelationGetRelid(heap);
 	euno_become_owner(heap, &owner);
 	status = euno_tree_create(idx, slot, index);
 	if (status != EUNO_OK && status != EUNO_EXISTS)
@@ -193,7 +192,7 @@ euno_rebuild_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	{
 		reporting = start_progress(heap, index);
 		loaded = fill_from_table(idx, heap, index, slot);
-		euno_invalidate_plans(RelationGetRelid(heap));
+		euno_invalidate_plans(MyDatabaseId, RelationGetRelid(heap));
 		if (reporting)
 			pgstat_progress_end_command();
 		ereport(LOG_SERVER_ONLY,

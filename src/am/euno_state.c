@@ -97,13 +97,13 @@ euno_build_unlock(Oid index_oid, LOCKMODE mode)
  * this transaction is rolled back.
  */
 void
-euno_invalidate_plans(Oid heap_oid)
+euno_invalidate_plans(Oid database, Oid heap_oid)
 {
 	SharedInvalidationMessage message;
 
 	memset(&message, 0, sizeof(message));
 	message.rc.id = SHAREDINVALRELCACHE_ID;
-	message.rc.dbId = MyDatabaseId;
+	message.rc.dbId = database;
 	message.rc.relId = heap_oid;
 	SendSharedInvalidMessages(&message, 1);
 }

@@ -49,6 +49,8 @@
 #define SMALLEST_NODE		16
 #define SMALL_CLASSES		16	/* multiples of 16 up to 256 */
 #define MIDDLE_CLASSES		48	/* these, and 8 a doubling up to 4 kB */
+#define RESERVE_MAX			64	/* extents */
+#define SMALL_POOL			2	/* extents */
 #define HUGE_PAGE_SIZE		((size_t) 2 * 1024 * 1024)
 #define HUGE_PAGE_EXTENTS	((uint32_t) (HUGE_PAGE_SIZE / EUNO_EXTENT_SIZE))
 
@@ -188,16 +190,17 @@ part_huge_page_full(const EunoArena *arena, int domain, uint32_t bit)
 
 /*
  * The lowest free extent of a part, now taken.  *full: it was the last free
- * one of its huge page.  False when there is none.
+ * one of its huge page.  False when there are no more than "keep".
  */
 static bool
-part_take(EunoArena *arena, int domain, uint32_t *extent, bool *full)
+part_take(EunoArena *arena, int domain, uint32_t keep, uint32_t *extent,
+		  bool *full)
 {
 	EunoArenaPart *part = &arena->shared->parts[domain];
 	bool		found = false;
 
 	euno_mutex_lock(&part->lock, arena->env);
-	if (part->nfree > 0)
+	if (part->nfree > keep)
 	{
 		uint32_t	word = part->low / 64;
 		uint32_t	bit;
@@ -231,18 +234,30 @@ count_used(EunoArenaShared *shared, uint32_t count)
 		;
 }
 
+/* Extents of a part that only small pools get. */
+static inline uint32_t
+part_reserve(EunoArena *arena)
+{
+	uint32_t	reserve = arena->part_extents / 32;
+
+	return reserve < RESERVE_MAX ? reserve : RESERVE_MAX;
+}
+
 /*
  * Hands out one populated extent, of this domain if it has one, else of the
  * next that has: far memory is better than none.
  */
 static bool
-extent_take(EunoArena *arena, int domain, uint32_t *extent)
+extent_take(EunoArena *arena, int domain, bool small, uint32_t *extent)
 {
+	uint32_t	keep = small ? 0 : part_reserve(arena);
+
 	for (int i = 0; i < arena->ndomains; i++)
 	{
 		bool		full;
 
-		if (!part_take(arena, (domain + i) % arena->ndomains, extent, &full))
+		if (!part_take(arena, (domain + i) % arena->ndomains, keep, extent,
+					   &full))
 			continue;
 		count_used(arena->shared, 1);
 		if (extents_populate(arena, *extent, 1))
@@ -427,6 +442,13 @@ euno_arena_usage(EunoArena *arena, uint64_t *reserved, uint64_t *used,
 		__atomic_load_n(&arena->shared->peak, __ATOMIC_RELAXED);
 }
 
+uint64_t
+euno_arena_kept(EunoArena *arena)
+{
+	return (uint64_t) part_reserve(arena) * (uint64_t) arena->ndomains *
+		EUNO_EXTENT_SIZE;
+}
+
 EunoArenaPlace
 euno_arena_place(EunoArena *arena)
 {
@@ -584,7 +606,7 @@ pool_extend(EunoPool *pool)
 	EunoArena  *arena = pool->arena;
 	uint32_t	extent;
 
-	if (!extent_take(arena, pool->domain, &extent))
+	if (!extent_take(arena, pool->domain, pool->extents < SMALL_POOL, &extent))
 		return false;
 	if (pool->first_extent != 0)
 		free_push_stretch(pool,

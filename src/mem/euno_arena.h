@@ -15,6 +15,9 @@
  * are the core's own (euno_lock.h), held for a few hundred nanoseconds, or
  * for the page faults of one extent, never while a node is locked.
  *
+ * A little of the arena is kept for small pools, so that a new and empty tree
+ * finds room when others have taken all: TRUNCATE, which makes room, needs one.
+ *
  * An extent's pages are populated when it is handed out
  * (MADV_POPULATE_WRITE), so that running out of memory is a NULL here and not
  * a SIGBUS later; kernels before 5.14 fall back to plain first touch.  When
@@ -82,6 +85,9 @@ extern void euno_arena_part(EunoArena *arena, int domain, void **start,
 /* Bytes: reserved, handed out to pools now, at most ever. */
 extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
 							 uint64_t *used, uint64_t *peak);
+
+/* Bytes that only pools of less than 128 kB get. */
+extern uint64_t euno_arena_kept(EunoArena *arena);
 
 /*
  * What the address of an extent depends on: pointers between nodes mean the

@@ -177,6 +177,7 @@ euno_registry_shmem_startup(void)
 			pg_atomic_init_u64(&slot->vacuum_epoch, 0);
 			pg_atomic_init_u32(&slot->holders, 0);
 			pg_atomic_init_u64(&slot->descents, 0);
+			pg_atomic_init_u64(&slot->inserts, 0);
 			pg_atomic_init_u64(&slot->restarts, 0);
 			pg_atomic_init_u64(&slot->right_moves, 0);
 			pg_atomic_init_u64(&slot->lock_waits, 0);
@@ -399,10 +400,16 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->creator = GetTopFullTransactionIdIfAny();
 		slot->drop_when_retired = false;
 		slot->evicted = slot->wanted = slot->from_snapshot = false;
+		slot->must_stay = false;
+		slot->heap_oid = InvalidOid;
+		slot->retry_at = 0;
+		slot->retry_delay = 0;
+		slot->needed_bytes = 0;
 		pg_atomic_write_u64(&slot->generation, registry->next_generation++);
 		pg_atomic_write_u64(&slot->vacuum_epoch, 0);
 		slot->predicate_generation = 0;
 		pg_atomic_write_u64(&slot->descents, 0);
+		pg_atomic_write_u64(&slot->inserts, 0);
 		pg_atomic_write_u64(&slot->restarts, 0);
 		pg_atomic_write_u64(&slot->right_moves, 0);
 		pg_atomic_write_u64(&slot->lock_waits, 0);

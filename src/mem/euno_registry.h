@@ -78,7 +78,7 @@ typedef struct EunoTreeSlot
 {
 	EunoTreeKey key;
 	Oid			index_oid;		/* a hint for views and garbage collection */
-	Oid			heap_oid;		/* its table; set when a rebuild begins */
+	Oid			heap_oid;		/* its table, once a build has begun */
 	uint32		number;			/* this slot's index, in hazard words */
 	pg_atomic_uint32 state;		/* EunoState */
 	pg_atomic_uint64 generation;
@@ -91,6 +91,12 @@ typedef struct EunoTreeSlot
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */
 	bool		from_snapshot;	/* not built since the server started */
+	bool		must_stay;		/* writes depend on it: never evicted by others */
+
+	/* Set when it did not fit in memory (am/euno_full.c). */
+	int64		retry_at;		/* TimestampTz; 0: it has always fitted */
+	int			retry_delay;	/* seconds; doubled each time */
+	uint64		needed_bytes;
 	pg_atomic_uint32 holders;	/* operations that keep the tree in memory
 								 * without an epoch (bulk delete, check, its
 								 * builder) */
@@ -120,6 +126,7 @@ typedef struct EunoTreeSlot
 
 	/* Statistics, added up from the contexts' counters now and then. */
 	pg_atomic_uint64 descents;
+	pg_atomic_uint64 inserts;	/* among the descents */
 	pg_atomic_uint64 restarts;
 	pg_atomic_uint64 right_moves;
 	pg_atomic_uint64 lock_waits;

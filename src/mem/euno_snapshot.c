@@ -86,6 +86,8 @@ typedef struct TreeImage
 {
 	EunoTreeKey key;
 	Oid			index_oid;
+	Oid			heap_oid;
+	uint32		must_stay;
 	FullTransactionId creator;
 	int64		ops;			/* bytes from euno_bptree_ops */
 	EunoTree	tree;
@@ -321,6 +323,8 @@ write_tree(SnapshotFile *file, EunoTreeSlot *slot)
 	memset(&image, 0, sizeof(image));
 	image.key = slot->key;
 	image.index_oid = slot->index_oid;
+	image.heap_oid = slot->heap_oid;
+	image.must_stay = slot->must_stay;
 	image.creator = slot->creator;
 	image.ops = (const char *) slot->ops - (const char *) &euno_bptree_ops;
 	image.tree = slot->tree;
@@ -497,6 +501,8 @@ adopt_tree(const TreeImage *image)
 
 	if (slot == NULL)
 		return NULL;
+	slot->heap_oid = image->heap_oid;
+	slot->must_stay = image->must_stay != 0;
 	slot->creator = image->creator;
 	slot->ops = (const EunoTreeOps *) ((const char *) &euno_bptree_ops + image->ops);
 	slot->tree = image->tree;

@@ -62,7 +62,7 @@ typedef struct Worker
 	bool		sent_away;		/* by us; to come back later */
 } Worker;
 
-static int	naptime;
+int			euno_naptime;
 bool		euno_auto_rebuild;
 
 /* All in TopMemoryContext. */
@@ -79,7 +79,7 @@ euno_worker_define_settings(void)
 	DefineCustomIntVariable("euno.naptime",
 							"Sets how long the euno launcher sleeps between rounds.",
 							NULL,
-							&naptime,
+							&euno_naptime,
 							10, 1, INT_MAX / 1000,
 							PGC_SIGHUP, GUC_UNIT_S,
 							NULL, NULL, NULL);
@@ -492,7 +492,7 @@ sleep_time(TimestampTz last_round)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	long		rest = TimestampDifferenceMilliseconds(now,
-													   last_round + naptime * INT64CONST(1000000));
+													   last_round + euno_naptime * INT64CONST(1000000));
 
 	return workers == NIL ? rest : Min(rest, WATCH_INTERVAL);
 }
@@ -530,7 +530,7 @@ euno_launcher_main(Datum arg)
 		if (euno_tree_launcher_called())
 			visit_wanting_databases();
 		if (TimestampDifferenceExceeds(last_round, GetCurrentTimestamp(),
-									   naptime * 1000))
+									   euno_naptime * 1000))
 		{
 			go_round();
 			last_round = GetCurrentTimestamp();

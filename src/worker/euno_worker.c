@@ -144,8 +144,8 @@ open_index(Oid index_oid, Relation *heap)
 }
 
 /*
- * The slot of an index if its tree is absent, or just going, and not evicted by
- * hand.
+ * The slot of an index if its tree is absent, or just going, and neither evicted
+ * by hand nor too large.
  */
 static EunoTreeSlot *
 absent_slot(EunoIndex *idx)
@@ -154,7 +154,7 @@ absent_slot(EunoIndex *idx)
 	EunoState	state = euno_tree_state(slot);
 
 	return (state == EUNO_STATE_ABSENT || state == EUNO_STATE_RETIRING) &&
-		!slot->evicted ? slot : NULL;
+		!slot->evicted && euno_full_may_return(slot) ? slot : NULL;
 }
 
 /* After the start of the server: this tree is absent and wanted. */

@@ -12,6 +12,9 @@
 
 #include "core/euno_core.h"
 
+/* How long the launcher sleeps between rounds, in seconds.  A setting. */
+extern int	euno_naptime;
+
 /* Rebuild absent trees in the background?  A setting. */
 extern bool euno_auto_rebuild;
 

@@ -277,6 +277,18 @@ $node->append_conf('postgresql.conf', 'euno.max_memory = 256MB');
 $node->restart;
 rebuild();
 
+# Replicas of the inner nodes come back too, in as many domains.
+$node->append_conf('postgresql.conf', 'euno.domains = 2');
+$node->stop;
+log_since();
+$node->start;
+like(log_since(), qr/ignored.*another address or shape/s, 'other domains');
+rebuild();
+change();
+$node->restart;
+is(states(), 'ready', 'two domains');
+check_indexes($node, 'postgres', 'two domains');
+
 # Nothing is written if that is not wanted, or has not been done cleanly.
 $node->append_conf('postgresql.conf', 'euno.snapshot_on_shutdown = off');
 $node->reload;

@@ -1,0 +1,215 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_full.c
+ *	  When memory runs out: which tree goes, and when it may come back.
+ *
+ * A tree that runs out of memory is as it was before: what a change needs is
+ * allocated before anything is locked or written.  So nothing has to be undone
+ * here.
+ * Either the statement fails (euno.on_full = error), or a tree that can be done
+ * without is retired and the statement tries again.  Who is asked to do without:
+ * a tree that no write depends on, and that answers fewest searches for the
+ * memory it takes.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+#include "worker/euno_worker.h"
+
+typedef enum OnFull
+{
+	ON_FULL_ERROR,
+	ON_FULL_EVICT
+} OnFull;
+
+static const struct config_enum_entry on_full_options[] = {
+	{"error", ON_FULL_ERROR, false},
+	{"evict", ON_FULL_EVICT, false},
+	{NULL, 0, false}
+};
+
+static int	on_full = ON_FULL_ERROR;
+
+/* How long somebody's last look at a retired tree is waited for. */
+#define RETIRE_WAIT_MS	100
+
+/* The longest time for which a tree that did not fit is not tried again. */
+#define LONGEST_DELAY_S	3600
+
+void
+euno_full_define_settings(void)
+{
+	DefineCustomEnumVariable("euno.on_full",
+							 "Selects what happens when euno indexes need more than \"euno.max_memory\".",
+							 "\"error\" lets the statement fail; \"evict\" gives up an index that is not unique and little used.",
+							 &on_full,
+							 ON_FULL_ERROR,
+							 on_full_options,
+							 PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+}
+
+void
+euno_full_note(EunoTreeSlot *slot, uint64 bytes)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int			delay = slot->retry_delay;
+
+	/* One that had fitted for a good while starts anew. */
+	if (delay == 0 || now > slot->retry_at + delay * INT64CONST(10000000))
+		delay = euno_naptime;
+	slot->retry_delay = Min(2 * (int64) delay, LONGEST_DELAY_S);
+	slot->retry_at = now + slot->retry_delay * INT64CONST(1000000);
+	slot->needed_bytes = Max(bytes, slot->needed_bytes / 2);
+	slot->wanted = false;
+}
+
+bool
+euno_full_may_return(const EunoTreeSlot *slot)
+{
+	uint64		reserved;
+	uint64		used;
+	uint64		peak;
+
+	if (slot->retry_at == 0)
+		return true;
+	euno_registry_memory(&reserved, &used, &peak);
+	return GetCurrentTimestamp() >= slot->retry_at &&
+		reserved - used >= slot->needed_bytes + slot->needed_bytes / 8;
+}
+
+/*
+ * Free what was retired before.  True if there was something, false if nothing
+ * is on its way.
+ */
+static bool
+finish_retired(void)
+{
+	bool		found = false;
+
+	for (int ms = 0; ms < RETIRE_WAIT_MS; ms++)
+	{
+		bool		pending = false;
+
+		for (int i = 0; i < euno_tree_count(); i++)
+		{
+			EunoTreeSlot *slot = euno_tree_by_number(i);
+
+			if (euno_tree_state(slot) != EUNO_STATE_RETIRING)
+				continue;
+			if (euno_tree_finish_retired(slot))
+				found = true;
+			else
+				pending = true;
+		}
+		if (found || !pending)
+			break;
+		euno_sleep(1000);
+	}
+	return found;
+}
+
+/* Searches an extent has seen; a tree's inserts descend once each too. */
+static double
+usefulness(EunoTreeSlot *slot)
+{
+	double		descents = (double) pg_atomic_read_u64(&slot->descents);
+	double		inserts = (double) pg_atomic_read_u64(&slot->inserts);
+
+	return Max(descents - inserts, 0) / (double) euno_tree_bytes(slot);
+}
+
+/*
+ * The tree that is missed least, NULL if there is none.  One that is being
+ * built goes before all others: it does not fit.
+ */
+static EunoTreeSlot *
+choose_victim(EunoIndex *idx)
+{
+	EunoTreeSlot *own = euno_tree_lookup(&idx->key);
+	EunoTreeSlot *victim = NULL;
+	double		least = 0;
+
+	if (own != NULL && !own->must_stay &&
+		(euno_tree_state(own) == EUNO_STATE_BUILDING ||
+		 euno_tree_state(own) == EUNO_STATE_MERGING))
+		return own;
+
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+		double		use;
+
+		if (euno_tree_state(slot) != EUNO_STATE_READY || slot->must_stay ||
+			euno_tree_bytes(slot) == 0)
+			continue;
+		use = usefulness(slot);
+		if (victim == NULL || use < least ||
+			(use == least && euno_tree_bytes(slot) > euno_tree_bytes(victim)))
+		{
+			victim = slot;
+			least = use;
+		}
+	}
+	return victim;
+}
+
+static void
+report_eviction(Oid database, Oid index_oid, uint64 bytes)
+{
+	char	   *name = NULL;
+
+	if (database == MyDatabaseId)
+		name = get_rel_name(index_oid);
+	if (name != NULL)
+		ereport(WARNING,
+				(errmsg("evicted euno index \"%s\": \"euno.max_memory\" is used up", name),
+				 errdetail("It took " UINT64_FORMAT " kB.", bytes / 1024),
+				 errhint("It is rebuilt when there is room.")));
+	else
+		ereport(WARNING,
+				(errmsg("evicted a euno index of another database: \"euno.max_memory\" is used up"),
+				 errdetail("It took " UINT64_FORMAT " kB.", bytes / 1024),
+				 errdetail_log("It took " UINT64_FORMAT " kB; index %u of database %u.",
+							   bytes / 1024, index_oid, database),
+				 errhint("It is rebuilt when there is room.")));
+}
+
+bool
+euno_full_make_room(EunoIndex *idx)
+{
+	EunoTreeSlot *victim;
+	Oid			database;
+	Oid			index_oid;
+	Oid			heap_oid;
+	uint64		bytes;
+
+	if (on_full != ON_FULL_EVICT)
+		return false;
+	CHECK_FOR_INTERRUPTS();
+
+	/* Others may have had the same trouble just now. */
+	if (finish_retired())
+		return true;
+	victim = choose_victim(idx);
+	if (victim == NULL)
+		return false;
+
+	database = victim->key.database;
+	index_oid = victim->index_oid;
+	heap_oid = victim->heap_oid;
+	bytes = euno_tree_bytes(victim);
+	euno_full_note(victim, bytes);
+	(void) euno_tree_retire(victim, false, RETIRE_WAIT_MS);
+	euno_invalidate_plans(database, heap_oid);
+	report_eviction(database, index_oid, bytes);
+	return true;
+}

@@ -1,0 +1,172 @@
+# Memory is short: with euno.on_full = evict writes go on without the index that is
+# missed least, and it comes back when there is room.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use EunoTest;
+
+my $node = euno_node('full', "euno.max_memory = 8MB\neuno.on_full = evict\neuno.naptime = 1s");
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE TABLE used (a int, b text);
+INSERT INTO used SELECT g, 'b' || g FROM generate_series(1, 30000) g;
+CREATE INDEX used_a ON used USING euno (a);
+CREATE TABLE idle (a int, b text);
+INSERT INTO idle SELECT g, 'b' || g FROM generate_series(1, 30000) g;
+CREATE INDEX idle_b ON idle USING euno (b, a);
+CREATE TABLE keys (k text);
+CREATE UNIQUE INDEX keys_k ON keys USING euno (k);
+INSERT INTO keys SELECT 'k' || g FROM generate_series(1, 5000) g;
+CREATE TABLE grow (a int, b text);
+CREATE INDEX grow_b ON grow USING euno (b);
+ANALYZE;
+CREATE DATABASE other;
+SQL
+
+sub state_of
+{
+	my ($index) = @_;
+
+	return $node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = '$index'");
+}
+
+# Makes an index useful.
+sub search
+{
+	my ($table, $column, $times) = @_;
+	my $key = $column eq 'a' ? 'g' : 'g::text';
+
+	$node->safe_psql('postgres',
+		"SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count((SELECT 1 FROM $table WHERE $column = $key LIMIT 1)) FROM generate_series(1, $times) g");
+	return;
+}
+
+# A prepared plan with the index that is going to be evicted, and an open cursor.
+my $session = $node->background_psql('postgres');
+$session->query_safe(
+	'SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan; PREPARE q AS SELECT count(*) FROM idle WHERE b > $1');
+is($session->query_safe("EXECUTE q('')"), '30000', 'a prepared query');
+search('used', 'a', 20000);
+
+# Room is made by the tree that nobody searches, not by those in use.
+my ($ret, $stdout, $stderr);
+for my $round (1 .. 40)
+{
+	search('grow', 'b', 4000);
+	($ret, $stdout, $stderr) = $node->psql('postgres',
+		"\\set VERBOSITY verbose\nINSERT INTO grow SELECT g, md5(g || '/' || random()) FROM generate_series(1, 4000) g");
+	last if $ret != 0 || $stderr ne '';
+}
+is($ret, 0, 'the insert that found no room goes on');
+like($stderr, qr/WARNING:  01000: evicted euno index "idle_b": "euno.max_memory" is used up/, 'and says at whose cost');
+is(() = $stderr =~ /WARNING/g, 1, 'once');
+is(state_of('idle_b'), 'absent', 'the idle index is gone');
+is(state_of('used_a'), 'ready', 'the one in use is not');
+is($session->query_safe("EXECUTE q('')"), '30000', 'the prepared query is planned anew');
+unlike($session->query_safe("EXPLAIN EXECUTE q('')"), qr/idle_b/, 'without the index');
+is(state_of('idle_b'), 'absent', 'and does not build it');
+same_answers($node, 'postgres', 'SELECT count(*), min(b), max(b) FROM grow WHERE b > $$$$', 'the index that grew');
+is($node->safe_psql('postgres', "SELECT euno_index_check('grow_b', true), euno_index_check('used_a', true)"),
+	'|', 'both are whole');
+
+# It grows on, and goes in the end; the table's writers do not notice.
+for my $round (1 .. 60)
+{
+	($ret, $stdout, $stderr) = $node->psql('postgres',
+		"INSERT INTO grow SELECT g, md5(g || '/' || random()) FROM generate_series(1, 4000) g");
+	last if $ret != 0 || state_of('grow_b') eq 'absent';
+}
+is($ret, 0, 'inserts go on');
+is(state_of('grow_b'), 'absent', 'without the index that grew');
+is(state_of('keys_k'), 'ready', 'a unique index is never evicted');
+is(by_index($node, 'postgres', "SELECT count(*) FROM grow WHERE b < '5'"),
+	by_seqscan($node, 'postgres', "SELECT count(*) FROM grow WHERE b < '5'"), 'queries are right');
+
+# It wants to come back, but does not fit: no build is begun, nothing is evicted
+# for it.
+my $log_start = -s $node->logfile;
+for my $round (1 .. 4)
+{
+	$node->safe_psql('postgres', "SELECT count(*) FROM grow WHERE b < '5'");
+	sleep 1;
+}
+unlike(slurp_file($node->logfile, $log_start), qr/grow_b|used_a/, 'what does not fit is left alone');
+
+# A unique index takes all room there is, then its inserts fail.
+for my $round (1 .. 60)
+{
+	($ret, $stdout, $stderr) = $node->psql('postgres',
+		"\\set VERBOSITY verbose\nINSERT INTO keys SELECT 'r' || $round || repeat('x', 50) || g FROM generate_series(1, 3000) g");
+	last if $ret != 0 || $stderr =~ /ERROR/;
+}
+like($stderr, qr/ERROR:  53200: out of memory for euno index "keys_k"/, 'a unique index that does not fit is an error');
+is(state_of('used_a'), 'absent', 'after all others have gone');
+is($node->safe_psql('postgres', "SELECT euno_index_check('keys_k', true)"),
+	'', 'and is as it was');
+
+# There is room again.
+$node->safe_psql('postgres', 'TRUNCATE grow, keys');
+ok( $node->poll_query_until('postgres',
+		"SELECT count(*) FROM idle WHERE b = 'b7' UNION ALL SELECT count(*) FROM used WHERE a = 7; "
+		  . "SELECT bool_and(state = 'ready') FROM euno_stat_indexes WHERE indexrelname IN ('idle_b', 'used_a')",
+		"1\n1\nt"), 'indexes come back when there is room');
+same_answers($node, 'postgres', 'SELECT a, b FROM idle WHERE b > $$b2999$$ ORDER BY b, a', 'rebuilt');
+check_indexes($node, 'postgres', 'rebuilt');
+
+# In another database: its plans are invalidated, and nobody here learns its name.
+$node->safe_psql('other',
+	"CREATE EXTENSION euno_index; CREATE TABLE secret (a text); INSERT INTO secret SELECT 'secret' || g FROM generate_series(1, 20000) g; CREATE INDEX secret_a ON secret USING euno (a)");
+my $other = $node->background_psql('other');
+$other->query_safe(
+	'SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan; PREPARE q AS SELECT count(*) FROM secret WHERE a > $1');
+is($other->query_safe("EXECUTE q('')"), '20000', 'a prepared query in another database');
+search('used', 'a', 20000);
+search('idle', 'b', 20000);
+search('grow', 'b', 20000);
+my $all = '';
+for my $round (1 .. 40)
+{
+	($ret, $stdout, $stderr) = $node->psql('postgres',
+		"\\set VERBOSITY verbose\nINSERT INTO grow SELECT g, md5(g || '/' || random()) FROM generate_series(1, 4000) g");
+	$all .= $stderr;
+	last if $ret != 0 || $stderr ne '';
+}
+like($all, qr/WARNING:  01000: evicted a euno index of another database/, 'an index of another database goes');
+unlike($all, qr/secret/, 'without telling its name');
+is($node->safe_psql('other', 'SELECT state FROM euno_stat_indexes'), 'absent', 'it is gone there');
+is($other->query_safe("EXECUTE q('')"), '20000', 'the prepared query there is planned anew');
+is($node->safe_psql('other', 'SELECT state FROM euno_stat_indexes'), 'absent', 'without the index');
+$other->quit;
+$session->quit;
+
+# Many writers run out at once.
+$node->safe_psql('postgres', 'TRUNCATE grow');
+for my $t (1 .. 6)
+{
+	$node->safe_psql('postgres', "CREATE TABLE w$t (a int, b text); CREATE INDEX w${t}_b ON w$t USING euno (b)");
+}
+my $script = $node->basedir . '/write.sql';
+append_to_file($script, <<'SQL');
+\set t 1 + :client_id % 6
+INSERT INTO w:t SELECT g, md5((random() * 100000)::int::text) FROM generate_series(1, 200) g;
+SELECT count(*) FROM w:t WHERE b = md5('77');
+DELETE FROM w:t WHERE ctid IN (SELECT ctid FROM w:t LIMIT 20);
+SQL
+my ($out, $err) = run_command([ 'pgbench', '-n', '-c', '12', '-j', '2', '-T', '8', '-f', $script, $node->connstr('postgres') ]);
+unlike($err, qr/ERROR|aborted/, 'no write fails');
+like($err, qr/evicted euno index/, 'trees were evicted meanwhile');
+for my $t (1 .. 6)
+{
+	is( by_index($node, 'postgres', "SELECT count(*), min(b), max(b) FROM w$t WHERE b > ''"),
+		by_seqscan($node, 'postgres', "SELECT count(*), min(b), max(b) FROM w$t WHERE b > ''"), "answers of table $t");
+}
+unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|XX00/, 'nothing broke');
+
+$node->stop;
+done_testing();
