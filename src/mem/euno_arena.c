@@ -51,6 +51,8 @@
 #define MIDDLE_CLASSES		48	/* these, and 8 a doubling up to 4 kB */
 #define RESERVE_MAX			64	/* extents */
 #define SMALL_POOL			2	/* extents */
+#define LOOK_EVERY			16	/* extents are taken between two looks at what
+								 * the control group has left */
 #define HUGE_PAGE_SIZE		((size_t) 2 * 1024 * 1024)
 #define HUGE_PAGE_EXTENTS	((uint32_t) (HUGE_PAGE_SIZE / EUNO_EXTENT_SIZE))
 
@@ -82,6 +84,7 @@ struct EunoArena
 	int			ndomains;
 	bool		huge_pages;		/* ask for them */
 	const EunoEnvironment *env;
+	bool		(*allows) (uint64_t bytes);	/* may be NULL */
 	EunoArenaShared *shared;
 	uint64_t   *free_bits;		/* shared; part_words for each part */
 	uint32_t   *next;			/* shared; an extent's link in the list of its
@@ -219,8 +222,8 @@ part_take(EunoArena *arena, int domain, uint32_t keep, uint32_t *extent,
 	return found;
 }
 
-/* Counts extents as used. */
-static void
+/* Counts extents as used; returns how many there are now. */
+static uint64_t
 count_used(EunoArenaShared *shared, uint32_t count)
 {
 	/* relaxed: statistics */
@@ -232,6 +235,14 @@ count_used(EunoArenaShared *shared, uint32_t count)
 		   !__atomic_compare_exchange_n(&shared->peak, &peak, used, false,
 										__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
+	return used;
+}
+
+/* Will the machine give us this much without harm? */
+static inline bool
+is_allowed(EunoArena *arena, uint64_t bytes)
+{
+	return arena->allows == NULL || arena->allows(bytes);
 }
 
 /* Extents of a part that only small pools get. */
@@ -259,8 +270,9 @@ extent_take(EunoArena *arena, int domain, bool small, uint32_t *extent)
 		if (!part_take(arena, (domain + i) % arena->ndomains, keep, extent,
 					   &full))
 			continue;
-		count_used(arena->shared, 1);
-		if (extents_populate(arena, *extent, 1))
+		if ((count_used(arena->shared, 1) % LOOK_EVERY != 1 ||
+			 is_allowed(arena, LOOK_EVERY * EUNO_EXTENT_SIZE)) &&
+			extents_populate(arena, *extent, 1))
 		{
 			if (full)
 				extent_make_huge(arena, *extent);
@@ -387,6 +399,7 @@ euno_arena_reserve_at(void *where, size_t bytes, int ndomains,
 	arena->ndomains = ndomains;
 	arena->huge_pages = true;
 	arena->env = env;
+	arena->allows = NULL;
 	arena->part_extents = (uint32_t) (nextents / (size_t) ndomains);
 
 	/* A part is bound to memory: let it begin on a huge page. */
@@ -440,6 +453,12 @@ euno_arena_usage(EunoArena *arena, uint64_t *reserved, uint64_t *used,
 		__atomic_load_n(&arena->shared->used, __ATOMIC_RELAXED);
 	*peak = EUNO_EXTENT_SIZE *
 		__atomic_load_n(&arena->shared->peak, __ATOMIC_RELAXED);
+}
+
+void
+euno_arena_ask(EunoArena *arena, bool (*allows) (uint64_t bytes))
+{
+	arena->allows = allows;
 }
 
 uint64_t
@@ -750,8 +769,9 @@ euno_pool_claim(EunoPool *pool, uint32_t *tail, uint32_t first,
 		*tail = extent + 1;
 	}
 	pool->extents += count;
-	count_used(arena->shared, count);
-	if (!extents_populate(arena, first, count))
+	(void) count_used(arena->shared, count);
+	if (!is_allowed(arena, (uint64_t) count * EUNO_EXTENT_SIZE) ||
+		!extents_populate(arena, first, count))
 		return false;
 	for (uint32_t end = first + count - (first + count) % HUGE_PAGE_EXTENTS;
 		 end >= first + HUGE_PAGE_EXTENTS; end -= HUGE_PAGE_EXTENTS)

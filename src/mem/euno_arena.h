@@ -24,6 +24,9 @@
  * the last extent of 2 MB is handed out, these become a huge page, if the
  * kernel can do it (MADV_COLLAPSE, Linux 6.1).
  *
+ * A control group that is full does not refuse memory, it kills a process;
+ * euno_arena_ask lets somebody look first.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef EUNO_ARENA_H
@@ -85,6 +88,12 @@ extern void euno_arena_part(EunoArena *arena, int domain, void **start,
 /* Bytes: reserved, handed out to pools now, at most ever. */
 extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
 							 uint64_t *used, uint64_t *peak);
+
+/*
+ * "allows" says whether this many more bytes can be taken from the machine; it is
+ * asked once for each megabyte.  Call before forking.
+ */
+extern void euno_arena_ask(EunoArena *arena, bool (*allows) (uint64_t bytes));
 
 /* Bytes that only pools of less than 128 kB get. */
 extern uint64_t euno_arena_kept(EunoArena *arena);

@@ -24,6 +24,7 @@
 
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
+#include "mem/euno_memlimit.h"
 #include "mem/euno_registry.h"
 #include "mem/euno_snapshot.h"
 
@@ -102,6 +103,23 @@ const EunoEnvironment euno_environment = {
 };
 
 /*
+ * Say what the machine will not give, before somebody misses it.
+ */
+static void
+warn_of_limits(void)
+{
+	uint64		limit = euno_memlimit_init();
+	uint64		reserved = (uint64) euno_max_memory_mb * 1024 * 1024;
+
+	euno_arena_ask(arena, euno_memlimit_allows);
+	if (reserved > limit)
+		ereport(WARNING,
+				(errmsg("\"euno.max_memory\" (%d MB) is more than the memory of the control group (" UINT64_FORMAT " MB)",
+						euno_max_memory_mb, limit / (1024 * 1024)),
+				 errdetail("Euno indexes will run out of memory before they have used what they may.")));
+}
+
+/*
  * Reserve the address space.  In the postmaster, before anything is forked.
  */
 void
@@ -119,6 +137,7 @@ euno_registry_reserve(void)
 	euno_domains_bind(arena);
 	if (huge_pages == HUGE_PAGES_OFF)
 		euno_arena_no_huge_pages(arena);
+	warn_of_limits();
 	euno_preloaded = true;
 }
 

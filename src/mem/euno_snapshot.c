@@ -47,8 +47,11 @@
 
 #define SNAPSHOT_MAGIC	0x534F4E5545	/* "EUNOS" */
 
-/* Extents in a record: 1 MB stays in the cache between checksum and write. */
-#define RUN_EXTENTS		16
+/*
+ * Most extents in a record: 2 MB stay in the cache between checksum and write,
+ * and are a huge page.
+ */
+#define RUN_EXTENTS		32
 
 typedef enum RecordKind
 {
@@ -347,7 +350,7 @@ write_tree(SnapshotFile *file, EunoTreeSlot *slot)
 			/* The newest first: their list is made anew in this order. */
 			while (count > 0)
 			{
-				uint32_t	n = Min(count, RUN_EXTENTS);
+				uint32_t	n = Min(count, (first + count - 1) % RUN_EXTENTS + 1);
 
 				count -= n;
 				if (!write_record(file, RECORD_RUN, domain, first + count,
