@@ -284,6 +284,9 @@ test_return(void)
 	uint32_t	n;
 
 	tap_begin("arena: pages go back to the operating system");
+
+	/* Where the system gives huge pages, it gives more than was handed out. */
+	euno_arena_no_huge_pages(arena);
 	euno_pool_init(&pool, arena, 0);
 	euno_pool_init(&other, arena, 0);
 	start = euno_pool_alloc(&other, 1024);
