@@ -27,13 +27,13 @@ UNIT_FLAGS_tsan = -O1 -fsanitize=thread
 
 UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c
 UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c mob.c hook.c)
-UNIT_TESTS = arena oracle forms nomem callouts liars domains threads epoch processes fuzz
+UNIT_TESTS = arena oracle forms nomem callouts liars domains threads predicate epoch processes fuzz
 
 # "hook" has somebody else take over, or a process stop, between any two steps.
 # ThreadSanitizer has nothing to say about a single thread or other processes.
-UNIT_plain = model/schedules-bptree model/schedules-art $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/processes model/litmus
+UNIT_plain = model/schedules-bptree model/schedules-art $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/predicate hook/processes model/litmus
 UNIT_asan = $(addprefix asan/,$(UNIT_TESTS))
-UNIT_tsan = tsan/arena tsan/threads tsan/epoch
+UNIT_tsan = tsan/arena tsan/threads tsan/predicate tsan/epoch
 
 .PHONY: unit unit-asan unit-tsan
 unit: $(addprefix $(UNIT_BUILD)/,$(UNIT_plain))
