@@ -417,6 +417,7 @@ typedef struct EunoTree
 
 extern const EunoTreeOps euno_bptree_ops;
 extern const EunoTreeOps euno_art_olc_ops;
+extern const EunoTreeOps euno_art_rowex_ops;
 
 /*
  * Gives back what an operation left by longjmp may hold in its context: spare

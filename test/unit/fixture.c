@@ -17,7 +17,8 @@
 const EunoTreeOps *const subjects[] = {
 	&reference_ops,
 	&euno_bptree_ops,
-	&euno_art_olc_ops
+	&euno_art_olc_ops,
+	&euno_art_rowex_ops
 };
 const int	nsubjects = sizeof(subjects) / sizeof(subjects[0]);
 

@@ -41,7 +41,8 @@
 
 static const EunoTreeOps *const trees[] = {
 	&euno_bptree_ops,
-	&euno_art_olc_ops
+	&euno_art_olc_ops,
+	&euno_art_rowex_ops
 };
 
 #define NTREES (sizeof(trees) / sizeof(trees[0]))

@@ -1,97 +1,112 @@
 /*-------------------------------------------------------------------------
  *
  * art_descend.c
- *	  From the root to the place of a composite, for those that write.
+ *	  From the root to the place of a composite.
  *
- * "The ART of Practical Synchronization", appendix B, with one difference: a
- * node's level and path never change, so a node that was linked when it was
- * found leads the right way as long as it is not obsolete, and its parent's
- * version does not have to be looked at again.  What the slot holds is looked
- * at again when it has been locked.
+ * OLC: "The ART of Practical Synchronization", figure 3 and appendix B.  A
+ * node's version is taken, then its parent's is looked at again; what was read
+ * in a node is believed, and a pointer followed, when its version has been
+ * looked at again.
+ *
+ * ROWEX: section 4.  No versions.  Every slot holds at every moment something
+ * that was right to find there, and a node's level and path never change.
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art.h"
+#include "core/art/art_search.h"
 
-/*
- * What a node's slot for a byte holds; *found: it has one.  False if the node
- * is obsolete.  A node that others keep writing is locked after a while.
- */
-static bool
-read_slot(EunoContext *cx, ArtNode *node, uint8_t byte, ArtRef *ref,
-		  bool *found)
+static inline EunoStatus
+descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
+		bool prefix, ArtPlace *place)
 {
-	for (int attempt = 0;; attempt++)
-	{
-		bool		locked = attempt >= ART_PATIENCE;
-		uint64_t	version = 0;
-		ArtRef	   *slot;
+	ArtBody    *body = art_body(tree);
+	ArtNode    *holder = NULL;
+	EunoLock   *lock = &body->root_lock;
+	uint64_t	version = 0;
+	uint64_t	node_version = 0;
+	uint32_t	depth = 0;
+	uint32_t	level;
+	ArtRef		ref;
 
-		if (locked ? !euno_lock_acquire(&node->lock, cx->env, &cx->counters) :
-			!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
-			return false;
-		slot = euno_art_node_slot(node, byte);
-		*found = slot != NULL;
-		*ref = slot != NULL ? euno_load64_acquire(slot) : 0;
-		if (locked)
-			euno_lock_release_unchanged(&node->lock, cx->env);
-		if (locked || euno_lock_validate(&node->lock, version))
-			return true;
-		cx->counters.leaf_retries++;
+	cx->counters.descents++;
+	place->rowex = rowex;
+	place->where = ART_AT_LEAF;
+	if (!rowex && !euno_lock_read(lock, &version, cx->env, &cx->counters))
+		return EUNO_CORRUPT;
+	ref = euno_load64_acquire(&body->root);
+	if (!rowex && !euno_lock_validate(lock, version))
+		return EUNO_STALE;
+	for (; art_is_node(ref); depth = level + 1)
+	{
+		ArtNode    *node = art_pointer(ref);
+		ArtRef	   *slot;
+		ArtRef		child;
+
+		level = art_ref_level(ref);
+		if (level < depth)
+			return EUNO_CORRUPT;
+		if (!rowex &&
+			(!euno_lock_read(&node->lock, &node_version, cx->env,
+							 &cx->counters) ||
+			 !euno_lock_validate(lock, version)))
+			return EUNO_STALE;
+		place->mismatch = art_path_match(node, key, depth);
+		if (place->mismatch < level || level >= key->len)
+		{
+			place->where = ART_AT_PATH;
+			if (place->mismatch < key->len)
+				break;
+			if (!prefix)
+				return EUNO_CORRUPT;	/* a prefix of another composite */
+			place->where = ART_AT_TREE;
+			break;
+		}
+		slot = art_slot(node, art_ref_type(ref), key->bytes[level], &child);
+		if (!rowex && !euno_lock_validate(&node->lock, node_version))
+			return EUNO_STALE;
+		if (slot == NULL)
+		{
+			place->where = ART_AT_GAP;
+			break;
+		}
+		holder = node;
+		lock = &node->lock;
+		version = node_version;
+		ref = child;
 	}
+	place->holder = holder;
+	place->lock = lock;
+	place->version = version;
+	place->node_version = node_version;
+	place->ref = ref;
+	place->depth = depth;
+	return EUNO_OK;
 }
 
 /*
- * Finds the slot where the composite belongs.  EUNO_OK or EUNO_CORRUPT.  The
- * epoch has been entered; nothing is locked.
+ * Finds the slot where the composite belongs.  EUNO_OK; EUNO_STALE (never with
+ * "rowex"): start again; EUNO_CORRUPT.  The epoch has been entered; nothing is
+ * locked.
  */
 EunoStatus
 euno_art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key,
-				 ArtPlace *place)
+				 bool rowex, ArtPlace *place)
 {
-	ArtBody    *body = art_body(tree);
+	return rowex ? descend(cx, tree, key, true, false, place) :
+		descend(cx, tree, key, false, false, place);
+}
 
-	cx->counters.descents++;
-restart:
-	place->holder = NULL;
-	place->lock = &body->root_lock;
-	place->ref = euno_load64_acquire(&body->root);
-	place->depth = 0;
-	while (art_is_node(place->ref))
-	{
-		ArtNode    *node = art_pointer(place->ref);
-		uint32_t	level = node->level;
-		ArtRef		ref;
-		bool		found;
-
-		if (level < place->depth)
-			return EUNO_CORRUPT;
-		place->mismatch = euno_art_path_mismatch(node, key, place->depth,
-												 &place->other);
-		if (place->mismatch < level)
-		{
-			place->where = ART_AT_PATH;
-			return EUNO_OK;
-		}
-		if (level >= key->len)
-			return EUNO_CORRUPT;	/* a composite is a prefix of another */
-		if (!read_slot(cx, node, key->bytes[level], &ref, &found))
-		{
-			cx->counters.restarts++;
-			goto restart;
-		}
-		if (!found)
-		{
-			place->where = ART_AT_GAP;
-			return EUNO_OK;
-		}
-		place->holder = node;
-		place->lock = &node->lock;
-		place->ref = ref;
-		place->depth = level + 1;
-	}
-	place->where = ART_AT_LEAF;
-	return EUNO_OK;
+/*
+ * Finds the slot that all composites are below that start with "prefix":
+ * ART_AT_TREE, or ART_AT_LEAF with a leaf that may be one of them.  Otherwise as
+ * euno_art_descend.
+ */
+EunoStatus
+euno_art_find(EunoContext *cx, EunoTree *tree, const ArtKey *prefix,
+			  bool rowex, ArtPlace *place)
+{
+	return rowex ? descend(cx, tree, prefix, true, true, place) :
+		descend(cx, tree, prefix, false, true, place);
 }
 
 /*
@@ -103,49 +118,25 @@ euno_art_lock_slot(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 				   const ArtPlace *place)
 {
 	ArtRef	   *slot = &art_body(tree)->root;
+	ArtRef		ref;
 
-	if (euno_lock_acquire(place->lock, cx->env, &cx->counters))
+	if (art_lock(cx, place->lock, place->version, place->rowex))
 	{
 		if (place->holder != NULL)
-			slot = euno_art_node_slot(place->holder,
-									  key->bytes[place->depth - 1]);
+			slot = art_slot(place->holder, art_type(place->holder),
+							key->bytes[place->depth - 1], &ref);
 		if (slot != NULL && euno_load64(slot) == place->ref)
 			return slot;
 		euno_lock_release_unchanged(place->lock, cx->env);
 	}
-	cx->counters.restarts++;
 	return NULL;
 }
 
-/*
- * The entry of an INLINE or SINGLE slot, dead or not.  False for other slots.
- * "key" is what led there; "other" takes the bytes.
- */
+/* Locks the slot's node.  False, and it is not locked: look again. */
 bool
-euno_art_leaf_item(const ArtPlace *place, const ArtKey *key, ArtKey *other,
-				   ArtItem *item)
+euno_art_lock_node(EunoContext *cx, const ArtPlace *place)
 {
-	uint32_t	len;
+	ArtNode    *node = art_pointer(place->ref);
 
-	if (place->ref == 0)
-		return false;
-	if (art_tag(place->ref) == ART_INLINE)
-	{
-		uint32_t	over = art_inline_over(place->ref);
-
-		len = place->depth > over ? place->depth - over : 0;
-		memcpy(other->bytes, key->bytes, len);
-		art_store_tid(other->bytes + len, place->ref >> ART_TID_SHIFT);
-		len += EUNO_TID_BYTES;
-	}
-	else if (art_tag(place->ref) == ART_SINGLE)
-	{
-		len = art_single_len(place->ref);
-		euno_copy_out(other->bytes, art_pointer(place->ref), len);
-	}
-	else
-		return false;
-	euno_art_key_set(other, len);
-	euno_art_item_key(other, NULL, item);
-	return true;
+	return art_lock(cx, &node->lock, place->node_version, place->rowex);
 }

@@ -1,345 +1,231 @@
 /*-------------------------------------------------------------------------
  *
  * art_inner.c
- *	  The four kinds of inner nodes.
+ *	  The inner nodes.
  *
- * "The Adaptive Radix Tree" (ICDE 2013), section III.  Children of N4 and N16
- * are in order of arrival, not sorted: adding one moves nothing.  A slot whose
- * child went away keeps its byte and holds 0; add uses it again.
- *
- * Everything but init, copy and add may be called on a node that is being
- * written; what it says must then be validated.
+ * "The Adaptive Radix Tree" (ICDE 2013), section III, with more sizes, and
+ * children in order of arrival: adding one moves nothing, so a reader may look
+ * on ("The ART of Practical Synchronization", section 4.2).
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art.h"
+#include "core/art/art_search.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#define INDEX_BYTES	256
 
-typedef struct Layout
-{
-	uint16_t	capacity;
-	uint16_t	keys;			/* bytes of keys or index */
-	uint16_t	body;			/* bytes in all */
-} Layout;
-
-static const Layout layouts[] = {
-	{4, 8, 8 + 4 * 8},
-	{16, 16, 16 + 16 * 8},
-	{48, 256, 256 + 48 * 8},
-	{256, 0, 256 * 8}
+/*
+ * The sizes are the allocator's.  A LIST's keys fill what the header and the
+ * alignment of its children leave; that of N52 ends with the cache line.
+ */
+const ArtLayout euno_art_layouts[ART_NTYPES] = {
+	{2, 16, 32},
+	{4, 16, 48},
+	{8, 24, 88},
+	{16, 32, 160},
+	{30, 48, 288},
+	{52, 64, 480},
+	{86, ART_NODE_HEADER + INDEX_BYTES, 960},
+	{126, ART_NODE_HEADER + INDEX_BYTES, 1280},
+	{256, ART_NODE_HEADER, ART_NODE_MAX}
 };
 
-static inline ArtType
-node_type(const ArtNode *node)
-{
-	return (ArtType) (node->type & 3);
-}
-
-static inline ArtRef *
-node_children(ArtNode *node, ArtType type)
-{
-	return (ArtRef *) (node->body + layouts[type].keys);
-}
-
-static inline uint8_t *
-node_path(const ArtNode *node)
-{
-	return (uint8_t *) node->body + layouts[node_type(node)].body;
-}
-
-/* Slots given out, however torn the node. */
-static inline uint32_t
-node_used(const ArtNode *node, ArtType type)
-{
-	uint32_t	used = euno_load16(&node->used);
-
-	return used <= layouts[type].capacity ? used : layouts[type].capacity;
-}
-
-/* Bytes of a node with a path of this length. */
-size_t
-euno_art_node_size(ArtType type, uint32_t level)
-{
-	size_t		size = ART_NODE_HEADER + layouts[type].body;
-
-	return size + (level > 8 ? level : 0);
-}
-
-uint32_t
-euno_art_node_capacity(ArtType type)
-{
-	return layouts[type].capacity;
-}
-
-/* The smallest kind that holds so many children. */
+/* The smallest type that holds so many children. */
 ArtType
 euno_art_node_type(uint32_t nchildren)
 {
-	int			type = ART_N4;
+	int			type = ART_N2;
 
-	while (layouts[type].capacity < nchildren)
+	while (type < ART_N256 && euno_art_layouts[type].capacity < nchildren)
 		type++;
 	return (ArtType) type;
 }
 
-/* An empty node, not yet reachable. */
+/*
+ * An empty node, not yet reachable.  It branches on byte "level" of "path", of
+ * which bytes [from, level) become its segment.
+ */
 void
 euno_art_node_init(ArtNode *node, ArtType type, const uint8_t *path,
-				   uint32_t level)
+				   uint32_t from, uint32_t level)
 {
-	uint8_t		zeros[256] = {0};
-	uint32_t	from = level > 8 ? level - 8 : 0;
+	static const uint8_t zeros[ART_NODE_MAX];
+	uint32_t	len = level - from;
 	ArtNode		header;
 
 	memset(&header, 0, sizeof(header));
-	header.level = (uint16_t) level;
-	header.type = (uint8_t) type;
-	for (uint32_t i = from; i < level; i++)
-		header.window |= (uint64_t) path[i] << (56 - 8 * (i - from));
+	header.shape = level | len << 12 | (uint32_t) type << 28;
 	euno_copy_in(node, &header, ART_NODE_HEADER);
-	for (uint32_t at = 0; at < layouts[type].body; at += 8)
+	euno_copy_in(node->body, zeros,
+				 euno_art_layouts[type].children - ART_NODE_HEADER);
+	euno_copy_in(art_children(node), zeros,
+				 euno_art_layouts[type].capacity * sizeof(ArtRef));
+	if (len > 0)
 	{
-		uint32_t	n = layouts[type].body - at;
+		uint8_t    *segment = (uint8_t *) art_segment(node);
 
-		euno_copy_in(node->body + at, zeros, n < 8 ? n : 8);
+		euno_copy_in(segment + art_segment_size(len) - 8, zeros, 8);
+		euno_copy_in(segment, path + from, len);
 	}
-	if (level > 8)
-		euno_copy_in(node_path(node), path, level);
 }
 
-/* The slot of a byte, NULL if it has none. */
-ArtRef *
-euno_art_node_slot(ArtNode *node, uint8_t byte)
+/* The same in memory of its own; NULL if there is none. */
+ArtNode *
+euno_art_build_node(ArtBuild *build, ArtType type, const uint8_t *path,
+					uint32_t from, uint32_t level)
 {
-	ArtType		type = node_type(node);
-	ArtRef	   *children = node_children(node, type);
-	uint32_t	used;
-	uint8_t		keys[16] __attribute__((aligned(16)));
+	ArtNode    *node = euno_art_build_alloc(build,
+											art_node_size(type, level - from));
 
-	if (type == ART_N256)
-		return &children[byte];
-	if (type == ART_N48)
-	{
-		uint32_t	i = euno_load8(&node->body[byte]);
-
-		return i > 0 && i <= 48 ? &children[i - 1] : NULL;
-	}
-	used = node_used(node, type);
-	euno_copy_out(keys, node->body, layouts[type].keys);
-#ifdef __SSE2__
-	if (type == ART_N16)
-	{
-		__m128i		equal = _mm_cmpeq_epi8(_mm_load_si128((__m128i *) keys),
-										   _mm_set1_epi8((char) byte));
-		uint32_t	mask = (uint32_t) _mm_movemask_epi8(equal) &
-			((1U << used) - 1);
-
-		return mask != 0 ? &children[__builtin_ctz(mask)] : NULL;
-	}
-#endif
-	for (uint32_t i = 0; i < used; i++)
-	{
-		if (keys[i] == byte)
-			return &children[i];
-	}
-	return NULL;
+	if (node != NULL)
+		euno_art_node_init(node, type, path, from, level);
+	return node;
 }
 
-/* Is there a slot for a byte that has none?  The node is locked. */
+/* How many slots have been given out, absent children included. */
+static uint32_t
+node_used(ArtNode *node)
+{
+	ArtType		type = art_type(node);
+	ArtRef	   *children = art_children(node);
+	uint32_t	low = 0;
+	uint32_t	high = euno_art_layouts[type].capacity;
+
+	/* no slot is empty before one that is not */
+	while (low < high)
+	{
+		uint32_t	middle = (low + high) / 2;
+
+		if (euno_load64(&children[middle]) != 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Is there a slot for a byte that has none? */
 bool
-euno_art_node_room(const ArtNode *node)
+euno_art_node_room(ArtNode *node)
 {
-	ArtType		type = node_type(node);
-	ArtRef	   *children = node_children((ArtNode *) node, type);
+	uint32_t	capacity = euno_art_layouts[art_type(node)].capacity;
 
-	if (type == ART_N256 || node_used(node, type) < layouts[type].capacity)
-		return true;
-	for (uint32_t i = 0; i < layouts[type].capacity; i++)
-	{
-		if (euno_load64(&children[i]) == 0)
-			return true;
-	}
-	return false;
+	return capacity == 256 ||
+		euno_load64(&art_children(node)[capacity - 1]) == 0;
 }
 
 /*
- * Adds a child under a byte that has no slot, or an empty one.  False if the
- * node is full.  The node is locked or not yet reachable.
+ * Adds a child under a byte that has no slot.  False if there is none left.
+ * The node is locked, or not yet reachable.
+ *
+ * Readers of a LIST look at the child first and then again at the key; readers
+ * of an INDEX that see the number but not yet the child see nothing there.
  */
 bool
 euno_art_node_add(ArtNode *node, uint8_t byte, ArtRef ref)
 {
-	ArtType		type = node_type(node);
-	ArtRef	   *children = node_children(node, type);
-	ArtRef	   *slot = euno_art_node_slot(node, byte);
-	uint32_t	at = node_used(node, type);
+	ArtType		type = art_type(node);
+	ArtRef	   *children = art_children(node);
+	uint32_t	at;
 
-	if (slot != NULL)
+	if (type == ART_N256)
 	{
-		euno_store64_release(slot, ref);
+		euno_store64_release(&children[byte], ref);
 		return true;
 	}
-	if (at == layouts[type].capacity)
-	{
-		for (at = 0; at < layouts[type].capacity; at++)
-		{
-			if (euno_load64(&children[at]) == 0)
-				break;
-		}
-		if (at == layouts[type].capacity)
-			return false;
-		if (type == ART_N48)
-		{
-			/* take the slot away from the byte that has it */
-			for (uint32_t b = 0; b < 256; b++)
-			{
-				if (euno_load8(&node->body[b]) == at + 1)
-					euno_store8(&node->body[b], 0);
-			}
-		}
-	}
-	else
-		euno_store16(&node->used, (uint16_t) (at + 1));
-	if (type == ART_N48)
-		euno_store8(&node->body[byte], (uint8_t) (at + 1));
-	else
-		euno_store8(&node->body[at], byte);
+	at = node_used(node);
+	if (at == euno_art_layouts[type].capacity)
+		return false;
+	if (type <= ART_N52)
+		euno_store8((uint8_t *) node + ART_KEYS + at, byte);
 	euno_store64_release(&children[at], ref);
+	if (type > ART_N52)
+	{
+		euno_fence_release();
+		euno_store8(&node->body[byte], (uint8_t) (at + 1));
+	}
 	return true;
 }
 
-/*
- * The first child at or above byte "from" (or the last one at or below it, if
- * not forward) that is not 0; 0 if none.  "from" may be outside of 0 .. 255.
- */
-ArtRef
-euno_art_node_next(ArtNode *node, int from, bool forward, int *byte)
+/* For which bytes there are slots, a bit each. */
+void
+euno_art_node_map(ArtNode *node, uint64_t map[4])
 {
-	ArtType		type = node_type(node);
-	ArtRef	   *children = node_children(node, type);
-	int			step = forward ? 1 : -1;
-	ArtRef		found = 0;
-	uint8_t		keys[16];
+	ArtType		type = art_type(node);
+	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
 	uint32_t	used;
 
-	if (type == ART_N48 || type == ART_N256)
+	if (type == ART_N256)
 	{
-		for (int b = from; b >= 0 && b < 256; b += step)
-		{
-			ArtRef	   *slot = &children[b];
-
-			if (type == ART_N48)
-			{
-				uint32_t	i = euno_load8(&node->body[b]);
-
-				if (i == 0 || i > 48)
-					continue;
-				slot = &children[i - 1];
-			}
-			found = euno_load64_acquire(slot);
-			if (found != 0)
-			{
-				*byte = b;
-				return found;
-			}
-		}
-		return 0;
+		map[0] = map[1] = map[2] = map[3] = UINT64_MAX;
+		return;
 	}
-	used = node_used(node, type);
-	euno_copy_out(keys, node->body, layouts[type].keys);
+	map[0] = map[1] = map[2] = map[3] = 0;
+	if (type > ART_N52)
+	{
+		for (uint32_t b = 0; b < INDEX_BYTES; b += 16)
+			map[b / 64] |= (uint64_t) (art_match16(node->body + b, 0) ^ 0xFFFF)
+				<< b % 64;
+		return;
+	}
+	used = node_used(node);
 	for (uint32_t i = 0; i < used; i++)
 	{
-		int			b = keys[i];
+		uint8_t		byte = euno_load8(&keys[i]);
+
+		map[byte / 64] |= UINT64_C(1) << byte % 64;
+	}
+}
+
+/* All children in the order of their bytes. */
+void
+euno_art_node_children(ArtNode *node, ArtChildren *children)
+{
+	uint64_t	map[4];
+
+	euno_art_node_map(node, map);
+	children->n = children->ndead = 0;
+	for (uint32_t b = 0; b < 256; b++)
+	{
 		ArtRef		ref;
 
-		if (forward ? b < from || (found != 0 && b >= *byte) :
-			b > from || (found != 0 && b <= *byte))
+		if ((map[b / 64] >> b % 64 & 1) == 0)
 			continue;
-		ref = euno_load64_acquire(&children[i]);
-		if (ref != 0)
+		(void) art_slot(node, art_type(node), (uint8_t) b, &ref);
+		if (!art_is_absent(ref))
 		{
-			found = ref;
-			*byte = b;
+			children->bytes[children->n] = (uint8_t) b;
+			children->refs[children->n++] = ref;
 		}
+		else if (art_is_leaf(ref))
+			children->dead[children->ndead++] = ref;
 	}
-	return found;
 }
 
-/* Copies the children to an empty node that has room.  "from" is locked. */
+/* art_path_match for segments and keys of any length. */
+uint32_t
+euno_art_path_match(const ArtNode *node, const ArtKey *key, uint32_t depth)
+{
+	uint32_t	level = art_level(node);
+	uint32_t	end = level < key->len ? level : key->len;
+	uint32_t	from = level - art_segment_len(node);
+	const uint8_t *segment = art_segment(node);
+
+	for (uint32_t i = depth; i < end; i++)
+	{
+		if (euno_load8(&segment[i - from]) != key->bytes[i])
+			return i;
+	}
+	return end;
+}
+
+/* Copies the bytes [depth, level) of a node's path to their place in "path". */
 void
-euno_art_node_copy(ArtNode *to, ArtNode *from)
+euno_art_path_copy(const ArtNode *node, uint32_t depth, uint8_t *path)
 {
-	int			byte = -1;
-	ArtRef		ref;
+	uint32_t	level = art_level(node);
+	uint32_t	from = level - art_segment_len(node);
 
-	while ((ref = euno_art_node_next(from, byte + 1, true, &byte)) != 0)
-		(void) euno_art_node_add(to, (uint8_t) byte, ref);
-}
-
-/*
- * The first place in [from, level) where the key differs from the node's path,
- * and the path's byte there; level if there is none.  The key's first "from"
- * bytes do not differ.  Reads only what never changes.
- */
-uint32_t
-euno_art_path_mismatch(const ArtNode *node, const ArtKey *key, uint32_t from,
-					   uint8_t *other)
-{
-	uint32_t	level = node->level;
-	uint32_t	start = level > 8 ? level - 8 : 0;
-	uint64_t	word;
-	uint64_t	skip;
-
-	if (from < start)
-	{
-		const uint8_t *path = node_path(node);
-
-		for (uint32_t i = from; i < start; i++)
-		{
-			uint8_t		mine = i < key->len ? key->bytes[i] : 0;
-
-			*other = euno_load8(&path[i]);
-			if (mine != *other)
-				return i;
-		}
-		from = start;
-	}
-	if (from >= level)
-		return level;
-	if (start <= key->len)
-		word = euno_load_be(key->bytes + start, 8) ^ node->window;
-	else
-		word = node->window;
-
-	/* only bytes [from, level) of the word count */
-	word &= UINT64_MAX << (8 * (8 - (level - start)));
-	skip = 8 * (from - start);
-	word = word << skip >> skip;
-	if (word == 0)
-		return level;
-	start += (uint32_t) __builtin_clzll(word) / 8;
-	*other = (uint8_t) (node->window >>
-						(56 - 8 * (start - (level > 8 ? level - 8 : 0))));
-	return start;
-}
-
-/* Copies the whole path (ART_MAX_COMPOSITE bytes); returns its length. */
-uint32_t
-euno_art_path_copy(const ArtNode *node, uint8_t *path)
-{
-	uint32_t	level = node->level;
-
-	if (level > ART_MAX_COMPOSITE)
-		level = ART_MAX_COMPOSITE;
-	if (level > 8)
-		euno_copy_out(path, node_path(node), level);
-	else
-	{
-		for (uint32_t i = 0; i < level; i++)
-			path[i] = (uint8_t) (node->window >> (56 - 8 * i));
-	}
-	return level;
+	if (depth < level && from <= depth)
+		euno_copy_out(path + depth, art_segment(node) + (depth - from),
+					  level - depth);
 }

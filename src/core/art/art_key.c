@@ -56,26 +56,6 @@ euno_art_key_position(const EunoPosition *pos, ArtKey *key)
 	euno_art_key_set(key, len);
 }
 
-/* The reverse: a position with bytes of its own.  At most a composite. */
-void
-euno_art_position_key(const ArtKey *key, EunoPositionBuffer *pos)
-{
-	uint32_t	len = key->len;
-
-	memset(&pos->pos, 0, sizeof(pos->pos));
-	pos->pos.side = -1;
-	if (len > EUNO_MAX_ENTRY)
-	{
-		/* reaches into the TID of a key of the greatest length */
-		len = EUNO_MAX_ENTRY;
-		pos->pos.side = 0;
-		pos->pos.tid = art_load_tid(key->bytes + EUNO_MAX_ENTRY);
-	}
-	memcpy(pos->data, key->bytes, len);
-	pos->pos.key = pos->data;
-	pos->pos.keylen = len;
-}
-
 /*
  * Makes of the first len bytes the least bound above all that starts with
  * them.  False if there is none.
@@ -90,54 +70,6 @@ euno_art_key_after(ArtKey *key, uint32_t len)
 	key->bytes[len - 1]++;
 	euno_art_key_set(key, len);
 	return true;
-}
-
-/*
- * The sign of (key from byte "from") - (bytes).  "bytes" may be in a node that
- * is being written; len has been clamped by the caller.
- */
-int
-euno_art_key_compare_bytes(const ArtKey *key, uint32_t from,
-						   const uint8_t *bytes, uint32_t len)
-{
-	uint32_t	at = from;
-
-	while (len > 0)
-	{
-		uint8_t		chunk[64];
-		uint32_t	n = len < sizeof(chunk) ? len : sizeof(chunk);
-		uint32_t	have = at >= key->len ? 0 : key->len - at;
-
-		euno_copy_out(chunk, bytes, n);
-		if (have >= n)
-		{
-			int			c = memcmp(key->bytes + at, chunk, n);
-
-			if (c != 0)
-				return c < 0 ? -1 : 1;
-		}
-		else
-		{
-			int			c = have > 0 ? memcmp(key->bytes + at, chunk, have) : 0;
-
-			if (c != 0)
-				return c < 0 ? -1 : 1;
-			for (uint32_t i = have; i < n; i++)
-			{
-				if (chunk[i] != 0)
-					return -1;
-			}
-		}
-		at += n;
-		bytes += n;
-		len -= n;
-	}
-	for (; at < key->len; at++)
-	{
-		if (key->bytes[at] != 0)
-			return 1;
-	}
-	return 0;
 }
 
 /* The sign of a - b, both followed by zeros. */

@@ -126,8 +126,8 @@ limbo_close(EunoContext *cx, ArtBody *body)
  * Notes something that has been unlinked (and marked obsolete, if it has a
  * lock).  Room has been reserved.  No node locks.
  */
-void
-euno_art_retire(EunoContext *cx, EunoTree *tree, void *p, size_t size)
+static void
+art_retire(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 {
 	ArtBody    *body = art_body(tree);
 	ArtLimbo   *block;
@@ -153,23 +153,10 @@ euno_art_retire_ref(EunoContext *cx, EunoTree *tree, ArtRef ref)
 {
 	void	   *p = art_pointer(ref);
 
-	switch (art_tag(ref))
-	{
-		case ART_NODE:
-			euno_art_retire(cx, tree, p,
-							euno_art_node_size((ArtType) ((ArtNode *) p)->type,
-											   ((ArtNode *) p)->level));
-			break;
-		case ART_SINGLE:
-			euno_art_retire(cx, tree, p, art_single_len(ref));
-			break;
-		case ART_BUCKET:
-			euno_art_retire(cx, tree, p,
-							(size_t) ((ArtBucket *) p)->units * 16);
-			break;
-		case ART_INLINE:
-			break;
-	}
+	if (art_is_node(ref))
+		art_retire(cx, tree, p, art_node_size(art_type(p), art_segment_len(p)));
+	else if (art_is_leaf(ref))
+		art_retire(cx, tree, p, euno_art_leaf_size(ref));
 }
 
 /*
@@ -215,5 +202,39 @@ euno_art_reclaim(EunoContext *cx, EunoTree *tree, bool all)
 						  (size_t) (item >> SIZE_SHIFT) * 16);
 		}
 		euno_art_free(cx, tree, block, ART_LIMBO_SIZE);
+	}
+}
+
+void
+euno_art_build_start(ArtBuild *build, EunoContext *cx, EunoTree *tree)
+{
+	build->cx = cx;
+	build->tree = tree;
+	build->n = 0;
+}
+
+/* Memory that euno_art_build_undo gives back; NULL if there is none. */
+void *
+euno_art_build_alloc(ArtBuild *build, size_t size)
+{
+	void	   *p = euno_art_alloc(build->cx, build->tree, size);
+
+	if (p != NULL)
+	{
+		build->built[build->n].p = p;
+		build->built[build->n++].size = size;
+	}
+	return p;
+}
+
+/* The change was not made. */
+void
+euno_art_build_undo(ArtBuild *build)
+{
+	while (build->n > 0)
+	{
+		build->n--;
+		euno_art_free(build->cx, build->tree, build->built[build->n].p,
+					  build->built[build->n].size);
 	}
 }

@@ -7,31 +7,38 @@
  * Synchronization" (DaMoN 2016), section 2.  The tree is a trie over the
  * composites (key || TID) of euno_core.h, which are prefix-free.
  *
- * An inner node branches on composite byte number "level".  The bytes before
- * it, its path, are the same in everything below the node and are stored in
- * it: the last 8 in "window", all of them behind the children if there are
- * more.  Level and path never change, so a prefix never has to be truncated
- * when a node is put above (DaMoN 2016, figure 4), and a key can always be
- * read off the path.
+ * An inner node branches on composite byte number "level".  Its path segment,
+ * the bytes in front of that one which are the same in everything below, is
+ * stored in it; it reaches up to the byte that its parent branches on, or
+ * further.  Level and segment never change: a node that is put above another
+ * changes nothing in that one.
+ *
+ * Nodes
+ *	  LIST	(N2 to N52) a byte for each child, in order of arrival, then the
+ *		path segment, then the children in the same order.
+ *	  INDEX	(N86, N126) for each byte the child's number plus 1, or 0, then the
+ *		children in order of arrival, then the path segment.
+ *	  DIRECT (N256) a child for each byte, then the path segment.
+ *
+ * A slot of a LIST or INDEX belongs to the byte that it was first given to
+ * until the node is replaced: readers that validate nothing depend on it.
+ *
+ * The paper has nodes of 4, 16, 48 and 256.  The sizes in between are there
+ * because of what trees of random keys are made of: their nodes of one level
+ * are all about equally full, and so all of a wrong size at once.
  *
  * References
  *	  0			nothing.
- *	  NODE		an inner node.
- *	  INLINE	a TID, where the path spells the whole key.  "over" counts the
- *		TID's bytes that the path spells too.
- *	  SINGLE	the composite of one entry without payload, and its length.
- *		Constant.  With DEAD: removed; compact takes it away.
- *	  BUCKET	a sorted run of entries that share a prefix.
+ *	  NODE		an inner node, with its type and its level.
+ *	  INLINE	the rest of a composite, if that is at most 7 bytes and there is
+ *		no payload.
+ *	  LEAF		a record of one entry, and the length of its composite.
+ *	  With ABSENT set, an INLINE or LEAF has been removed.
  *
- * Buckets
- *	  ART proper has one leaf per entry.  We expand lazily a little longer: a
- *	  set of entries becomes an inner node when it no longer fits a bucket.
- *	  Right behind the header is what all of the bucket's entries have in
- *	  common ("prefix"), which always covers the path that leads there.  Then
- *	  FIXED		(width > 0) all composites are equally long and there are no
- *		payloads: n suffixes of "width" bytes, in order.
- *	  VARIED	(width = 0) off[n + 1] (2-byte aligned, offsets in the bucket),
- *		then the entries: uint16 length of payload, suffix, payload.
+ * Leaf record (constant)
+ *	  uint16 where in the composite the record's bytes begin (not behind the
+ *	  byte that its parent branches on), with HAS_PAYLOAD; if so, uint16 length
+ *	  of the payload; the composite's bytes from there on; the payload.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,74 +51,72 @@
 /* The longest composite. */
 #define ART_MAX_COMPOSITE	(EUNO_MAX_ENTRY + EUNO_TID_BYTES)
 
-#define ART_BUCKET_MAX		4096	/* bytes */
-#define ART_BUCKET_ENTRIES	512
-
-/*
- * So many entries that differ in one byte each, the last of their keys, make
- * a node of TIDs rather than a bucket.
- */
-#define ART_DENSE			128
-
 typedef uint64_t ArtRef;
 
-typedef enum ArtTag
-{
-	ART_NODE,
-	ART_INLINE,
-	ART_SINGLE,
-	ART_BUCKET
-} ArtTag;
-
 #define ART_TAG_MASK		UINT64_C(3)
-#define ART_DEAD			UINT64_C(4)
-#define ART_OVER_SHIFT		4
-#define ART_TID_SHIFT		16
-#define ART_LEN_SHIFT		48
+#define ART_TAG_NODE		UINT64_C(0)
+#define ART_TAG_INLINE		UINT64_C(1)
+#define ART_TAG_LEAF		UINT64_C(2)
+#define ART_ABSENT			UINT64_C(4)
 #define ART_POINTER_MASK	UINT64_C(0x0000FFFFFFFFFFF0)
+
+/* INLINE: bits 4-6 number of bytes, bits 8-63 the bytes, the first on top */
+#define ART_INLINE_MAX		7
+#define ART_COUNT_SHIFT		4
+
+/* NODE: bits 48-59 level, 60-63 type.  LEAF: bits 48-59 length. */
+#define ART_HIGH_SHIFT		48
+#define ART_TYPE_SHIFT		60
+#define ART_HIGH_MASK		0xFFFU
+
+/* An INLINE of no bytes that has been removed. */
+#define ART_GONE			(ART_TAG_INLINE | ART_ABSENT)
+
+_Static_assert(ART_MAX_COMPOSITE <= ART_HIGH_MASK, "lengths need 12 bits");
 
 typedef enum ArtType
 {
+	ART_N2,
 	ART_N4,
+	ART_N8,
 	ART_N16,
-	ART_N48,
+	ART_N30,
+	ART_N52,
+	ART_N86,
+	ART_N126,
 	ART_N256
 } ArtType;
+
+#define ART_NTYPES	9
+
+/* "children" is the offset without, "size" the size without a segment. */
+typedef struct ArtLayout
+{
+	uint16_t	capacity;
+	uint16_t	children;
+	uint16_t	size;
+} ArtLayout;
+
+extern const ArtLayout euno_art_layouts[ART_NTYPES];
 
 typedef struct ArtNode
 {
 	EunoLock	lock;
-	uint64_t	window;			/* constant: path[level - 8 .. level), the
-								 * first byte on top */
-	uint16_t	level;			/* constant */
-	uint16_t	used;			/* children slots given out; not N256 */
-	uint8_t		type;			/* constant: ArtType */
-	uint8_t		pad[3];
-
-	/*
-	 * N4, N16: keys (in order of arrival), children.  N48: for each byte the
-	 * slot's number plus 1, children.  N256: children.  Then the path, if it
-	 * is longer than the window.
-	 */
+	uint32_t	shape;			/* constant: level, segment's length << 12,
+								 * type << 28 */
+	uint8_t		keys[4];		/* LIST: the first of them; INDEX: the number of
+								 * children that were added, 2 bytes */
 	uint8_t		body[];
 } ArtNode;
 
-#define ART_NODE_HEADER		24
+#define ART_NODE_HEADER		16
+#define ART_KEYS			12	/* offset of a LIST's keys */
+#define ART_NODE_MAX		2064	/* bytes, without a segment */
 
 _Static_assert(offsetof(ArtNode, body) == ART_NODE_HEADER, "header of a node");
+_Static_assert(offsetof(ArtNode, keys) == ART_KEYS, "keys of a list");
 
-typedef struct ArtBucket
-{
-	EunoLock	lock;
-	uint16_t	n;
-	uint16_t	prefix_len;
-	uint16_t	width;
-	uint16_t	units;			/* constant: size in 16 bytes */
-} ArtBucket;
-
-#define ART_BUCKET_HEADER	16
-
-_Static_assert(sizeof(ArtBucket) == ART_BUCKET_HEADER, "header of a bucket");
+#define ART_HAS_PAYLOAD		0x8000
 
 /* What has been unlinked, and waits until nobody can see it. */
 #define ART_LIMBO_SIZE		1024
@@ -132,9 +137,8 @@ _Static_assert(sizeof(ArtLimbo) == ART_LIMBO_SIZE, "a block of limbo");
 typedef struct ArtStripe
 {
 	uint64_t	entries;
-	uint64_t	leaves;
 	uint64_t	inners;
-	uint8_t		pad[40];
+	uint8_t		pad[48];
 } ArtStripe;
 
 /* EunoTree.body */
@@ -142,7 +146,8 @@ typedef struct ArtBody
 {
 	EunoLock	root_lock;		/* for the slot below, like a node's lock */
 	ArtRef		root;
-	uint8_t		pad0[48];
+	bool		rowex;			/* constant */
+	uint8_t		pad0[47];
 
 	/* written under the mutex; closed is looked at without */
 	EunoLock	limbo_mutex;
@@ -173,16 +178,23 @@ art_body(EunoTree *tree)
 	return (ArtBody *) tree->body;
 }
 
-static inline ArtTag
-art_tag(ArtRef ref)
-{
-	return (ArtTag) (ref & ART_TAG_MASK);
-}
-
 static inline bool
 art_is_node(ArtRef ref)
 {
-	return ref != 0 && art_tag(ref) == ART_NODE;
+	return ref != 0 && (ref & ART_TAG_MASK) == ART_TAG_NODE;
+}
+
+static inline bool
+art_is_leaf(ArtRef ref)
+{
+	return (ref & ART_TAG_MASK) == ART_TAG_LEAF;
+}
+
+/* Something that readers do not see: nothing, or what was removed. */
+static inline bool
+art_is_absent(ArtRef ref)
+{
+	return ref == 0 || (ref & ART_ABSENT) != 0;
 }
 
 static inline void *
@@ -191,38 +203,92 @@ art_pointer(ArtRef ref)
 	return (void *) (uintptr_t) (ref & ART_POINTER_MASK);
 }
 
-static inline ArtRef
-art_ref(const void *p, ArtTag tag)
+/* NODE */
+static inline uint32_t
+art_ref_level(ArtRef ref)
 {
-	return (ArtRef) (uintptr_t) p | (ArtRef) tag;
+	return (uint32_t) (ref >> ART_HIGH_SHIFT) & ART_HIGH_MASK;
 }
 
-/* Something that readers do not see: nothing, or what was removed. */
-static inline bool
-art_is_absent(ArtRef ref)
+static inline ArtType
+art_ref_type(ArtRef ref)
 {
-	return ref == 0 || (art_tag(ref) == ART_SINGLE && (ref & ART_DEAD) != 0);
+	return (ArtType) (ref >> ART_TYPE_SHIFT);
 }
 
-static inline ArtRef
-art_ref_inline(EunoTid tid, uint32_t over)
+/* LEAF: length of the composite */
+static inline uint32_t
+art_leaf_len(ArtRef ref)
 {
-	return tid << ART_TID_SHIFT | (ArtRef) over << ART_OVER_SHIFT | ART_INLINE;
+	return (uint32_t) (ref >> ART_HIGH_SHIFT) & ART_HIGH_MASK;
+}
+
+/* INLINE: number of bytes */
+static inline uint32_t
+art_inline_count(ArtRef ref)
+{
+	return (uint32_t) (ref >> ART_COUNT_SHIFT) & 7;
 }
 
 static inline uint32_t
-art_inline_over(ArtRef ref)
+art_level(const ArtNode *node)
 {
-	return (uint32_t) (ref >> ART_OVER_SHIFT) & 7;
+	return node->shape & ART_HIGH_MASK;
 }
 
-/* Composite bytes of a SINGLE. */
 static inline uint32_t
-art_single_len(ArtRef ref)
+art_segment_len(const ArtNode *node)
 {
-	uint32_t	len = (uint32_t) (ref >> ART_LEN_SHIFT);
+	return node->shape >> 12 & ART_HIGH_MASK;
+}
 
-	return len <= ART_MAX_COMPOSITE ? len : ART_MAX_COMPOSITE;
+static inline ArtType
+art_type(const ArtNode *node)
+{
+	return (ArtType) (node->shape >> 28);
+}
+
+static inline ArtRef
+art_node_ref(const ArtNode *node)
+{
+	return (ArtRef) (uintptr_t) node |
+		(ArtRef) art_level(node) << ART_HIGH_SHIFT |
+		(ArtRef) art_type(node) << ART_TYPE_SHIFT;
+}
+
+/* The path segment: the bytes [level - length, level). */
+static inline const uint8_t *
+art_segment(const ArtNode *node)
+{
+	ArtType		type = art_type(node);
+
+	return (const uint8_t *) node + (type <= ART_N52 ?
+									 euno_art_layouts[type].children :
+									 euno_art_layouts[type].size);
+}
+
+static inline uint32_t
+art_segment_size(uint32_t len)
+{
+	return (len + 7) & ~7U;
+}
+
+static inline ArtRef *
+art_children(ArtNode *node)
+{
+	ArtType		type = art_type(node);
+	uint32_t	at = euno_art_layouts[type].children;
+
+	if (type <= ART_N52)
+		at += art_segment_size(art_segment_len(node));
+	return (ArtRef *) ((uint8_t *) node + at);
+}
+
+/* Bytes of a node. */
+static inline size_t
+art_node_size(ArtType type, uint32_t segment_len)
+{
+	return euno_art_layouts[type].size + (size_t) art_segment_size(segment_len);
 }
 
 #endif							/* ART_NODE_H */

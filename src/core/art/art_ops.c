@@ -1,28 +1,52 @@
 /*-------------------------------------------------------------------------
  *
  * art_ops.c
- *	  Creating a tree, its statistics, and its table of functions.
+ *	  Creating a tree, its statistics, and its tables of functions.
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art.h"
+#include "core/art/art_search.h"
 
-/* An empty tree.  See EunoTreeOps.  BYTES order only. */
 static EunoStatus
-art_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
+create(EunoTree *tree, const EunoTreeConfig *config, bool rowex)
 {
-	(void) cx;
 	if (config->order != EUNO_ORDER_BYTES)
 		return EUNO_CORRUPT;
 	memset(tree->body, 0, sizeof(tree->body));
 	tree->config = *config;
+	art_body(tree)->rowex = rowex;
 	return EUNO_OK;
 }
 
-/*
- * Nodes on a path from the root to a leaf, that included: at each node the
- * child nearest to byte "from".
- */
+/* An empty tree.  See EunoTreeOps.  BYTES order only. */
+static EunoStatus
+create_olc(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
+{
+	(void) cx;
+	return create(tree, config, false);
+}
+
+static EunoStatus
+create_rowex(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
+{
+	(void) cx;
+	return create(tree, config, true);
+}
+
+/* The child nearest to a byte, at its right if there is one; 0 if none. */
+static ArtRef
+nearest(ArtNode *node, int from)
+{
+	ArtRef		ref = 0;
+
+	for (int b = from; b < 256 && art_is_absent(ref); b++)
+		(void) art_slot(node, art_type(node), (uint8_t) b, &ref);
+	for (int b = from - 1; b >= 0 && art_is_absent(ref); b--)
+		(void) art_slot(node, art_type(node), (uint8_t) b, &ref);
+	return ref;
+}
+
+/* Nodes on a path from the root to a leaf, that included. */
 static uint32_t
 levels(EunoTree *tree, int from)
 {
@@ -30,20 +54,13 @@ levels(EunoTree *tree, int from)
 	uint32_t	n = 1;
 
 	for (; art_is_node(ref); n++)
-	{
-		ArtNode    *node = art_pointer(ref);
-		int			byte;
-
-		ref = euno_art_node_next(node, from, true, &byte);
-		if (ref == 0)
-			ref = euno_art_node_next(node, from, false, &byte);
-	}
+		ref = nearest(art_pointer(ref), from);
 	return n;
 }
 
 /*
- * See EunoTreeOps.  Exact only while nobody writes.  Paths differ in length;
- * the height is that of the longest of six.
+ * See EunoTreeOps.  Exact only while nobody writes.  Each entry is a leaf.
+ * Paths differ in length; the height is that of the longest of six.
  */
 void
 euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
@@ -54,9 +71,9 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	for (int i = 0; i < ART_STRIPES; i++)
 	{
 		stats->entries += euno_load64(&body->stripes[i].entries);
-		stats->leaves += euno_load64(&body->stripes[i].leaves);
 		stats->inners += euno_load64(&body->stripes[i].inners);
 	}
+	stats->leaves = stats->entries;
 	stats->splits = euno_load64(&body->splits);
 	stats->merges = euno_load64(&body->merges);
 	euno_epoch_enter(cx->process);
@@ -70,20 +87,23 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	euno_epoch_exit(cx->process);
 }
 
-const EunoTreeOps euno_art_olc_ops = {
-	.name = "art",
-	.bytes_only = true,
-	.bulk_size = sizeof(EunoBulk),
-	.create = art_create,
-	.insert = euno_art_insert,
-	.remove = euno_art_remove,
-	.contains = euno_art_contains,
-	.read = euno_art_read,
-	.bulk_begin = euno_art_bulk_begin,
-	.bulk_add = euno_art_bulk_add,
-	.bulk_end = euno_art_bulk_end,
-	.walk = euno_art_walk,
-	.compact = euno_art_compact,
-	.verify = euno_art_verify,
-	.stats = euno_art_stats
-};
+#define ART_OPS(art_name, art_create) { \
+	.name = art_name, \
+	.bytes_only = true, \
+	.bulk_size = sizeof(EunoBulk), \
+	.create = art_create, \
+	.insert = euno_art_insert, \
+	.remove = euno_art_remove, \
+	.contains = euno_art_contains, \
+	.read = euno_art_read, \
+	.bulk_begin = euno_art_bulk_begin, \
+	.bulk_add = euno_art_bulk_add, \
+	.bulk_end = euno_art_bulk_end, \
+	.walk = euno_art_walk, \
+	.compact = euno_art_compact, \
+	.verify = euno_art_verify, \
+	.stats = euno_art_stats \
+}
+
+const EunoTreeOps euno_art_olc_ops = ART_OPS("art/olc", create_olc);
+const EunoTreeOps euno_art_rowex_ops = ART_OPS("art/rowex", create_rowex);

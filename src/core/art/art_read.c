@@ -3,512 +3,572 @@
  * art_read.c
  *	  Range scans, a batch at a time.
  *
- * A scan keeps its place as a bound, a byte string: forward it goes on with
- * the least entry at or above the bound, backward with the greatest one below
- * it.  Each step descends from the root to a node that has such an entry as a
- * leaf, and takes leaves from that node until the next child is a node.  When
- * the bound leads into a subtree that has nothing for it, it is moved past the
- * subtree, and the descent starts again: nothing but the bound is remembered.
+ * A batch is read going through the tree in order, with a stack of nodes on
+ * the path.  In OLC what was read in a node is believed once its version has
+ * been looked at again, and a node's child is entered as in a descent; when a
+ * version has passed, the batch ends with what there is, or starts again.  In
+ * ROWEX nothing is looked at again: each slot's content was right when it was
+ * read, and a node that was replaced does not change any more.
  *
- * What was copied is believed when the node's version has validated, and each
- * bucket's.
+ * Between two batches the place is a position, never a node.
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art.h"
+#include "core/art/art_search.h"
 
 #define ALIGN8(n)	(((n) + 7) & ~UINT32_C(7))
 
-/* A batch with fewer items goes on with the next node. */
+/* Nodes on the stack.  A deeper path is entered again from the root. */
+#define STACK	16
+
+/* Leaves that are fetched together. */
+#define RUN		64
+
+/* A scan's first batch ends where it has so many items and a node ends. */
 #define ENOUGH	32
+
+/* Children to fetch in advance. */
+#define AHEAD	8
+
+typedef struct Frame
+{
+	ArtNode    *node;
+	uint64_t	version;
+	ArtType		type;
+	uint32_t	level;
+	int			next;			/* the next child's byte, or beyond */
+	int			ahead;			/* fetched in advance up to this one */
+	bool		at_edge;		/* the path is that of the bound, so far */
+	bool		end_edge;		/* the path is that of the range's end, so far */
+	uint64_t	map[4];			/* euno_art_node_map */
+} Frame;
 
 typedef struct Read
 {
 	EunoContext *cx;
-	EunoTree   *tree;
 	EunoBatch  *batch;
 	bool		forward;
+	bool		rowex;
 	bool		ended;			/* nothing is left of the range */
-	bool		full;			/* the batch has no room for the next item */
+	bool		full;			/* the batch is to end here */
+	bool		truncated;		/* frames at the bottom were given up */
+	uint32_t	enough;
 	uint32_t	used;			/* of batch->buf */
-	uint32_t	attempts;		/* of this step */
+	uint32_t	nframes;
+	uint32_t	nrun;
+	uint8_t		run_bytes[RUN];
+	ArtRef		run[RUN];
+	const EunoPosition *stop;	/* the range's end */
+	EunoLock   *lock;			/* of the slot that the lowest frame is from */
+	uint64_t	version;
+	Frame		frames[STACK];
+	ArtKey		key;			/* the path; then the entry being copied */
 	ArtKey		at;				/* the bound */
 	ArtKey		end;			/* of the range, in the direction of the read */
-	ArtKey		next;			/* the bound after this step */
-	ArtKey		key;			/* the entry being copied */
+	ArtKey		last;			/* the last entry of the batch */
 } Read;
 
-/*
- * One node of which leaves are taken, and how its children lie to the bounds:
- * child bytes beyond "edge" are outside of the range, that at "edge" is partly
- * inside.
- */
-typedef struct Spot
-{
-	ArtNode    *node;
-	uint64_t	version;
-	bool		locked;
-	uint32_t	level;
-	int			edge;
-	ArtKey		path;			/* with the child's byte as the last one */
-} Spot;
-
-/* Is the key (of an entry) on the near side of the range's end? */
+/* Is the entry in rd->key on the near side of the range's end? */
 static inline bool
-inside(const Read *rd, const ArtKey *key)
+inside(const Read *rd)
 {
-	int			c = euno_art_key_compare(key, &rd->end);
+	int			c = euno_art_key_compare(&rd->key, &rd->end);
 
 	return rd->forward ? c < 0 : c >= 0;
 }
 
 /* Is it on the far side of the bound, where the read goes on? */
 static inline bool
-ahead(const Read *rd, const ArtKey *key)
+ahead(const Read *rd)
 {
-	int			c = euno_art_key_compare(key, &rd->at);
+	int			c = euno_art_key_compare(&rd->key, &rd->at);
 
 	return rd->forward ? c >= 0 : c < 0;
 }
 
-/* Adds the entry rd->key to the batch; false if there is no room. */
+/* Puts the composite of a leaf together in rd->key. */
 static bool
-emit(Read *rd, const uint8_t *payload, uint32_t payload_len)
+compose(Read *rd, ArtRef ref, uint32_t depth, ArtTail *tail)
+{
+	if (!euno_art_leaf_tail(ref, depth, tail) ||
+		depth + tail->n < EUNO_TID_BYTES ||
+		depth + tail->n > ART_MAX_COMPOSITE)
+		return false;
+	euno_copy_out(rd->key.bytes + depth, tail->bytes, tail->n);
+	rd->key.len = depth + tail->n;
+	return true;
+}
+
+/*
+ * Adds a leaf to the batch.  EUNO_FULL: there is no room; EUNO_CORRUPT.
+ */
+static EunoStatus
+emit(Read *rd, ArtRef ref, uint32_t depth)
 {
 	EunoBatch  *batch = rd->batch;
-	uint32_t	len = rd->key.len - EUNO_TID_BYTES;
 	uint32_t	at = rd->used;
+	EunoItemKey *item;
+	ArtTail		tail;
+	uint32_t	len;
 
 	if (batch->nitems >= batch->max_items)
-		return false;
+		return EUNO_FULL;
+	if (!batch->want_keys && !art_is_leaf(ref) &&
+		art_inline_count(ref) >= EUNO_TID_BYTES)
+	{
+		uint32_t	spare = ART_INLINE_MAX - art_inline_count(ref);
+
+		batch->tids[batch->nitems++] = ref >> 8 >> 8 * spare & EUNO_TID_MAX;
+		return EUNO_OK;
+	}
+	if (!compose(rd, ref, depth, &tail))
+		return EUNO_CORRUPT;
+	len = rd->key.len - EUNO_TID_BYTES;
 	if (batch->want_keys)
 	{
-		EunoItemKey *item = &batch->keys[batch->nitems];
-
-		if (at + ALIGN8(len) + ALIGN8(payload_len) > batch->buf_size)
-			return false;
+		if (at + ALIGN8(len) + ALIGN8(tail.payload_len) > batch->buf_size)
+			return EUNO_FULL;
+		item = &batch->keys[batch->nitems];
 		memcpy(batch->buf + at, rd->key.bytes, len);
 		item->offset = at;
 		item->keylen = (uint16_t) len;
-		item->payloadlen = (uint16_t) payload_len;
+		item->payloadlen = (uint16_t) tail.payload_len;
 		at += ALIGN8(len);
-		if (payload_len > 0)
-			euno_copy_out(batch->buf + at, payload, payload_len);
-		rd->used = at + ALIGN8(payload_len);
+		if (tail.payload_len > 0)
+			euno_copy_out(batch->buf + at, tail.payload, tail.payload_len);
+		rd->used = at + ALIGN8(tail.payload_len);
 	}
-	batch->tids[batch->nitems++] =
-		art_load_tid(rd->key.bytes + rd->key.len - EUNO_TID_BYTES);
-	return true;
-}
-
-/* The batch is full, and the next bound is rd->key. */
-static void
-stop_at_key(Read *rd)
-{
-	memcpy(rd->next.bytes, rd->key.bytes, rd->key.len);
-	euno_art_key_set(&rd->next, rd->key.len);
-}
-
-/* Copies entry i of a bucket to rd->key, of which the prefix is there. */
-static bool
-bucket_entry(Read *rd, const ArtView *view, uint32_t i, ArtItem *item)
-{
-	if (!euno_art_view_item(view, i, item) ||
-		view->prefix_len + item->tail_len < EUNO_TID_BYTES)
-		return false;
-	euno_copy_out(rd->key.bytes + view->prefix_len, item->tail, item->tail_len);
-	euno_art_key_set(&rd->key, view->prefix_len + item->tail_len);
-	return true;
-}
-
-/*
- * Copies entries [from, to) of a bucket.  False if it is torn.  When the batch
- * gets full, rd->next is the next bound, or empty: nothing was copied.
- */
-static bool
-copy_entries(Read *rd, const ArtView *view, uint32_t from, uint32_t to)
-{
-	euno_copy_out(rd->key.bytes, view->base + ART_BUCKET_HEADER,
-				  view->prefix_len);
-	for (uint32_t k = from; k < to; k++)
-	{
-		uint32_t	i = rd->forward ? k : to - 1 - (k - from);
-		ArtItem		item;
-
-		if (!bucket_entry(rd, view, i, &item))
-			return false;
-		if (emit(rd, item.payload, item.payload_len))
-			continue;
-
-		/* backward, the bound is exclusive: the last entry that fitted */
-		rd->full = true;
-		rd->next.len = 0;
-		if (rd->forward)
-			stop_at_key(rd);
-		else if (i + 1 < to)
-		{
-			if (!bucket_entry(rd, view, i + 1, &item))
-				return false;
-			stop_at_key(rd);
-		}
-		return true;
-	}
-	return true;
-}
-
-/* Copies what a bucket has of the range. */
-static EunoStatus
-copy_bucket(Read *rd, ArtBucket *bucket, bool edge_at, bool edge_end)
-{
-	EunoContext *cx = rd->cx;
-	uint32_t	nitems = rd->batch->nitems;
-	uint32_t	used = rd->used;
-
-	for (int attempt = 0;; attempt++)
-	{
-		bool		locked = attempt >= ART_PATIENCE;
-		uint64_t	version = 0;
-		ArtView		view;
-		uint32_t	from = 0;
-		uint32_t	to;
-		bool		exact;
-
-		if (locked ? !euno_lock_acquire(&bucket->lock, cx->env, &cx->counters) :
-			!euno_lock_read(&bucket->lock, &version, cx->env, &cx->counters))
-			return EUNO_STALE;
-		rd->full = false;
-		euno_art_view(bucket, &view);
-		to = view.n;
-		if (edge_at)
-		{
-			if (rd->forward)
-				from = euno_art_search(&view, &rd->at, &exact);
-			else
-				to = euno_art_search(&view, &rd->at, &exact);
-		}
-		if (edge_end)
-		{
-			uint32_t	stop = euno_art_search(&view, &rd->end, &exact);
-
-			if (rd->forward)
-			{
-				rd->ended = stop < view.n;
-				to = stop;
-			}
-			else
-			{
-				rd->ended = stop > 0;
-				from = stop;
-			}
-		}
-		if (from < to && !copy_entries(rd, &view, from, to))
-			view.torn = true;
-		if (locked)
-			euno_lock_release_unchanged(&bucket->lock, cx->env);
-		if (locked || euno_lock_validate(&bucket->lock, version))
-			return view.torn ? EUNO_CORRUPT : EUNO_OK;
-		cx->counters.leaf_retries++;
-		rd->batch->nitems = nitems;
-		rd->used = used;
-	}
-}
-
-/*
- * Copies what a leaf has of the range.  "path" leads to its slot.  rd->full
- * and rd->ended say how it came out.
- */
-static EunoStatus
-copy_leaf(Read *rd, ArtRef ref, const ArtKey *path, bool edge_at,
-		  bool edge_end)
-{
-	ArtPlace	place;
-	ArtItem		item;
-
-	if (art_is_absent(ref))
-		return EUNO_OK;
-	if (art_tag(ref) == ART_BUCKET)
-	{
-		EunoStatus	status = copy_bucket(rd, art_pointer(ref), edge_at,
-										 edge_end);
-
-		/* the end is not reached when the batch was full before it */
-		if (rd->full)
-			rd->ended = false;
-		return status;
-	}
-	place.ref = ref;
-	place.depth = path->len;
-	(void) euno_art_leaf_item(&place, path, &rd->key, &item);
-	if (edge_end && !inside(rd, &rd->key))
-		rd->ended = true;
-	else if (edge_at && !ahead(rd, &rd->key))
-		return EUNO_OK;
-	else if (!emit(rd, NULL, 0))
-	{
-		rd->full = true;
-		rd->next.len = 0;
-		if (rd->forward)
-			stop_at_key(rd);
-	}
+	batch->tids[batch->nitems++] = art_load_tid(rd->key.bytes + len);
 	return EUNO_OK;
 }
 
-/* The bound in front of (in the direction of the read) a child's subtree. */
-static void
-bound_before(Read *rd, const ArtKey *child)
-{
-	memcpy(rd->next.bytes, child->bytes, child->len);
-	euno_art_key_set(&rd->next, child->len);
-	if (!rd->forward && !euno_art_key_after(&rd->next, child->len))
-	{
-		memset(rd->next.bytes, 0xFF, 8);	/* above every TID */
-		euno_art_key_set(&rd->next, 8);
-	}
-}
-
-/* The bound behind everything that starts with the first len bytes of a key. */
-static void
-bound_behind(Read *rd, const ArtKey *key, uint32_t len)
-{
-	memmove(rd->next.bytes, key->bytes, len);
-	if (rd->forward)
-	{
-		if (!euno_art_key_after(&rd->next, len))
-			rd->ended = true;
-		return;
-	}
-	while (len > 0 && rd->next.bytes[len - 1] == 0)
-		len--;
-	euno_art_key_set(&rd->next, len);
-	if (len == 0)
-		rd->ended = true;
-}
-
-/* The bound stays where it is. */
-static void
-bound_same(Read *rd)
-{
-	memcpy(rd->next.bytes, rd->at.bytes, rd->at.len);
-	euno_art_key_set(&rd->next, rd->at.len);
-}
-
-/* Where the node's children lie to the end of the range. */
-static void
-spot_edge(const Read *rd, Spot *spot)
-{
-	uint32_t	level = spot->level;
-	uint32_t	len = rd->end.len < level ? rd->end.len : level;
-	int			c = len > 0 ? memcmp(spot->path.bytes, rd->end.bytes, len) : 0;
-
-	for (uint32_t i = len; c == 0 && i < level; i++)
-		c = spot->path.bytes[i] != 0;
-	if (c < 0)
-		spot->edge = 256;
-	else if (c > 0 || level >= rd->end.len)
-		spot->edge = -1;
-	else
-		spot->edge = rd->end.bytes[level];
-}
-
-/* Takes leaves from a node, from child "byte" on. */
+/* Remembers the leaf that was added last. */
 static EunoStatus
-take_leaves(Read *rd, Spot *spot, ArtRef ref, int byte, int edge_at)
+remember(Read *rd, ArtRef ref, uint32_t depth)
 {
-	EunoStatus	status = EUNO_OK;
-	int			step = rd->forward ? 1 : -1;
+	ArtTail		tail;
 
-	(void) euno_art_path_copy(spot->node, spot->path.bytes);
-	spot_edge(rd, spot);
-	while (!rd->full && !rd->ended)
-	{
-		if (ref == 0)
-		{
-			bound_behind(rd, &spot->path, spot->level);
-			return EUNO_OK;
-		}
-		spot->path.bytes[spot->level] = (uint8_t) byte;
-		euno_art_key_set(&spot->path, spot->level + 1);
-		if (rd->forward ? byte > spot->edge : byte < spot->edge)
-			rd->ended = true;
-		else if (art_is_node(ref))
-		{
-			bound_before(rd, &spot->path);
-			return EUNO_OK;
-		}
-		else
-			status = copy_leaf(rd, ref, &spot->path, byte == edge_at,
-							   byte == spot->edge);
-		if (status != EUNO_OK)
-			return status;
-		if (rd->full && rd->next.len == 0 && byte == edge_at)
-			bound_same(rd);
-		else if (rd->full && rd->next.len == 0)
-			bound_before(rd, &spot->path);
-		ref = euno_art_node_next(spot->node, byte + step, rd->forward, &byte);
-	}
+	if (!compose(rd, ref, depth, &tail))
+		return EUNO_CORRUPT;
+	memcpy(rd->last.bytes, rd->key.bytes, rd->key.len);
+	rd->last.len = rd->key.len;
 	return EUNO_OK;
 }
 
-/* Starts to read a node: by its version, or locked after too many attempts. */
-static bool
-spot_enter(Read *rd, Spot *spot, ArtNode *node)
+static inline bool
+frame_valid(const Read *rd, const Frame *frame)
 {
-	spot->node = node;
-	spot->level = node->level;
-	spot->locked = rd->attempts >= ART_PATIENCE;
-	if (spot->locked)
-		return euno_lock_acquire(&node->lock, rd->cx->env, &rd->cx->counters);
-	return euno_lock_read(&node->lock, &spot->version, rd->cx->env,
-						  &rd->cx->counters);
+	return rd->rowex || euno_lock_validate(&frame->node->lock, frame->version);
 }
 
-/* Ends it; false if what was read is not to be believed. */
-static bool
-spot_leave(Read *rd, Spot *spot)
-{
-	if (!spot->locked)
-		return euno_lock_validate(&spot->node->lock, spot->version);
-	euno_lock_release_unchanged(&spot->node->lock, rd->cx->env);
-	return true;
-}
-
-/*
- * Decides where in a node the read goes on: *from, *edge_at (the child that
- * the bound leads into, or -1).  False: nothing of the node is ahead, and
- * rd->next is behind it.  *free: all of the node is ahead.
- */
-static bool
-place_bound(Read *rd, const Spot *spot, uint32_t depth, bool *free, int *from,
-			int *edge_at)
-{
-	uint32_t	level = spot->level;
-	uint8_t		other;
-	uint32_t	m;
-
-	*edge_at = -1;
-	if (!*free)
-	{
-		m = euno_art_path_mismatch(spot->node, &rd->at, depth, &other);
-		if (m < level)
-		{
-			bool		below = (m < rd->at.len ? rd->at.bytes[m] : 0) < other;
-
-			if (below != rd->forward)
-			{
-				bound_behind(rd, &rd->at, depth);
-				return false;
-			}
-			*free = true;
-		}
-		else if (level >= rd->at.len)
-		{
-			/* the bound is where the node begins */
-			if (!rd->forward)
-			{
-				bound_behind(rd, &rd->at, depth);
-				return false;
-			}
-			*free = true;
-		}
-	}
-	if (*free)
-		*from = rd->forward ? 0 : 255;
-	else
-	{
-		*from = rd->at.bytes[level];
-		if (rd->forward || rd->at.len > level + 1)
-			*edge_at = *from;
-		else
-			--*from;			/* all of that child is at or above the bound */
-	}
-	return true;
-}
-
-/* One step: items are added, or the bound moves, or both. */
+/* Adds the leaves that were found in a node, if they are to be believed. */
 static EunoStatus
-read_step(Read *rd)
+flush(Read *rd, Frame *frame)
 {
-	ArtRef		ref = euno_load64_acquire(&art_body(rd->tree)->root);
-	uint32_t	depth = 0;
-	bool		free = false;
-	Spot		spot;
-
-	rd->full = rd->ended = false;
-	rd->cx->counters.descents++;
-	if (!art_is_node(ref))
-	{
-		EunoStatus	status;
-
-		spot.path.len = 0;
-		status = copy_leaf(rd, ref, &spot.path, true, true);
-		rd->ended |= !rd->full;
-		if (rd->full && rd->next.len == 0)
-			bound_same(rd);
-		return status;
-	}
-	for (;;)
-	{
-		EunoStatus	status = EUNO_OK;
-		int			from;
-		int			edge_at;
-		int			byte = 0;
-
-		if (!spot_enter(rd, &spot, art_pointer(ref)))
-			return EUNO_STALE;
-		if (!place_bound(rd, &spot, depth, &free, &from, &edge_at))
-			return spot_leave(rd, &spot) ? EUNO_OK : EUNO_STALE;
-		ref = euno_art_node_next(spot.node, from, rd->forward, &byte);
-		if (!art_is_node(ref))
-		{
-			status = take_leaves(rd, &spot, ref, byte, edge_at);
-			return spot_leave(rd, &spot) ? status : EUNO_STALE;
-		}
-		if (!spot_leave(rd, &spot))
-			return EUNO_STALE;
-		free = free || byte != edge_at;
-		depth = spot.level + 1;
-	}
-}
-
-/* Steps until there is something to return, and the range's end is known. */
-static EunoStatus
-read_steps(Read *rd)
-{
-	EunoBatch  *batch = rd->batch;
 	EunoStatus	status = EUNO_OK;
-	uint32_t	enough = batch->max_items < ENOUGH ? batch->max_items : ENOUGH;
+	uint32_t	n = rd->nrun;
+	uint32_t	i;
 
-	rd->attempts = 0;
-	rd->ended = euno_art_key_compare(&rd->at, &rd->end) * (rd->forward ? 1 : -1)
-		>= 0;
-	rd->full = false;
-	while (!rd->ended && !rd->full && batch->nitems < enough)
+	rd->nrun = 0;
+	if (n == 0)
+		return EUNO_OK;
+	if (!frame_valid(rd, frame))
+		return EUNO_STALE;
+	for (i = 0; i < n; i++)
 	{
-		uint32_t	nitems = batch->nitems;
-		uint32_t	used = rd->used;
-
-		status = read_step(rd);
-		if (status == EUNO_STALE)
-		{
-			rd->attempts++;
-			rd->cx->counters.restarts++;
-			batch->nitems = nitems;
-			rd->used = used;
-			rd->ended = rd->full = false;
-			continue;
-		}
+		rd->key.bytes[frame->level] = rd->run_bytes[i];
+		status = emit(rd, rd->run[i], frame->level + 1);
 		if (status != EUNO_OK)
 			break;
-		rd->attempts = 0;
-		if (!rd->ended)
-		{
-			memcpy(rd->at.bytes, rd->next.bytes, rd->next.len);
-			euno_art_key_set(&rd->at, rd->next.len);
-			rd->ended = euno_art_key_compare(&rd->at, &rd->end) *
-				(rd->forward ? 1 : -1) >= 0;
-		}
+	}
+	if (status == EUNO_FULL || rd->batch->nitems >= rd->enough)
+	{
+		rd->full = true;
+		status = EUNO_OK;
+	}
+	if (status == EUNO_OK && i > 0)
+	{
+		rd->key.bytes[frame->level] = rd->run_bytes[i - 1];
+		status = remember(rd, rd->run[i - 1], frame->level + 1);
 	}
 	return status;
+}
+
+/* A leaf that may be outside of the range. */
+static EunoStatus
+take_edge(Read *rd, ArtRef ref, uint32_t depth, bool at_edge, bool end_edge)
+{
+	EunoStatus	status;
+	ArtTail		tail;
+
+	if (!compose(rd, ref, depth, &tail))
+		return EUNO_CORRUPT;
+	if (end_edge && !inside(rd))
+	{
+		rd->ended = true;
+		return EUNO_OK;
+	}
+	if (at_edge && !ahead(rd))
+		return EUNO_OK;
+	status = emit(rd, ref, depth);
+	if (status == EUNO_FULL)
+	{
+		rd->full = true;
+		return EUNO_OK;
+	}
+	return status == EUNO_OK ? remember(rd, ref, depth) : status;
+}
+
+/* The sign of path - bound in the bytes [from, to). */
+static int
+compare_path(const Read *rd, const ArtKey *bound, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++)
+	{
+		int			c = rd->key.bytes[i] - art_key_byte(bound, i);
+
+		if (c != 0)
+			return c;
+	}
+	return 0;
+}
+
+/* Room for one more frame. */
+static Frame *
+new_frame(Read *rd)
+{
+	if (rd->nframes == STACK)
+	{
+		rd->truncated = true;
+		rd->nframes--;
+		memmove(rd->frames, rd->frames + 1, rd->nframes * sizeof(Frame));
+	}
+	return &rd->frames[rd->nframes];
+}
+
+/*
+ * Enters a node.  The edges are those of the slot.  Nothing is entered if none
+ * of the node is ahead, or if rd->ended is set: none is inside.
+ */
+static EunoStatus
+enter(Read *rd, ArtRef ref, uint32_t depth, bool at_edge, bool end_edge)
+{
+	ArtNode    *node = art_pointer(ref);
+	Frame	   *frame = new_frame(rd);
+	uint32_t	level = art_ref_level(ref);
+	int			sign = rd->forward ? 1 : -1;
+
+	if (level < depth || level >= ART_MAX_COMPOSITE)
+		return EUNO_CORRUPT;
+	if (!rd->rowex &&
+		(!euno_lock_read(&node->lock, &frame->version, rd->cx->env,
+						 &rd->cx->counters) ||
+		 !(rd->nframes > 0 ? frame_valid(rd, frame - 1) :
+		   euno_lock_validate(rd->lock, rd->version))))
+		return EUNO_STALE;
+	euno_art_path_copy(node, depth, rd->key.bytes);
+	if (at_edge)
+	{
+		int			c = compare_path(rd, &rd->at, depth, level) * sign;
+
+		if (c < 0)
+			return EUNO_OK;
+		at_edge = c == 0;
+	}
+	if (end_edge)
+	{
+		int			c = compare_path(rd, &rd->end, depth, level) * sign;
+
+		rd->ended = c > 0;
+		if (rd->ended)
+			return EUNO_OK;
+		end_edge = c == 0;
+	}
+	frame->node = node;
+	frame->type = art_ref_type(ref);
+	frame->level = level;
+	frame->at_edge = at_edge;
+	frame->end_edge = end_edge;
+	frame->next = at_edge ? art_key_byte(&rd->at, level) :
+		rd->forward ? 0 : 255;
+	frame->ahead = frame->next;
+	euno_art_node_map(node, frame->map);
+	rd->nframes++;
+	return EUNO_OK;
+}
+
+/* The next byte at or beyond "from" that has a slot; -1 if none. */
+static inline int
+next_byte(const Frame *frame, int from, bool forward)
+{
+	while (from >= 0 && from < 256)
+	{
+		uint64_t	word = frame->map[from / 64];
+
+		if (forward)
+		{
+			word &= UINT64_MAX << from % 64;
+			if (word != 0)
+				return (from & ~63) + __builtin_ctzll(word);
+			from = (from | 63) + 1;
+		}
+		else
+		{
+			word &= UINT64_MAX >> (63 - from % 64);
+			if (word != 0)
+				return (from | 63) - __builtin_clzll(word);
+			from = (from & ~63) - 1;
+		}
+	}
+	return -1;
+}
+
+static inline void
+prefetch(ArtRef ref)
+{
+	if ((ref & ART_TAG_INLINE) == 0)
+		__builtin_prefetch(art_pointer(ref));
+}
+
+/* Fetches some of the children that come next. */
+static void
+fetch_ahead(Read *rd, Frame *frame)
+{
+	int			step = rd->forward ? 1 : -1;
+	int			byte = frame->next;
+
+	if (rd->enough == 1 || (byte - frame->ahead) * step < 0)
+		return;
+	for (int n = 0; n < AHEAD; n++)
+	{
+		ArtRef		ref;
+
+		byte = next_byte(frame, byte, rd->forward);
+		if (byte < 0)
+			break;
+		(void) art_slot(frame->node, frame->type, (uint8_t) byte, &ref);
+		prefetch(ref);
+		byte += step;
+	}
+	frame->ahead = byte;
+}
+
+/*
+ * Goes on in the top node: adds its leaves to the batch up to a child that is
+ * a node, and enters that; at the end, leaves the node.
+ */
+static EunoStatus
+advance(Read *rd)
+{
+	Frame	   *frame = &rd->frames[rd->nframes - 1];
+	int			step = rd->forward ? 1 : -1;
+	int			at_byte = frame->at_edge ? art_key_byte(&rd->at, frame->level) : -1;
+	int			end_byte = frame->end_edge ?
+		art_key_byte(&rd->end, frame->level) : rd->forward ? 256 : -1;
+	uint32_t	room = rd->batch->max_items - rd->batch->nitems;
+	EunoStatus	status;
+	int			byte;
+
+	if (room > RUN)
+		room = RUN;
+	while ((byte = next_byte(frame, frame->next, rd->forward)) >= 0)
+	{
+		bool		at_edge = byte == at_byte;
+		bool		end_edge = frame->end_edge && byte == end_byte;
+		ArtRef		ref;
+
+		if ((byte - end_byte) * step > 0)
+		{
+			status = flush(rd, frame);
+			rd->ended = status == EUNO_OK && !rd->full;
+			return status;
+		}
+		(void) art_slot(frame->node, frame->type, (uint8_t) byte, &ref);
+		if (art_is_absent(ref))
+		{
+			frame->next = byte + step;
+			continue;
+		}
+		if (!art_is_node(ref) && !at_edge && !end_edge)
+		{
+			frame->next = byte + step;
+			prefetch(ref);
+			rd->run_bytes[rd->nrun] = (uint8_t) byte;
+			rd->run[rd->nrun++] = ref;
+			if (rd->nrun >= room)
+				return flush(rd, frame);
+			continue;
+		}
+		status = flush(rd, frame);
+		if (status != EUNO_OK || rd->full)
+			return status;
+		if (!frame_valid(rd, frame))
+			return EUNO_STALE;
+		frame->next = byte + step;
+		rd->key.bytes[frame->level] = (uint8_t) byte;
+		if (!art_is_node(ref))
+			return take_edge(rd, ref, frame->level + 1, at_edge, end_edge);
+		fetch_ahead(rd, frame);
+		return enter(rd, ref, frame->level + 1, at_edge, end_edge);
+	}
+	status = flush(rd, frame);
+	if (status != EUNO_OK || rd->full)
+		return status;
+	rd->nframes--;
+	return frame_valid(rd, frame) ? EUNO_OK : EUNO_STALE;
+}
+
+/* The bound behind all of the node that was the lowest on the stack. */
+static bool
+bound_behind(Read *rd)
+{
+	uint32_t	len = rd->frames[0].level;
+
+	memcpy(rd->at.bytes, rd->key.bytes, len);
+	if (rd->forward)
+		return euno_art_key_after(&rd->at, len);
+	while (len > 0 && rd->at.bytes[len - 1] == 0)
+		len--;
+	euno_art_key_set(&rd->at, len);
+	return len > 0;
+}
+
+/* Enters the tree at the root. */
+static EunoStatus
+enter_root(Read *rd, EunoTree *tree)
+{
+	ArtBody    *body = art_body(tree);
+	ArtRef		ref;
+
+	rd->cx->counters.descents++;
+	rd->truncated = false;
+	rd->nframes = 0;
+	rd->lock = &body->root_lock;
+	euno_art_key_position(rd->stop, &rd->end);
+	if (!rd->rowex && !euno_lock_read(rd->lock, &rd->version, rd->cx->env,
+									  &rd->cx->counters))
+		return EUNO_CORRUPT;
+	ref = euno_load64_acquire(&body->root);
+	if (!rd->rowex && !euno_lock_validate(rd->lock, rd->version))
+		return EUNO_STALE;
+	if (art_is_node(ref))
+		return enter(rd, ref, 0, true, true);
+	return art_is_absent(ref) ? EUNO_OK : take_edge(rd, ref, 0, true, true);
+}
+
+/* Reads on until the batch is full or the range has ended. */
+static EunoStatus
+read_on(Read *rd, EunoTree *tree)
+{
+	EunoStatus	status = EUNO_OK;
+
+	while (!rd->ended && !rd->full)
+	{
+		if (rd->nframes > 0)
+			status = advance(rd);
+		else if (!rd->truncated || !bound_behind(rd))
+			rd->ended = true;
+		else
+			status = enter_root(rd, tree);
+		if (status != EUNO_OK)
+			return status;
+	}
+	return EUNO_OK;
+}
+
+/* All that starts with this key, cut as in euno_art_key_position. */
+static EunoStatus
+read_prefix(Read *rd, EunoTree *tree, const EunoPosition *pos)
+{
+	uint32_t	len = pos->keylen < EUNO_MAX_ENTRY ? pos->keylen : EUNO_MAX_ENTRY;
+	EunoStatus	status;
+	ArtPlace	place;
+	ArtTail		tail;
+
+	if (len > 0)
+		memcpy(rd->at.bytes, pos->key, len);
+	euno_art_key_set(&rd->at, len);
+	status = euno_art_find(rd->cx, tree, &rd->at, rd->rowex, &place);
+	if (status != EUNO_OK)
+		return status;
+	if (place.where == ART_AT_LEAF && !art_is_absent(place.ref))
+	{
+		if (!euno_art_leaf_tail(place.ref, place.depth, &tail))
+			return EUNO_CORRUPT;
+		rd->ended = true;
+		if (euno_art_leaf_mismatch(&tail, place.depth, &rd->at) < rd->at.len)
+			return EUNO_OK;
+		memcpy(rd->key.bytes, rd->at.bytes, place.depth);
+		status = emit(rd, place.ref, place.depth);
+		return status == EUNO_FULL ? EUNO_OK : status;
+	}
+	rd->ended = place.where != ART_AT_TREE;
+	if (rd->ended)
+		return EUNO_OK;
+	memcpy(rd->key.bytes, rd->at.bytes, place.depth);
+	rd->lock = place.lock;
+	rd->version = place.version;
+	status = enter(rd, place.ref, place.depth, false, false);
+	return status == EUNO_OK ? read_on(rd, tree) : status;
+}
+
+/* The position beside an entry: behind it, or just before it. */
+static void
+position_of(const ArtKey *key, bool behind, EunoPositionBuffer *pos)
+{
+	uint32_t	len = key->len - EUNO_TID_BYTES;
+
+	memset(&pos->pos, 0, sizeof(pos->pos));
+	memcpy(pos->data, key->bytes, len);
+	pos->pos.key = pos->data;
+	pos->pos.keylen = len;
+	pos->pos.tid = art_load_tid(key->bytes + len);
+	if (behind && pos->pos.tid == EUNO_TID_MAX)
+		pos->pos.side = 1;
+	else if (behind)
+		pos->pos.tid++;
+}
+
+/* Is the range all that starts with one key? */
+static bool
+is_prefix(const EunoCursor *cursor)
+{
+	const EunoPosition *lo = &cursor->lo;
+	const EunoPosition *hi = &cursor->hi;
+
+	return lo->side < 0 && hi->side > 0 && lo->keylen == hi->keylen &&
+		(lo->key == hi->key || memcmp(lo->key, hi->key, lo->keylen) == 0);
+}
+
+/* Reads a batch; "start" is where from.  Tries again, in the end as ROWEX. */
+static EunoStatus
+read_batch(Read *rd, EunoTree *tree, const EunoPosition *start, bool prefix)
+{
+	EunoStatus	status;
+
+	for (uint32_t attempts = 0;; attempts++)
+	{
+		rd->rowex = art_body(tree)->rowex || attempts >= ART_PATIENCE;
+		rd->ended = rd->full = rd->truncated = false;
+		rd->used = rd->nframes = rd->nrun = 0;
+		rd->batch->nitems = 0;
+		if (prefix)
+			status = read_prefix(rd, tree, start);
+		else
+		{
+			euno_art_key_position(start, &rd->at);
+			status = enter_root(rd, tree);
+			if (status == EUNO_OK)
+				status = read_on(rd, tree);
+		}
+		if (status == EUNO_OK)
+			return status;
+		rd->cx->counters.restarts++;
+		if (status != EUNO_STALE)
+			return status;
+		if (rd->batch->nitems > 0)
+			return EUNO_OK;
+	}
 }
 
 /*
@@ -519,38 +579,43 @@ EunoStatus
 euno_art_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 			  bool forward, EunoBatch *batch)
 {
+	bool		first = !cursor->started;
 	const EunoPosition *start;
 	EunoStatus	status;
+	bool		prefix;
 	Read		rd;
 
 	batch->nitems = 0;
 	if (!euno_cursor_turn(cursor, forward))
 		return EUNO_OK;
 	rd.cx = cx;
-	rd.tree = tree;
 	rd.batch = batch;
 	rd.forward = forward;
-	rd.used = 0;
+	rd.enough = !first || batch->max_items < ENOUGH ? batch->max_items : ENOUGH;
 	if (forward)
 		start = cursor->at_lo ? &cursor->lo : &cursor->left.pos;
 	else
 		start = cursor->at_hi ? &cursor->hi : &cursor->right.pos;
-	euno_art_key_position(start, &rd.at);
-	euno_art_key_position(forward ? &cursor->hi : &cursor->lo, &rd.end);
+	prefix = first && is_prefix(cursor);
+	if (prefix)
+		start = &cursor->lo;
 	euno_epoch_enter(cx->process);
-	status = read_steps(&rd);
+	rd.stop = forward ? &cursor->hi : &cursor->lo;
+	status = read_batch(&rd, tree, start, prefix);
 	euno_epoch_exit(cx->process);
-	if (forward)
+	if (status != EUNO_OK)
+		batch->nitems = 0;
+	else if (forward)
 	{
 		cursor->at_hi = rd.ended;
 		if (!rd.ended)
-			euno_art_position_key(&rd.at, &cursor->right);
+			position_of(&rd.last, true, &cursor->right);
 	}
 	else
 	{
 		cursor->at_lo = rd.ended;
 		if (!rd.ended)
-			euno_art_position_key(&rd.at, &cursor->left);
+			position_of(&rd.last, false, &cursor->left);
 	}
 	return status;
 }

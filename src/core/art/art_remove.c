@@ -3,77 +3,52 @@
  * art_remove.c
  *	  Looking for one entry, and taking it out.
  *
- * Removing allocates nothing and unlinks nothing: a TID's slot becomes empty,
- * a single entry is marked dead, a bucket keeps its place even when it is
- * empty.  compact clears up.
+ * Removing allocates nothing and unlinks nothing, so that it cannot fail: the
+ * leaf is marked.  What makes the node anew, an insert that needs room or
+ * compact, leaves it out.
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art.h"
+#include "core/art/art_search.h"
 
-static bool
-guard_holds(const EunoGuard *guard)
+/* The place of the entry.  EUNO_OK: it is there; EUNO_NOT_FOUND. */
+static EunoStatus
+look(EunoContext *cx, EunoTree *tree, const ArtKey *key, uint32_t attempts,
+	 ArtPlace *place)
 {
-	return guard == NULL || euno_load64_acquire(guard->word) == guard->expected;
+	bool		rowex = art_body(tree)->rowex || attempts >= ART_PATIENCE;
+	EunoStatus	status = euno_art_descend(cx, tree, key, rowex, place);
+	ArtTail		tail;
+
+	if (status != EUNO_OK)
+		return status;
+	if (place->where != ART_AT_LEAF || art_is_absent(place->ref))
+		return EUNO_NOT_FOUND;
+	if (!euno_art_leaf_tail(place->ref, place->depth, &tail))
+		return EUNO_CORRUPT;
+	return place->depth + tail.n == key->len &&
+		euno_art_leaf_mismatch(&tail, place->depth, key) == key->len ?
+		EUNO_OK : EUNO_NOT_FOUND;
 }
 
-/* The slot holds no bucket. */
+/* Marks the leaf that was found.  EUNO_FULL: look again. */
 static EunoStatus
-remove_slot(EunoContext *cx, EunoTree *tree, const ArtKey *key,
-			const ArtPlace *place, const EunoGuard *guard)
+mark(EunoContext *cx, EunoTree *tree, const ArtKey *key,
+	 const ArtPlace *place, const EunoGuard *guard)
 {
-	ArtKey		other;
-	ArtItem		item;
-	ArtItem		mine;
-	ArtRef	   *slot;
+	ArtRef	   *slot = euno_art_lock_slot(cx, tree, key, place);
 
-	euno_art_item_key(key, NULL, &mine);
-	if (art_is_absent(place->ref) ||
-		!euno_art_leaf_item(place, key, &other, &item) ||
-		euno_art_item_compare(&mine, &item) != 0)
-		return EUNO_NOT_FOUND;
-	slot = euno_art_lock_slot(cx, tree, key, place);
 	if (slot == NULL)
-		return EUNO_FULL;		/* look again */
-	if (!guard_holds(guard))
+		return EUNO_FULL;
+	if (guard != NULL && euno_load64_acquire(guard->word) != guard->expected)
 	{
 		euno_lock_release_unchanged(place->lock, cx->env);
 		return EUNO_STALE;
 	}
-	euno_store64_release(slot, art_tag(place->ref) == ART_SINGLE ?
-						 place->ref | ART_DEAD : 0);
-	art_count(cx, tree, -1, art_tag(place->ref) == ART_INLINE ? -1 : 0, 0);
+	euno_store64_release(slot, art_is_leaf(place->ref) ?
+						 place->ref | ART_ABSENT : ART_GONE);
+	art_count(cx, tree, -1, 0);
 	euno_lock_release(place->lock, cx->env);
-	return EUNO_OK;
-}
-
-static EunoStatus
-remove_from_bucket(EunoContext *cx, EunoTree *tree, const ArtKey *key,
-				   ArtBucket *bucket, const EunoGuard *guard)
-{
-	EunoStatus	status = EUNO_OK;
-	ArtView		view;
-	uint32_t	at;
-	bool		exact;
-
-	if (!euno_lock_acquire(&bucket->lock, cx->env, &cx->counters))
-		return EUNO_FULL;		/* look again */
-	euno_art_view(bucket, &view);
-	at = euno_art_search(&view, key, &exact);
-	if (view.torn)
-		status = EUNO_CORRUPT;
-	else if (!exact)
-		status = EUNO_NOT_FOUND;
-	else if (!guard_holds(guard))
-		status = EUNO_STALE;
-	if (status != EUNO_OK)
-	{
-		euno_lock_release_unchanged(&bucket->lock, cx->env);
-		return status;
-	}
-	euno_art_bucket_remove(bucket, &view, at);
-	art_count(cx, tree, -1, 0, 0);
-	euno_lock_release(&bucket->lock, cx->env);
 	return EUNO_OK;
 }
 
@@ -88,49 +63,21 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 
 	euno_art_key_entry(entry, &key);
 	euno_epoch_enter(cx->process);
-	do
+	for (uint32_t attempts = 0;; attempts++)
 	{
-		status = euno_art_descend(cx, tree, &key, &place);
-		if (status != EUNO_OK)
+		status = look(cx, tree, &key, attempts, &place);
+		if (status == EUNO_OK)
+		{
+			status = mark(cx, tree, &key, &place, guard);
+			if (status != EUNO_FULL)
+				break;
+		}
+		else if (status != EUNO_STALE)
 			break;
-		if (place.where != ART_AT_LEAF)
-			status = EUNO_NOT_FOUND;
-		else if (place.ref != 0 && art_tag(place.ref) == ART_BUCKET)
-			status = remove_from_bucket(cx, tree, &key,
-										art_pointer(place.ref), guard);
-		else
-			status = remove_slot(cx, tree, &key, &place, guard);
-	} while (status == EUNO_FULL);
+		cx->counters.restarts++;
+	}
 	euno_epoch_exit(cx->process);
 	return status;
-}
-
-/* Is the key in the bucket?  EUNO_FULL: look again. */
-static EunoStatus
-bucket_contains(EunoContext *cx, const ArtKey *key, ArtBucket *bucket)
-{
-	for (int attempt = 0;; attempt++)
-	{
-		bool		locked = attempt >= ART_PATIENCE;
-		uint64_t	version = 0;
-		ArtView		view;
-		bool		exact;
-		bool		valid;
-
-		if (locked ? !euno_lock_acquire(&bucket->lock, cx->env, &cx->counters) :
-			!euno_lock_read(&bucket->lock, &version, cx->env, &cx->counters))
-			return EUNO_FULL;
-		euno_art_view(bucket, &view);
-		(void) euno_art_search(&view, key, &exact);
-		if (locked)
-			euno_lock_release_unchanged(&bucket->lock, cx->env);
-		valid = locked || euno_lock_validate(&bucket->lock, version);
-		if (valid && view.torn)
-			return EUNO_CORRUPT;
-		if (valid)
-			return exact ? EUNO_OK : EUNO_NOT_FOUND;
-		cx->counters.leaf_retries++;
-	}
 }
 
 /* See EunoTreeOps.  No locks on entry or return. */
@@ -139,28 +86,17 @@ euno_art_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 {
 	EunoStatus	status;
 	ArtPlace	place;
-	ArtItem		mine;
-	ArtItem		item;
 	ArtKey		key;
-	ArtKey		other;
 
 	euno_art_key_entry(entry, &key);
-	euno_art_item_key(&key, NULL, &mine);
 	euno_epoch_enter(cx->process);
-	do
+	for (uint32_t attempts = 0;; attempts++)
 	{
-		status = euno_art_descend(cx, tree, &key, &place);
-		if (status != EUNO_OK)
+		status = look(cx, tree, &key, attempts, &place);
+		if (status != EUNO_STALE)
 			break;
-		if (place.where != ART_AT_LEAF)
-			status = EUNO_NOT_FOUND;
-		else if (place.ref != 0 && art_tag(place.ref) == ART_BUCKET)
-			status = bucket_contains(cx, &key, art_pointer(place.ref));
-		else if (art_is_absent(place.ref) ||
-				 !euno_art_leaf_item(&place, &key, &other, &item) ||
-				 euno_art_item_compare(&mine, &item) != 0)
-			status = EUNO_NOT_FOUND;
-	} while (status == EUNO_FULL);
+		cx->counters.restarts++;
+	}
 	euno_epoch_exit(cx->process);
 	return status;
 }

@@ -9,7 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art.h"
+#include "core/art/art_search.h"
 
 #define VERIFY_ITEMS	256
 
@@ -21,13 +21,10 @@ typedef struct Verifier
 	uint64_t	findings;
 	uint64_t	entries;
 	uint64_t	versions;		/* sum over all locks */
-	uint64_t	leaves;
 	uint64_t	inners;
 	const char *what;			/* found within the epoch */
 	ArtKey		last;			/* the entry before */
 	ArtKey		key;
-	ArtImage	image;
-	ArtItems	items;
 	EunoCursor	cursor;
 	EunoBatch	batch;
 	EunoTid		tids[VERIFY_ITEMS];
@@ -53,83 +50,84 @@ version_of(const EunoLock *lock, uint64_t version)
 	return x * UINT64_C(0xBF58476D1CE4E5B9);
 }
 
-/* Does a composite of this length start with the path? */
-static bool
-starts_with(const uint8_t *bytes, uint32_t len, const ArtKey *path)
+/* A leaf in a slot that the path leads to. */
+static void
+check_leaf(Verifier *v, ArtRef ref, const ArtKey *path)
 {
-	return len >= path->len && memcmp(bytes, path->bytes, path->len) == 0;
-}
+	uint8_t		bytes[ART_MAX_COMPOSITE];
+	uint32_t	start = 0;
+	ArtTail		tail;
 
-/* A bucket.  False if it is being written. */
-static bool
-check_bucket(Verifier *v, ArtBucket *bucket, const ArtKey *path)
-{
-	EunoContext *cx = v->cx;
-	uint64_t	version;
-	ArtView		view;
-
-	if (!euno_lock_read(&bucket->lock, &version, cx->env, &cx->counters))
-		return false;
-	euno_copy_out(&v->image, bucket, (size_t) bucket->units * 16);
-	if (!euno_lock_validate(&bucket->lock, version))
-		return false;
-	v->versions += version_of(&bucket->lock, version);
-	euno_art_view(&v->image.bucket, &view);
-	if (view.torn)
-		v->what = "a bucket's header is wrong";
-	else if (!starts_with(v->image.bytes + ART_BUCKET_HEADER, view.prefix_len,
-						  path))
-		v->what = "a bucket is where its prefix does not lead";
-	else
+	if (!euno_art_leaf_tail(ref, path->len, &tail))
+		v->what = "an entry begins behind its place";
+	else if (path->len + tail.n > ART_MAX_COMPOSITE ||
+			 path->len + tail.n < EUNO_TID_BYTES)
+		v->what = "an entry has an impossible length";
+	else if (art_is_leaf(ref))
 	{
-		for (uint32_t i = 0; i < view.n; i++)
-		{
-			if (!euno_art_view_item(&view, i, &v->items.items[i]))
-			{
-				v->what = "a bucket's entry is outside of it";
-				break;
-			}
-			if (i > 0 && euno_art_item_compare(&v->items.items[i - 1],
-											   &v->items.items[i]) >= 0)
-				v->what = "a bucket's entries are out of order";
-		}
+		/* what it has of the path */
+		while (!euno_art_leaf_tail(ref, start, &tail))
+			start++;
+		euno_copy_out(bytes, tail.bytes, path->len - start);
+		if (memcmp(bytes, path->bytes + start, path->len - start) != 0)
+			v->what = "an entry is where its key does not lead";
 	}
-	return true;
 }
 
-/* What a slot holds.  False if it is being written. */
-static bool
+/* What a slot holds. */
+static void
 check_child(Verifier *v, ArtRef ref, const ArtKey *path)
 {
-	ArtPlace	place = {.ref = ref,.depth = path->len};
-	ArtItem		item;
+	ArtNode    *child = art_pointer(ref);
+	uint8_t		bytes[ART_MAX_COMPOSITE];
+	uint32_t	from;
 
-	if (art_is_node(ref))
+	if (!art_is_node(ref))
 	{
-		ArtNode    *child = art_pointer(ref);
-		uint8_t		bytes[ART_MAX_COMPOSITE];
-		uint32_t	len = euno_art_path_copy(child, bytes);
-
-		if (child->level < path->len || !starts_with(bytes, len, path))
-			v->what = "a node is where its path does not lead";
-		return true;
+		check_leaf(v, ref, path);
+		return;
 	}
-	v->leaves++;
-	if (art_tag(ref) == ART_BUCKET)
-		return check_bucket(v, art_pointer(ref), path);
-	(void) euno_art_leaf_item(&place, path, &v->key, &item);
-	if (v->key.len < EUNO_TID_BYTES ||
-		(art_tag(ref) == ART_SINGLE &&
-		 !starts_with(v->key.bytes, v->key.len, path)))
-		v->what = "an entry is where its key does not lead";
-	if (art_tag(ref) == ART_INLINE &&
-		(art_inline_over(ref) > EUNO_TID_BYTES ||
-		 art_inline_over(ref) > path->len ||
-		 memcmp(v->key.bytes + path->len - art_inline_over(ref),
-				path->bytes + path->len - art_inline_over(ref),
-				art_inline_over(ref)) != 0))
-		v->what = "a TID is where its bytes do not lead";
-	return true;
+	if (art_node_ref(child) != ref)
+		v->what = "a reference to a node has another type or level";
+	from = art_level(child) - art_segment_len(child);
+	if (art_level(child) < path->len || art_level(child) >= ART_MAX_COMPOSITE ||
+		from > path->len)
+		v->what = "a node has an impossible level";
+	else
+	{
+		euno_copy_out(bytes + from, art_segment(child), path->len - from);
+		if (memcmp(bytes + from, path->bytes + from, path->len - from) != 0)
+			v->what = "a node is where its path does not lead";
+	}
+}
+
+/* Has a LIST or INDEX one slot for each byte, and for each slot a byte? */
+static void
+check_slots(Verifier *v, ArtNode *node)
+{
+	ArtType		type = art_type(node);
+	ArtRef	   *children = art_children(node);
+	uint64_t	map[4];
+	uint32_t	used = 0;
+	uint32_t	bits = 0;
+	bool		gap = false;
+
+	if (type == ART_N256)
+		return;
+	euno_art_node_map(node, map);
+	for (uint32_t i = 0; i < euno_art_layouts[type].capacity; i++)
+	{
+		bool		given = euno_load64(&children[i]) != 0;
+
+		if (given && gap)
+			v->what = "a node has an empty slot among its children";
+		gap |= !given;
+		used += given;
+	}
+	for (int i = 0; i < 4; i++)
+		bits += (uint32_t) __builtin_popcountll(map[i]);
+	if (bits != used)
+		v->what = "a node has two children for one byte";
 }
 
 /* A node and its leaves.  False if it is being written. */
@@ -137,30 +135,21 @@ static bool
 check_node(Verifier *v, ArtNode *node, ArtKey *path)
 {
 	EunoContext *cx = v->cx;
-	uint32_t	level = node->level;
+	uint32_t	level = art_level(node);
+	ArtChildren children;
 	uint64_t	version;
-	int			byte = -1;
-	int			last = -1;
-	ArtRef		ref;
-	ArtRef	   *slot;
 
 	if (!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
 		return false;
 	v->versions += version_of(&node->lock, version);
 	v->inners++;
-	if (node->type > ART_N256 || level >= ART_MAX_COMPOSITE)
-		v->what = "a node's header is wrong";
-	while ((ref = euno_art_node_next(node, byte + 1, true, &byte)) != 0)
+	check_slots(v, node);
+	euno_art_node_children(node, &children);
+	for (uint32_t i = 0; i < children.n; i++)
 	{
-		slot = euno_art_node_slot(node, (uint8_t) byte);
-		if (byte <= last || slot == NULL || euno_load64(slot) != ref)
-			v->what = "a node has two children for one byte";
-		last = byte;
-		path->bytes[level] = (uint8_t) byte;
+		path->bytes[level] = children.bytes[i];
 		euno_art_key_set(path, level + 1);
-		if (!euno_lock_validate(&node->lock, version) ||
-			!check_child(v, ref, path))
-			return false;
+		check_child(v, children.refs[i], path);
 	}
 	euno_art_key_set(path, level);
 	return euno_lock_validate(&node->lock, version);
@@ -176,12 +165,11 @@ check_nodes(Verifier *v)
 
 	(void) euno_lock_read(&art_body(v->tree)->root_lock, &v->versions,
 						  v->cx->env, &v->cx->counters);
-	v->leaves = v->inners = 0;
+	v->inners = 0;
 	euno_art_key_set(&at, 0);
 	do
 	{
 		uint64_t	versions = v->versions;
-		uint64_t	leaves = v->leaves;
 		uint64_t	inners = v->inners;
 		ArtKey		path;
 
@@ -199,7 +187,6 @@ check_nodes(Verifier *v)
 				/* only believed when nobody was writing */
 				v->what = NULL;
 				v->versions = versions;
-				v->leaves = leaves;
 				v->inners = inners;
 			}
 		}
@@ -207,12 +194,8 @@ check_nodes(Verifier *v)
 		{
 			/* no inner node at all */
 			euno_art_key_set(&path, 0);
-			if (!check_child(v, place.ref, &path))
-			{
-				v->what = NULL;
-				v->leaves = leaves;
-				status = EUNO_STALE;
-			}
+			if (!art_is_absent(place.ref))
+				check_child(v, place.ref, &path);
 		}
 		euno_epoch_exit(v->cx->process);
 		if (v->what != NULL)
@@ -279,7 +262,6 @@ euno_art_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 {
 	EunoTreeStats stats;
 	uint64_t	versions;
-	uint64_t	leaves;
 	uint64_t	inners;
 	Verifier	v;
 
@@ -289,17 +271,14 @@ euno_art_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 	v.findings = v.entries = 0;
 	check_nodes(&v);
 	versions = v.versions;
-	leaves = v.leaves;
 	inners = v.inners;
 	check_entries(&v);
 	euno_art_stats(cx, tree, &stats);
 	check_nodes(&v);
-	if (versions != v.versions || leaves != v.leaves || inners != v.inners)
+	if (versions != v.versions || inners != v.inners)
 		return v.findings;
 	if (stats.entries != v.entries)
 		found(&v, "the number of entries is wrong");
-	if (stats.leaves != leaves)
-		found(&v, "the number of leaves is wrong");
 	if (stats.inners != inners)
 		found(&v, "the number of inner nodes is wrong");
 	return v.findings;

@@ -9,23 +9,34 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art.h"
+#include "core/art/art_search.h"
 
-/* The first child at or above "from" that is an inner node. */
+/* The first child at or above "from" that is an inner node; 0 if none. */
 static ArtRef
-next_node(ArtNode *node, int from, int *byte)
+next_node(ArtNode *node, uint32_t from, uint32_t *byte)
 {
-	ArtRef		ref = euno_art_node_next(node, from, true, byte);
+	uint64_t	map[4];
 
-	while (ref != 0 && !art_is_node(ref))
-		ref = euno_art_node_next(node, *byte + 1, true, byte);
-	return ref;
+	euno_art_node_map(node, map);
+	for (uint32_t b = from; b < 256; b++)
+	{
+		ArtRef		ref;
+
+		if ((map[b / 64] >> b % 64 & 1) == 0)
+			continue;
+		(void) art_slot(node, art_type(node), (uint8_t) b, &ref);
+		*byte = b;
+		if (art_is_node(ref))
+			return ref;
+	}
+	return 0;
 }
 
 /*
  * The first node at or above the bound, which becomes its path; *place is its
- * slot.  EUNO_OK; EUNO_NOT_FOUND: there is none; EUNO_STALE: try again, the
- * bound may have moved.  The epoch has been entered; nothing is locked.
+ * slot, as for ROWEX.  EUNO_OK; EUNO_NOT_FOUND: there is none, *place is the
+ * last slot looked at; EUNO_STALE: try again, the bound has moved.  The epoch
+ * has been entered; nothing is locked.
  */
 EunoStatus
 euno_art_visit(EunoContext *cx, EunoTree *tree, ArtKey *at, ArtPlace *place)
@@ -34,35 +45,43 @@ euno_art_visit(EunoContext *cx, EunoTree *tree, ArtKey *at, ArtPlace *place)
 	bool		free = false;
 
 	place->where = ART_AT_LEAF;
+	place->rowex = true;
 	place->holder = NULL;
 	place->lock = &body->root_lock;
 	place->ref = euno_load64_acquire(&body->root);
 	place->depth = 0;
+	cx->counters.descents++;
 	while (art_is_node(place->ref))
 	{
 		ArtNode    *node = art_pointer(place->ref);
-		uint32_t	level = node->level;
-		uint64_t	version;
-		uint8_t		other;
+		uint32_t	level = art_level(node);
 		uint32_t	m = level;
+		uint32_t	byte = 0;
 		ArtRef		ref;
-		int			byte = 0;
+		uint8_t		path[ART_MAX_COMPOSITE];
 
+		if (level >= ART_MAX_COMPOSITE)
+			return EUNO_CORRUPT;
+		euno_art_path_copy(node, place->depth, path);
 		if (!free)
-			m = euno_art_path_mismatch(node, at, place->depth, &other);
-		if (m < level && (m < at->len ? at->bytes[m] : 0) > other)
+		{
+			for (m = place->depth; m < level && m < at->len; m++)
+			{
+				if (path[m] != at->bytes[m])
+					break;
+			}
+		}
+		if (m < level && m < at->len && at->bytes[m] > path[m])
 			return euno_art_key_after(at, place->depth) ? EUNO_STALE :
 				EUNO_NOT_FOUND;
 		if (free || m < level || level >= at->len)
 		{
-			euno_art_key_set(at, euno_art_path_copy(node, at->bytes));
+			memcpy(at->bytes + place->depth, path + place->depth,
+				   level - place->depth);
+			euno_art_key_set(at, level);
 			return EUNO_OK;
 		}
-		if (!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
-			return EUNO_STALE;
 		ref = next_node(node, at->bytes[level], &byte);
-		if (!euno_lock_validate(&node->lock, version))
-			return EUNO_STALE;
 		if (ref == 0)
 			return euno_art_key_after(at, level) ? EUNO_STALE : EUNO_NOT_FOUND;
 		free = byte > at->bytes[level];
