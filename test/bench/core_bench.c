@@ -5,7 +5,8 @@
  *
  * Prints a table of nanoseconds per operation and bytes per entry.  EUNO_ROWS
  * sets the number of entries (10 million), EUNO_THREADS the most threads (16),
- * EUNO_DOMAINS the number of domains, over which threads are spread (1).
+ * EUNO_DOMAINS the number of domains, over which threads are spread (1),
+ * EUNO_TREE the tree ("bptree").
  * Times are those of all threads over the operations of all threads: "wall" says
  * what one gets, "cpu" what it costs, also on a machine that others use.
  *
@@ -49,6 +50,7 @@ static const char *const job_names[] = {
 
 typedef struct Bench
 {
+	const EunoTreeOps *ops;
 	Keys		keys;
 	uint64_t	rows;
 	uint32_t	bits;			/* rows <= 2^bits */
@@ -156,7 +158,7 @@ do_inserts(Work *work, EunoContext *cx)
 		EunoEntry	entry = {.key = key,.tid = make_tid(i)};
 
 		entry.keylen = make_key(bench, i, key);
-		if (euno_bptree_ops.insert(cx, bench->tree, &entry, false) != EUNO_OK)
+		if (bench->ops->insert(cx, bench->tree, &entry, false) != EUNO_OK)
 			die("an insert failed");
 		work->seen++;
 	}
@@ -183,7 +185,7 @@ do_lookups(Work *work, EunoContext *cx)
 
 		cursor->lo.keylen = cursor->hi.keylen = make_key(bench, i, key);
 		euno_cursor_start(cursor);
-		if (euno_bptree_ops.read(cx, bench->tree, cursor, true, &batch) != EUNO_OK ||
+		if (bench->ops->read(cx, bench->tree, cursor, true, &batch) != EUNO_OK ||
 			batch.nitems != 1 || tids[0] != make_tid(i))
 			die("a lookup went wrong");
 	}
@@ -216,7 +218,7 @@ do_scans(Work *work, EunoContext *cx)
 		do
 		{
 			batch.max_items = limit - seen < 1024 ? (uint32_t) (limit - seen) : 1024;
-			if (euno_bptree_ops.read(cx, bench->tree, cursor, true, &batch) != EUNO_OK)
+			if (bench->ops->read(cx, bench->tree, cursor, true, &batch) != EUNO_OK)
 				die("a scan failed");
 			seen += batch.nitems;
 		} while (batch.nitems > 0 && seen < limit);
@@ -292,7 +294,7 @@ make_tree(Bench *bench)
 		euno_pool_init(&bench->pools[d], arena, d);
 	node_source_init(&bench->source, bench->pools);
 	bench->tree->alloc_arg = &bench->source;
-	if (euno_bptree_ops.create(&cx, bench->tree, &config) != EUNO_OK)
+	if (bench->ops->create(&cx, bench->tree, &config) != EUNO_OK)
 		die("no tree");
 }
 
@@ -358,8 +360,15 @@ main(void)
 	const char *threads = getenv("EUNO_THREADS");
 	const char *domains = getenv("EUNO_DOMAINS");
 	uint32_t	max_threads = threads != NULL ? (uint32_t) atoi(threads) : 16;
-	Bench		bench = {.rows = rows != NULL ? strtoull(rows, NULL, 10) : 10000000};
+	const char *tree = getenv("EUNO_TREE");
+	Bench		bench = {.ops = &euno_bptree_ops,.rows = rows != NULL ? strtoull(rows, NULL, 10) : 10000000};
 
+	if (tree != NULL && strcmp(tree, "art/olc") == 0)
+		bench.ops = &euno_art_olc_ops;
+	else if (tree != NULL && strcmp(tree, "art/rowex") == 0)
+		bench.ops = &euno_art_rowex_ops;
+	else if (tree != NULL && strcmp(tree, "bptree") != 0)
+		die("EUNO_TREE is bptree, art/olc or art/rowex");
 	if (bench.rows < 1000)
 		die("EUNO_ROWS must be at least 1000");
 	while ((UINT64_C(1) << bench.bits) < bench.rows)
@@ -376,7 +385,7 @@ main(void)
 	bench.pools = shared_memory(sizeof(EunoPool) * EUNO_MAX_DOMAINS);
 	bench.epochs = shared_memory(euno_epochs_size(MAX_THREADS));
 	euno_epochs_init(bench.epochs, MAX_THREADS);
-	printf("%llu rows\n\n",
+	printf("%s, %llu rows\n\n", bench.ops->name,
 		   (unsigned long long) bench.rows);
 	printf("| keys        | job                    | threads | wall ns |  cpu ns | bytes/entry |\n");
 	printf("|-------------|------------------------|--------:|--------:|--------:|------------:|\n");
