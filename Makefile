@@ -8,7 +8,8 @@
 #   make unit               the trees alone, without a server (also unit-asan,
 #                           unit-tsan, unit-fuzz, unit-mutants, bench-core)
 #   make check-numa         in emulated machines with 2 and 4 NUMA nodes
-#   make demo, make bench   euno beside btree on this machine
+#   make demo, make bench   euno beside btree on this machine; bench-rebuild
+#                           measures what follows a restart
 #
 # PG_CONFIG, CC and COPT mean what they mean to PGXS.  WERROR= builds with a
 # compiler that knows warnings this code has not met.
@@ -35,7 +36,7 @@ WERROR ?= -Werror
 # Goals that must work before PostgreSQL's development files are there, or
 # that PGXS has a rule of its own for (its "check" only says that it does
 # nothing).  When one of them is asked for, the rest goes to a second make.
-ALONE = check check-numa demo bench unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core
+ALONE = check check-numa demo bench bench-rebuild unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core
 OTHERS = $(filter-out $(ALONE),$(MAKECMDGOALS))
 
 .PHONY: $(ALONE) syntax
@@ -55,6 +56,9 @@ demo:
 
 bench:
 	@exec test/bench/server_bench
+
+bench-rebuild:
+	@exec test/bench/rebuild_bench
 
 unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core:
 	$(MAKE) -f test/unit/unit.mk $@

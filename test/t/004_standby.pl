@@ -57,11 +57,24 @@ $session->query_safe(
 	'SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan; PREPARE q AS SELECT count(*), min(a), max(a) FROM t WHERE a > $1');
 is($session->query_safe('EXECUTE q(0)'), '2990|11|3000', 'a prepared query before the promotion');
 
+# So does one whose transaction has begun before; its snapshot is older than the
+# tree it will read.
+my $old = $standby->background_psql('postgres');
+$old->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; BEGIN ISOLATION LEVEL REPEATABLE READ');
+is($old->query_safe('SELECT count(*), min(a), max(a) FROM t WHERE a > 0'), '2990|11|3000', 'a snapshot from before the promotion');
+
+my $started = time();
 $standby->promote;
+$standby->safe_psql('postgres', "DELETE FROM t WHERE a BETWEEN 500 AND 599; UPDATE t SET b = 'new' WHERE a = 600; UPDATE t SET a = a + 5000 WHERE a = 601");
 ok(wait_for_state($standby, 'postgres', 'ready'), 'the worker builds all indexes after the promotion');
-is($session->query_safe('EXECUTE q(0)'), '2990|11|3000', 'the prepared query after the promotion');
+cmp_ok(time() - $started, '<', 30, 'soon');
+like($old->query_safe('EXPLAIN SELECT count(*), min(a), max(a) FROM t WHERE a > 0'), qr/t_a/, 'the old snapshot reads the new tree');
+is($old->query_safe('SELECT count(*), min(a), max(a) FROM t WHERE a > 0'), '2990|11|3000', 'and sees what it saw');
+is($old->query_safe('SELECT a, b FROM t WHERE a BETWEEN 598 AND 601 ORDER BY a'), "598|b598\n599|b599\n600|b600\n601|b601", 'row by row');
+$old->quit;
+is($session->query_safe('EXECUTE q(0)'), '2890|11|5601', 'the prepared query after the promotion');
 like($session->query_safe('EXPLAIN EXECUTE q(0)'), qr/t_a/, 'uses the index now');
-is($session->query_safe("INSERT INTO t VALUES (5000, 'new'); EXECUTE q(2999)"), '2|3000|5000', 'and sees what the session writes');
+is($session->query_safe("INSERT INTO t VALUES (5000, 'new'); EXECUTE q(2999)"), '3|3000|5601', 'and sees what the session writes');
 $session->quit;
 same_answers($standby, 'postgres', 'SELECT a FROM t WHERE a < 50 ORDER BY a', 't_a');
 same_answers($standby, 'postgres', "SELECT b FROM t WHERE b > 'b9' ORDER BY b", 't_b');

@@ -102,5 +102,27 @@ for my $how ('cancel', 'terminate')
 }
 $holder->quit;
 
+# A session that has locked everybody out builds for itself.
+$node->safe_psql('postgres', 'CREATE TABLE own (a int) WITH (parallel_workers = 8); INSERT INTO own SELECT generate_series(1, 5000); CREATE UNIQUE INDEX own_a ON own USING euno (a)');
+my ($ret, $stdout, $stderr) = $node->psql('postgres', <<'SQL', timeout => 60);
+SELECT euno_evict('own_a');
+BEGIN;
+ALTER TABLE own ADD COLUMN b int;
+INSERT INTO own VALUES (5001);
+INSERT INTO own VALUES (77);
+SQL
+like($stderr, qr/duplicate key value violates unique constraint "own_a"/, 'in a transaction that has altered the table');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM own'), '5000', 'which is rolled back');
+check_indexes($node, 'postgres', 'after that');
+
+# Without a postmaster there are no workers, and nobody to ask for them.
 $node->stop;
+my $answer = '';
+IPC::Run::run([ 'postgres', '--single', '-j', '-D', $node->data_dir, 'postgres' ],
+	'<', \"SELECT euno_rebuild('t_a');\n\nSET enable_seqscan = off; SET enable_bitmapscan = off;\n\nINSERT INTO t VALUES (777777, 'single', 0);\n\nEXPLAIN SELECT b FROM t WHERE a = 777777;\n\nSELECT b FROM t WHERE a = 777777;\n\nSELECT euno_index_check('t_a', true);\n\n",
+	'>', \$answer, '2>', \my $errors);
+like($answer, qr/Index Scan using t_a/, 'single-user mode: the index is rebuilt') or note $errors;
+like($answer, qr/b = "single"/, 'and used');
+unlike($errors, qr/ERROR|PANIC|FATAL/, 'without an error');
+
 done_testing();
