@@ -102,6 +102,12 @@ BEGIN
 				FROM v_t v, v_t w, %%1$s t WHERE t.k %s v.k AND t.k %s w.k',
 				n, ops[o1], ops[o2]), ' UNION ALL ')
 				FROM (VALUES (1, 4, 1), (2, 5, 2), (3, 5, 4), (4, 3, 1)) p (n, o1, o2)));
+		-- an array of arrays is something else
+		IF typ NOT LIKE '%[]' THEN
+			r := r || differ('arrays' || ord[1], format(
+				'SELECT v.id AS v, w.id AS w, t.id AS t FROM v_t v, v_t w, %%1$s t
+				WHERE w.id < 3 AND t.k %s ANY (ARRAY[w.k, NULL, v.k, w.k])', ops[3]));
+		END IF;
 		DROP INDEX b_k, e_k;
 	END LOOP;
 	DROP TABLE b_t, e_t, v_t;
