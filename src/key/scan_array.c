@@ -217,8 +217,10 @@ encode_points(EunoScanPlan *plan, const EunoKeyColumn *col,
 {
 	EunoSpanEnd end = {.set = true,.inclusive = true,
 	.foreign = slot->conversion == EUNO_CONVERT_STRING ? slot : NULL};
+	bool		fixed = col->kind != EUNO_KIND_NAME && col->attlen > 0;
+	uint32		longest = fixed ? col->attlen + 1 : EUNO_MAX_ENTRY + 8;
 	uint8_t    *buf = NULL;
-	uint32		avail = 0;
+	Size		avail = 0;
 	uint32		n = 0;
 	uint32		kept;
 
@@ -229,9 +231,11 @@ encode_points(EunoScanPlan *plan, const EunoKeyColumn *col,
 		uint8_t		head[sizeof(uint64)] = {0};
 
 		end.value = array->values[i];
-		if (avail < EUNO_MAX_ENTRY + 8)
+		if (avail < longest)
 		{
-			avail = Max(64 * 1024, avail);
+			Size		rest = array->nvalues - i;
+
+			avail = fixed ? longest * rest : Min(longest + 64 * rest, 64 * 1024);
 			buf = euno_scan_alloc(plan, avail);
 		}
 		len = euno_scan_append(col, &end, buf, 0, &cut);

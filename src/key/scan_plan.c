@@ -24,9 +24,10 @@ euno_scan_plan_create(const EunoKeySchema *schema, int nkeys,
 					  MemoryContext context)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
-	EunoScanPlan *plan = palloc0(sizeof(EunoScanPlan));
+	EunoScanPlan *plan = palloc(sizeof(EunoScanPlan));
 	int			n = Max(nkeys, 1);
 
+	memset(plan, 0, offsetof(EunoScanPlan, low_bytes));
 	plan->schema = schema;
 	plan->context = context;
 	plan->max_keys = nkeys;
