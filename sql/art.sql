@@ -15,8 +15,8 @@ CREATE TABLE art (id int8, few int, word text COLLATE "C", part numeric, note te
 INSERT INTO art SELECT n, n % 7, 'word ' || n % 1000, n / 4.0, repeat('x', n % 30) FROM generate_series(1, 20000) n;
 INSERT INTO art VALUES (NULL, NULL, NULL, NULL, NULL), (20001, NULL, '', NULL, '');
 CREATE INDEX art_id ON art USING euno (id) WITH (structure = art);
-CREATE INDEX art_few ON art USING euno (few) WITH (structure = art);
-CREATE INDEX art_word ON art USING euno (word, few DESC NULLS LAST) INCLUDE (note) WITH (structure = art);
+CREATE INDEX art_few ON art USING euno (few) WITH (structure = art, sync = rowex);
+CREATE INDEX art_word ON art USING euno (word, few DESC NULLS LAST) INCLUDE (note) WITH (structure = art, sync = olc);
 SELECT indexrelname, structure, state FROM euno_stat_indexes WHERE relname = 'art' ORDER BY 1;
 
 -- The same answers by index and without
@@ -87,9 +87,19 @@ COMMIT;
 -- The structure is chosen when the tree is built
 ALTER INDEX art_id SET (structure = bptree);
 REINDEX INDEX art_id;
-ALTER INDEX art_few RESET (structure);
+ALTER INDEX art_few RESET (structure, sync);
 REINDEX INDEX art_few;
 SELECT indexrelname, structure, state FROM euno_stat_indexes WHERE relname = 'art' ORDER BY 1;
+
+-- Left to us
+CREATE INDEX art_auto ON art USING euno (id) WITH (structure = auto);
+CREATE INDEX art_auto_rowex ON art USING euno (few DESC) WITH (structure = auto, sync = rowex);
+CREATE INDEX art_auto_two ON art USING euno (id, few) WITH (structure = auto);
+CREATE INDEX art_auto_include ON art USING euno (id) INCLUDE (few) WITH (structure = auto);
+CREATE INDEX art_auto_text ON art USING euno (word) WITH (structure = auto, sync = rowex);
+CREATE INDEX art_auto_part ON art USING euno (part) WITH (structure = auto);
+SELECT indexrelname, structure FROM euno_stat_indexes WHERE indexrelname LIKE 'art_auto%' ORDER BY 1;
+SELECT indexrelid::regclass, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE indexrelname LIKE 'art_auto%' ORDER BY 1;
 
 -- Keys that are not bytes
 SELECT try('CREATE INDEX ON art USING euno (id, part) WITH (structure = art)');
@@ -100,6 +110,9 @@ SELECT euno_evict('art_part');
 SELECT euno_rebuild('art_part');
 SELECT structure, state FROM euno_stat_indexes WHERE indexrelname = 'art_part';
 SELECT try('CREATE INDEX ON art USING euno (id) WITH (structure = trie)');
+
+SELECT try('CREATE INDEX ON art USING euno (id) WITH (structure = art, sync = lock)');
+SELECT try('CREATE INDEX art_sync ON art USING euno (id) WITH (sync = olc)');
 
 DROP VIEW questions;
 DROP TABLE art;

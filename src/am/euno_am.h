@@ -33,9 +33,18 @@ typedef struct EunoOptions
 {
 	int32		vl_len_;		/* varlena header, do not touch */
 	int			fillfactor;		/* percent, 50 to 100 */
-	int			structure_offset;	/* string: "bptree" or "art" */
+	int			structure_offset;	/* string: "bptree", "art" or "auto" */
+	int			sync_offset;	/* string: "olc" or "rowex"; 0 = not given */
 	int			replicate_offset;	/* string: "auto", "on" or "off" */
 } EunoOptions;
+
+/* What an index asks for. */
+typedef enum EunoStructure
+{
+	EUNO_STRUCTURE_BPTREE,
+	EUNO_STRUCTURE_ART,
+	EUNO_STRUCTURE_AUTO			/* decided by the key when the tree is built */
+} EunoStructure;
 
 #define EUNO_DEFAULT_FILLFACTOR 90
 #define EUNO_MIN_FILLFACTOR 50
@@ -43,7 +52,8 @@ typedef struct EunoOptions
 extern void euno_options_init(void);
 extern bytea *eunooptions(Datum reloptions, bool validate);
 extern int	euno_fillfactor(Relation index);
-extern bool euno_wants_art(Relation index);
+extern EunoStructure euno_structure(Relation index);
+extern const char *euno_sync(Relation index);
 extern bool euno_replicate(Relation index);
 
 /* ---- euno_index.c: what a backend knows of an index ---- */

@@ -67,31 +67,41 @@ write_metapage(Relation index, ForkNumber fork)
  * An empty tree of the structure that the index asks for.  A radix tree needs
  * keys that are bytes: an index that has lost them since it was created (ALTER
  * INDEX, another collation) is rebuilt as a B+tree rather than not at all.
+ *
+ * "auto": a radix tree where it was measured to be the better one, for a single
+ * integer (or date, or timestamp).
  */
 EunoStatus
 euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 {
+	EunoStructure structure = euno_structure(index);
+	const char *sync = euno_sync(index);
 	const EunoTreeOps *ops = &euno_bptree_ops;
 	EunoTreeConfig config = {.order = idx->order,
 		.posting = euno_key_posting(idx->schema),
 		.fillfactor = (uint16_t) euno_fillfactor(index),
 	.ndomains = (uint16_t) (euno_replicate(index) ? euno_ndomains : 1)};
 
-	if (euno_wants_art(index) && idx->order == EUNO_ORDER_BYTES)
-		ops = &euno_art_olc_ops;
 	slot->heap_oid = index->rd_index->indrelid;
 	slot->must_stay = index->rd_index->indisunique ||
 		index->rd_index->indisexclusion;
+	if (idx->order == EUNO_ORDER_BYTES &&
+		(structure == EUNO_STRUCTURE_ART ||
+		 (structure == EUNO_STRUCTURE_AUTO &&
+		  euno_key_is_integer(idx->schema))))
+		ops = sync != NULL && strcmp(sync, "rowex") == 0 ?
+			&euno_art_rowex_ops : &euno_art_olc_ops;
 	return euno_index_start_build(idx, slot, ops, &config);
 }
 
-/* CREATE INDEX and REINDEX say no when the structure cannot be had. */
+/* CREATE INDEX and REINDEX say no when what is asked for cannot be had. */
 static void
 check_structure(EunoIndex *idx, Relation index)
 {
 	int			column = euno_key_opaque_column(idx->schema);
+	EunoStructure structure = euno_structure(index);
 
-	if (column >= 0 && euno_wants_art(index))
+	if (column >= 0 && structure == EUNO_STRUCTURE_ART)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("index \"%s\" cannot have the structure \"art\"",
@@ -99,6 +109,13 @@ check_structure(EunoIndex *idx, Relation index)
 				 errdetail("There is no encoding of column \"%s\" as bytes in the order of its operator class and collation.",
 						   NameStr(TupleDescAttr(RelationGetDescr(index), column)->attname)),
 				 errhint("Use the structure \"bptree\".")));
+	if (euno_sync(index) != NULL && structure == EUNO_STRUCTURE_BPTREE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("index \"%s\" cannot have the option \"sync\"",
+						RelationGetRelationName(index)),
+				 errdetail("The structure \"bptree\" has only one kind of synchronization."),
+				 errhint("Use the structure \"art\" or \"auto\", or leave \"sync\" away.")));
 }
 
 /*

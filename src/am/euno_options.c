@@ -17,11 +17,22 @@ static void
 validate_structure(const char *value)
 {
 	if (value != NULL && strcmp(value, "bptree") != 0 &&
-		strcmp(value, "art") != 0)
+		strcmp(value, "art") != 0 && strcmp(value, "auto") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for \"structure\" option: \"%s\"", value),
-				 errhint("Valid values are \"bptree\" and \"art\".")));
+				 errhint("Valid values are \"bptree\", \"art\", and \"auto\".")));
+}
+
+static void
+validate_sync(const char *value)
+{
+	if (value != NULL && strcmp(value, "olc") != 0 &&
+		strcmp(value, "rowex") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for \"sync\" option: \"%s\"", value),
+				 errhint("Valid values are \"olc\" and \"rowex\".")));
 }
 
 static void
@@ -47,6 +58,9 @@ euno_options_init(void)
 	add_string_reloption(euno_relopt_kind, "structure",
 						 "The tree that holds the index",
 						 "bptree", validate_structure, AccessExclusiveLock);
+	add_string_reloption(euno_relopt_kind, "sync",
+						 "How readers of a radix tree get along with writers",
+						 NULL, validate_sync, AccessExclusiveLock);
 	add_string_reloption(euno_relopt_kind, "replicate",
 						 "Whether each domain has inner nodes of its own",
 						 "auto", validate_replicate, AccessExclusiveLock);
@@ -60,6 +74,8 @@ eunooptions(Datum reloptions, bool validate)
 			.offset = offsetof(EunoOptions, fillfactor)},
 		{.optname = "structure", .opttype = RELOPT_TYPE_STRING,
 			.offset = offsetof(EunoOptions, structure_offset)},
+		{.optname = "sync", .opttype = RELOPT_TYPE_STRING,
+			.offset = offsetof(EunoOptions, sync_offset)},
 		{.optname = "replicate", .opttype = RELOPT_TYPE_STRING,
 			.offset = offsetof(EunoOptions, replicate_offset)},
 	};
@@ -69,17 +85,27 @@ eunooptions(Datum reloptions, bool validate)
 									  table, lengthof(table));
 }
 
-/* Is the index to be a radix tree? */
-bool
-euno_wants_art(Relation index)
+EunoStructure
+euno_structure(Relation index)
 {
 	EunoOptions *options = (EunoOptions *) index->rd_options;
-	const char *structure;
+	const char *structure = NULL;
 
-	if (options == NULL)
-		return false;
-	structure = GET_STRING_RELOPTION(options, structure_offset);
-	return structure != NULL && strcmp(structure, "art") == 0;
+	if (options != NULL)
+		structure = GET_STRING_RELOPTION(options, structure_offset);
+	if (structure == NULL || strcmp(structure, "bptree") == 0)
+		return EUNO_STRUCTURE_BPTREE;
+	return strcmp(structure, "art") == 0 ? EUNO_STRUCTURE_ART :
+		EUNO_STRUCTURE_AUTO;
+}
+
+/* The option "sync"; NULL if it was not given. */
+const char *
+euno_sync(Relation index)
+{
+	EunoOptions *options = (EunoOptions *) index->rd_options;
+
+	return options != NULL ? GET_STRING_RELOPTION(options, sync_offset) : NULL;
 }
 
 /*

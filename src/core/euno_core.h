@@ -371,6 +371,9 @@ typedef struct EunoTreeOps
 {
 	const char *name;
 	bool		bytes_only;		/* trees of COMPARE order cannot be created */
+	bool		moment;			/* a batch is the state of its span at one
+								 * moment; otherwise each entry has its own
+								 * moment between call and return */
 	size_t		bulk_size;		/* sizeof(EunoBulk) or less, for the caller */
 
 	EunoStatus	(*create) (EunoContext *cx, struct EunoTree *tree,

@@ -48,6 +48,9 @@ extern EunoOrder euno_key_order(const EunoKeySchema *schema);
 /* The first key column (from 0) that has no encoding; -1: all have one. */
 extern int	euno_key_opaque_column(const EunoKeySchema *schema);
 
+/* Is the index on a single integer, or what is stored as one, and no more? */
+extern bool euno_key_is_integer(const EunoKeySchema *schema);
+
 /* May equal keys share one copy (are they byte-identical, and payload-free)? */
 extern bool euno_key_posting(const EunoKeySchema *schema);
 

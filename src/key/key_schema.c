@@ -204,6 +204,13 @@ euno_key_opaque_column(const EunoKeySchema *schema)
 	return -1;
 }
 
+bool
+euno_key_is_integer(const EunoKeySchema *schema)
+{
+	return schema->natts == 1 && schema->cols[0].kind >= EUNO_KIND_INT16 &&
+		schema->cols[0].kind <= EUNO_KIND_UINT64;
+}
+
 EunoOrder
 euno_key_order(const EunoKeySchema *schema)
 {

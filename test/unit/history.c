@@ -105,6 +105,38 @@ history_check(const History *history, Set start)
 	return !history->too_long && search(history, 0, start);
 }
 
+bool
+history_check_entries(const History *history, Set start)
+{
+	History		one = *history;
+	Set			read = 0;
+
+	for (uint32_t i = 0; i < history->n; i++)
+	{
+		const Operation *op = &history->operations[i];
+
+		if (op->set == 0 && op->clear == 0)
+			read |= op->mask;
+	}
+	for (; read != 0; read &= read - 1)
+	{
+		Set			entry = read & -read;
+
+		for (uint32_t i = 0; i < history->n; i++)
+		{
+			const Operation *op = &history->operations[i];
+
+			if (op->set != 0 || op->clear != 0)
+				continue;
+			one.operations[i].mask = op->mask & entry;
+			one.operations[i].seen = op->seen & entry;
+		}
+		if (!history_check(&one, start))
+			return false;
+	}
+	return true;
+}
+
 void
 history_print(const History *history, Set start)
 {

@@ -46,6 +46,9 @@ extern void history_add(History *history, const Operation *operation);
 /* Can it be?  Starting from this set. */
 extern bool history_check(const History *history, Set start);
 
+/* The same if what reads saw of each entry may have its own moment. */
+extern bool history_check_entries(const History *history, Set start);
+
 extern void history_print(const History *history, Set start);
 
 #endif							/* HISTORY_H */

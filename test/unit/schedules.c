@@ -299,15 +299,16 @@ test_judge(void)
 	{
 		const Operation *operations[3];
 		bool		possible;
+		bool		by_entry;	/* ... if each entry has its own moment */
 	}			answers[] = {
-		{{&insert, &absent, NULL}, true},
-		{{&insert, &present, NULL}, true},
-		{{&insert, &absent, &present}, true},
-		{{&insert, &present, &late}, false},
-		{{&insert, &late, NULL}, false},
-		{{&insert, &second, &mixed}, false},
-		{{&second, &mixed, NULL}, true},
-		{{&insert, &insert, NULL}, false}
+		{{&insert, &absent, NULL}, true, true},
+		{{&insert, &present, NULL}, true, true},
+		{{&insert, &absent, &present}, true, true},
+		{{&insert, &present, &late}, false, false},
+		{{&insert, &late, NULL}, false, false},
+		{{&insert, &second, &mixed}, false, true},
+		{{&second, &mixed, NULL}, true, true},
+		{{&insert, &insert, NULL}, false, false}
 	};
 
 	tap_begin("histories: known answers");
@@ -320,6 +321,9 @@ test_judge(void)
 			history_add(&history, answers[i].operations[k]);
 		CHECK(history_check(&history, 0) == answers[i].possible,
 			  "history %zu", i);
+		CHECK(history_check_entries(&history, 0) ==
+			  (answers[i].possible || answers[i].by_entry),
+			  "history %zu, by entry", i);
 	}
 	tap_end();
 }

@@ -31,7 +31,7 @@ UNIT_TESTS = arena oracle forms nomem callouts liars domains threads predicate e
 
 # "hook" has somebody else take over, or a process stop, between any two steps.
 # ThreadSanitizer has nothing to say about a single thread or other processes.
-UNIT_plain = model/schedules-bptree model/schedules-art $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/predicate hook/processes model/litmus
+UNIT_plain = model/schedules-bptree model/schedules-art-olc model/schedules-art-rowex $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/predicate hook/processes model/litmus
 UNIT_asan = $(addprefix asan/,$(UNIT_TESTS))
 UNIT_tsan = tsan/arena tsan/threads tsan/predicate tsan/epoch
 
@@ -62,7 +62,7 @@ $(UNIT_BUILD)/model/schedules: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(UNIT_SCH
 
 # The same for one tree, so that two run at a time.
 $(UNIT_BUILD)/model/schedules-%: $(UNIT_BUILD)/model/schedules
-	@printf '#!/bin/sh\nEUNO_TREE=%s exec "$${0%%-*}"\n' $* >$@
+	@printf '#!/bin/sh\nEUNO_TREE=%s exec "$${0%%-*}"\n' $(subst -,/,$*) >$@
 	@chmod +x $@
 
 $(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix test/unit/,litmus.c coroutines.c memory.c tap.c env.c) $(UNIT_CORE))

@@ -61,6 +61,7 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 
 const EunoTreeOps euno_bptree_ops = {
 	.name = "bptree",
+	.moment = true,
 	.bulk_size = sizeof(EunoBulk),
 	.create = euno_bpt_create,
 	.insert = euno_bpt_insert,
