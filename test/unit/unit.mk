@@ -7,6 +7,7 @@
 #   make -f test/unit/unit.mk unit-mutants  do the schedules find what is broken
 #                                         on purpose?  Takes minutes
 #   make -f test/unit/unit.mk bench-core  the benchmark of the trees
+#   make -f test/unit/unit.mk bench-structures  which structure for which keys
 #
 # EUNO_SEED and EUNO_SECONDS make the tests try other things, and longer;
 # EUNO_TREE names the one tree to run them over.
@@ -73,11 +74,15 @@ unit-mutants: $(UNIT_BUILD)/model/schedules
 	@test/unit/mutants/run $(UNIT_BUILD)/model $(UNIT_CC) \
 		"-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_model)" $(MUTANTS)
 
+.PHONY: bench-structures
+bench-structures: $(UNIT_BUILD)/plain/structure_bench
+	$<
+
 .PHONY: bench-core
 bench-core: $(UNIT_BUILD)/plain/core_bench
 	$<
 
-$(UNIT_BUILD)/plain/core_bench: $(UNIT_BUILD)/plain/test/bench/core_bench.o \
+$(UNIT_BUILD)/plain/%_bench: $(UNIT_BUILD)/plain/test/bench/%_bench.o \
 		$(patsubst %.c,$(UNIT_BUILD)/plain/%.o,test/unit/env.c $(UNIT_CORE))
 	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_plain) -o $@ $^ -lm
 
