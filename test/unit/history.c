@@ -118,7 +118,7 @@ history_check_entries(const History *history, Set start)
 		if (op->set == 0 && op->clear == 0)
 			read |= op->mask;
 	}
-	for (; read != 0; read &= read - 1)
+	for (;; read &= read - 1)
 	{
 		Set			entry = read & -read;
 
@@ -133,8 +133,9 @@ history_check_entries(const History *history, Set start)
 		}
 		if (!history_check(&one, start))
 			return false;
+		if (read == 0)
+			return true;
 	}
-	return true;
 }
 
 void
