@@ -6,7 +6,8 @@
  * Prints a table of nanoseconds per operation and bytes per entry.  EUNO_ROWS
  * sets the number of entries (10 million), EUNO_THREADS the most threads (16),
  * EUNO_DOMAINS the number of domains, over which threads are spread (1),
- * EUNO_TREE the tree ("bptree").
+ * EUNO_TREE the tree ("bptree").  With EUNO_GROWTH it prints for each tree and size
+ * a line: name, entries, CPU nanoseconds of a lookup of sparse integers.
  * Times are those of all threads over the operations of all threads: "wall" says
  * what one gets, "cpu" what it costs, also on a machine that others use.
  *
@@ -353,6 +354,45 @@ run_keys(Bench *bench, uint32_t max_threads)
 	release(bench);
 }
 
+/* Sets the number of entries and what follows from it. */
+static void
+set_rows(Bench *bench, uint64_t rows)
+{
+	bench->rows = rows;
+	bench->bits = 0;
+	while ((UINT64_C(1) << bench->bits) < rows)
+		bench->bits++;
+	bench->zeta = 0;
+	for (uint64_t i = 1; i <= rows; i++)
+		bench->zeta += 1 / pow((double) i, ZIPF_THETA);
+}
+
+/* The best of some runs: the machine may be busy. */
+static void
+grow(Bench *bench, const EunoTreeOps *ops, uint64_t most)
+{
+	bench->ops = ops;
+	bench->keys = SPARSE;
+	for (uint64_t rows = 10000; rows <= most; rows *= 10)
+	{
+		double		best = 0;
+
+		set_rows(bench, rows);
+		make_tree(bench);
+		(void) run_job(bench, INSERT_RANDOM, 1);
+		for (int run = 0; run < 5; run++)
+		{
+			double		cpu = run_job(bench, LOOKUP_RANDOM, 1).cpu;
+
+			if (run == 0 || cpu < best)
+				best = cpu;
+		}
+		printf("%s %llu %.1f\n", ops->name, (unsigned long long) rows, best);
+		fflush(stdout);
+		release(bench);
+	}
+}
+
 int
 main(void)
 {
@@ -371,10 +411,7 @@ main(void)
 		die("EUNO_TREE is bptree, art/olc or art/rowex");
 	if (bench.rows < 1000)
 		die("EUNO_ROWS must be at least 1000");
-	while ((UINT64_C(1) << bench.bits) < bench.rows)
-		bench.bits++;
-	for (uint64_t i = 1; i <= bench.rows; i++)
-		bench.zeta += 1 / pow((double) i, ZIPF_THETA);
+	set_rows(&bench, bench.rows);
 	ndomains = domains != NULL ? atoi(domains) : 1;
 	if (ndomains < 1 || ndomains > EUNO_MAX_DOMAINS)
 		die("EUNO_DOMAINS must be from 1 to 16");
@@ -385,6 +422,14 @@ main(void)
 	bench.pools = shared_memory(sizeof(EunoPool) * EUNO_MAX_DOMAINS);
 	bench.epochs = shared_memory(euno_epochs_size(MAX_THREADS));
 	euno_epochs_init(bench.epochs, MAX_THREADS);
+	if (getenv("EUNO_GROWTH") != NULL)
+	{
+		uint64_t	most = bench.rows;
+
+		grow(&bench, &euno_bptree_ops, most);
+		grow(&bench, &euno_art_olc_ops, most);
+		return 0;
+	}
 	printf("%s, %llu rows\n\n", bench.ops->name,
 		   (unsigned long long) bench.rows);
 	printf("| keys        | job                    | threads | wall ns |  cpu ns | bytes/entry |\n");

@@ -1,0 +1,5 @@
+CREATE FUNCTION floor_handler(internal) RETURNS index_am_handler
+	AS 'floor' LANGUAGE C;
+CREATE ACCESS METHOD floor TYPE INDEX HANDLER floor_handler;
+CREATE OPERATOR CLASS int8_ops DEFAULT FOR TYPE int8 USING floor AS
+	OPERATOR 1 =;
