@@ -11,6 +11,9 @@
  */
 #include "core/bptree/bpt.h"
 
+/* Leaves in a row that a load puts into the memory of one domain. */
+#define BULK_TURN	16
+
 typedef struct Bulk
 {
 	BptWork		work;
@@ -187,6 +190,10 @@ flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 	BptFence	high;
 	BptLeaf    *right;
 
+	/* Nobody knows yet who will use it: an extent's worth for each domain. */
+	if (tree->config.ndomains > 1)
+		cx->domain = (int) (bpt_body(tree)->leaves / BULK_TURN %
+							tree->config.ndomains);
 	while (!fits(tree, b, m, target, &high, buf, &used) && m > 1)
 	{
 		uint32_t	guess = used == UINT32_MAX ? m / 2 :
