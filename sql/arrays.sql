@@ -121,6 +121,15 @@ FROM unnest(ARRAY[
 	'b < 25 AND id < 4000 ORDER BY a, b, id', 'a IN (500, 600, 700) ORDER BY a, b, id'
 	]) q;
 
+-- Keys so long that the buffer of a batch is full before the batch is
+CREATE TABLE long (k text COLLATE "C", v text);
+INSERT INTO long SELECT repeat(chr(97 + n % 26), 1 + n * 37 % 2300) || n, 'p' || n FROM generate_series(1, 1500) n;
+CREATE INDEX long_k ON long USING euno (k) INCLUDE (v);
+CREATE INDEX long_art ON long USING euno (k) WITH (structure = art);
+VACUUM ANALYZE long;
+SELECT compare('SELECT v, length(k) FROM long WHERE k = ANY (ARRAY(SELECT k FROM long WHERE length(k) > 1500)) ORDER BY k DESC', 'Index Only Scan Backward using long_k on long(.|\n)*Index Cond');
+DROP INDEX long_k;
+SELECT compare('SELECT length(k) FROM long WHERE k = ANY (ARRAY(SELECT k FROM long WHERE length(k) > 700)) ORDER BY k', 'Index Only Scan using long_art on long(.|\n)*Index Cond');
 SELECT euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 't';
-DROP TABLE t, o;
+DROP TABLE t, o, long;
 DROP FUNCTION compare, walk;

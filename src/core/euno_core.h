@@ -154,7 +154,8 @@ typedef struct EunoBatch
 	bool		want_keys;		/* fill keys and buf too */
 	EunoItemKey *keys;			/* out, if want_keys; entries of one posting
 								 * list may share their bytes */
-	uint8_t    *buf;			/* 8-byte aligned; at least EUNO_BATCH_BUF */
+	uint8_t    *buf;			/* 8-byte aligned; has room for the longest
+								 * entry, better EUNO_BATCH_BUF */
 	uint32_t	buf_size;
 	bool		one_leaf;		/* stop after each leaf, even without an entry,
 								 * and set "leaf" */

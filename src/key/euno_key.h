@@ -124,9 +124,11 @@ extern void euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 
 /*
  * A part by number: an element of each array that chooses parts.  The same
- * scan keys make the same parts in every process.  Of the functions, the
- * second returns false, and leaves the current part, where there is no further
- * one.
+ * scan keys make the same parts in every process.
+ *
+ * "first" goes to the first part in a direction, "next" to the one after the
+ * current one; it returns false, and stays, if there is none.  "get" tells the
+ * current part, "set" goes to one.  All set the range to that of the part.
  */
 typedef struct EunoScanPart
 {
