@@ -231,6 +231,9 @@ extern void euno_sort_add_tuple(Relation index, ItemPointer tid,
 extern void euno_sort_add_root(void *sort, ItemPointer root, Datum *values,
 							   bool *isnull, bool visible);
 
+/* The leader, when it has added its part: sorts that while others sort theirs. */
+extern void euno_sort_own(EunoSort *sort);
+
 /* A worker's end: how many sorted runs it leaves to the leader. */
 extern int	euno_sort_export(EunoSort *sort);
 

@@ -65,6 +65,7 @@ struct EunoByteSort
 	SortItem   *scratch;		/* as large as items, while sorting */
 	uint32		nitems;
 	uint32		max_items;
+	bool		sorted;			/* the items are, for good */
 	uint32		prefix;			/* bytes that all composites share */
 	uint32		next;			/* reading from memory */
 	FileSet    *files;			/* NULL: nobody else reads our runs */
@@ -424,9 +425,17 @@ euno_bytesort_import(EunoByteSort *sort, int participant, int nruns)
 }
 
 void
+euno_bytesort_sort_memory(EunoByteSort *sort)
+{
+	if (!sort->sorted)
+		sort_memory(sort);
+	sort->sorted = true;
+}
+
+void
 euno_bytesort_perform(EunoByteSort *sort)
 {
-	sort_memory(sort);
+	euno_bytesort_sort_memory(sort);
 	if (sort->nitems > 0 || sort->nruns == 0)
 		add_run(sort, NULL);
 

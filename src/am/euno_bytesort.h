@@ -33,6 +33,12 @@ extern int	euno_bytesort_export(EunoByteSort *sort);
 /* The leader, before performing: take over a worker's runs. */
 extern void euno_bytesort_import(EunoByteSort *sort, int participant, int nruns);
 
+/*
+ * Sorts what is in memory; nothing is added after it.  To be done while others
+ * are at it too; performing does it otherwise.
+ */
+extern void euno_bytesort_sort_memory(EunoByteSort *sort);
+
 /* Ends adding.  May be interrupted. */
 extern void euno_bytesort_perform(EunoByteSort *sort);
 

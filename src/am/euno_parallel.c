@@ -182,6 +182,8 @@ euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
 	*heap_tuples = scan_part(heap, index, index_info, shared, pcxt->toc, true,
 							 *sort);
 
+	euno_sort_own(*sort);
+
 	/* An error in a worker is raised here. */
 	WaitForParallelWorkersToAttach(pcxt);
 	WaitForParallelWorkersToFinish(pcxt);

@@ -39,6 +39,7 @@ struct EunoSort
 	TupleTableSlot *slot;
 	int			natts;			/* index columns, without the TID */
 	int			imported;		/* workers whose runs are to be merged */
+	bool		own_sorted;		/* euno_sort_own was called */
 };
 
 /*
@@ -208,14 +209,26 @@ euno_sort_add_root(void *sort, ItemPointer root, Datum *values, bool *isnull,
 }
 
 void
+euno_sort_own(EunoSort *sort)
+{
+	if (sort->own_sorted)
+		return;
+	if (sort->order == EUNO_ORDER_BYTES)
+		euno_bytesort_sort_memory(sort->bytes);
+	else
+		tuplesort_performsort(sort->state);
+	sort->own_sorted = true;
+}
+
+void
 euno_sort_perform(EunoSort *sort)
 {
+	euno_sort_own(sort);
 	if (sort->order == EUNO_ORDER_BYTES)
 	{
 		euno_bytesort_perform(sort->bytes);
 		return;
 	}
-	tuplesort_performsort(sort->state);
 	if (sort->share)
 	{
 		/* That was our own part; now merge everybody's. */
