@@ -8,6 +8,8 @@
 #   make unit               the trees alone, without a server (also unit-asan,
 #                           unit-tsan, unit-fuzz, unit-mutants, bench-core)
 #   make check-numa         in emulated machines with 2 and 4 NUMA nodes
+#   make sim                the trees on simulated machines of up to 192 cores
+#                           (also sim-validate, sim-smoke)
 #   make demo, make bench   euno beside btree on this machine; bench-rebuild
 #                           measures what follows a restart
 #
@@ -36,7 +38,8 @@ WERROR ?= -Werror
 # Goals that must work before PostgreSQL's development files are there, or
 # that PGXS has a rule of its own for (its "check" only says that it does
 # nothing).  When one of them is asked for, the rest goes to a second make.
-ALONE = check check-numa demo bench bench-rebuild unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core
+ALONE = check check-numa demo bench bench-rebuild unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core \
+	sim sim-validate sim-smoke
 OTHERS = $(filter-out $(ALONE),$(MAKECMDGOALS))
 
 .PHONY: $(ALONE) syntax
@@ -62,6 +65,9 @@ bench-rebuild:
 
 unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core:
 	$(MAKE) -f test/unit/unit.mk $@
+
+sim sim-validate sim-smoke:
+	$(MAKE) -f test/sim/sim.mk $@
 
 ifneq ($(OTHERS),)
 .PHONY: $(OTHERS)

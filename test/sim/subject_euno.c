@@ -1,0 +1,210 @@
+/*-------------------------------------------------------------------------
+ *
+ * subject_euno.c
+ *	  The trees of src/core, as they are, put to work.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "subjects.h"
+
+#define KEY_BYTES	9
+#define ARENA_BYTES	((size_t) 8 << 30)
+
+typedef struct Session
+{
+	EunoProcess process;
+	EunoContext cx;
+	EunoCursor	cursor;
+	uint8_t		key[16];
+} Session;
+
+EunoEnvironment subject_env;
+int			subject_domains = 1;
+
+static const EunoTreeOps *ops;
+static EunoArena *arena;
+static EunoTree *tree;
+static EunoPool *pools;
+static EunoEpochs *epochs;
+static NodeSource source;
+static Session *sessions[MAX_CORES];
+
+/* An int8 as key/ would encode it, but for the sign. */
+static void
+make_key(uint8_t *to, uint64_t key)
+{
+	key = __builtin_bswap64(key);
+	to[0] = 2;
+	memcpy(to + 1, &key, sizeof(key));
+}
+
+static void
+check(EunoStatus status, const char *what)
+{
+	if (status != EUNO_OK)
+	{
+		fprintf(stderr, "%s: %s failed (%d)\n", ops->name, what, (int) status);
+		exit(1);
+	}
+}
+
+static Session *
+session(uint32_t thread)
+{
+	Session    *s = sessions[thread];
+
+	if (s == NULL)
+	{
+		s = sessions[thread] = calloc(1, sizeof(Session));
+		s->process.epochs = epochs;
+		s->process.slot = thread;
+		s->cx.process = &s->process;
+		s->cx.env = &subject_env;
+		s->cx.domain = subject_domain(thread);
+		s->cursor.lo.key = s->cursor.hi.key = s->key;
+		s->cursor.lo.keylen = s->cursor.hi.keylen = KEY_BYTES;
+		s->cursor.lo.side = -1;
+		s->cursor.hi.side = 1;
+	}
+	return s;
+}
+
+static void
+bulk_load(uint64_t nrows, uint64_t (*key) (uint64_t i))
+{
+	EunoContext *cx = &session(0)->cx;
+	EunoBulk   *bulk = aligned_alloc(64, (sizeof(EunoBulk) + 63) / 64 * 64);
+	Row		   *rows = rows_by_key(nrows, key);
+	uint8_t		bytes[16];
+
+	memset(bulk, 0, sizeof(EunoBulk));
+	check(ops->bulk_begin(cx, tree, bulk), "a bulk load");
+	for (uint64_t i = 0; i < nrows; i++)
+	{
+		EunoEntry	entry = {.key = bytes,.keylen = KEY_BYTES,.tid = rows[i].value};
+
+		make_key(bytes, rows[i].key);
+		check(ops->bulk_add(cx, bulk, &entry), "a bulk load");
+	}
+	check(ops->bulk_end(cx, bulk), "a bulk load");
+	free(rows);
+	free(bulk);
+}
+
+/* A new tree with these rows, whatever was there before. */
+static void
+load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
+{
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, (uint16_t) subject_domains};
+
+	ops = which;
+	if (arena == NULL)
+	{
+		arena = euno_arena_reserve(ARENA_BYTES, subject_domains, &subject_env);
+		if (arena == NULL)
+		{
+			perror("euno_arena_reserve");
+			exit(1);
+		}
+		tree = shared_memory(sizeof(EunoTree));
+		pools = shared_memory(sizeof(EunoPool) * EUNO_MAX_DOMAINS);
+		epochs = shared_memory(euno_epochs_size(MAX_CORES));
+	}
+	else
+	{
+		for (int i = 0; i < subject_domains; i++)
+			euno_pool_release(&pools[i]);
+	}
+	for (int i = 0; i < subject_domains; i++)
+		euno_pool_init(&pools[i], arena, i);
+	for (uint32_t i = 0; i < MAX_CORES; i++)
+	{
+		free(sessions[i]);
+		sessions[i] = NULL;
+	}
+	euno_epochs_init(epochs, MAX_CORES);
+	node_source_init(&source, pools);
+	memset(tree, 0, sizeof(EunoTree));
+	tree->alloc_arg = &source;
+	check(ops->create(&session(0)->cx, tree, &config), "creating a tree");
+	bulk_load(nrows, key);
+}
+
+static bool
+lookup(uint32_t thread, uint64_t key, uint64_t tid)
+{
+	Session    *s = session(thread);
+	EunoTid		tids[4];
+	EunoBatch	batch = {.max_items = 4,.tids = tids};
+
+	make_key(s->key, key);
+	euno_cursor_start(&s->cursor);
+	return ops->read(&s->cx, tree, &s->cursor, true, &batch) == EUNO_OK &&
+		batch.nitems >= 1 && tids[0] == tid;
+}
+
+static EunoEntry
+entry_of(Session *s, uint64_t key, uint64_t tid)
+{
+	make_key(s->key, key);
+	return (EunoEntry)
+	{
+		.key = s->key,.keylen = KEY_BYTES,.tid = tid
+	};
+}
+
+static bool
+insert(uint32_t thread, uint64_t key, uint64_t tid)
+{
+	Session    *s = session(thread);
+	EunoEntry	entry = entry_of(s, key, tid);
+
+	return ops->insert(&s->cx, tree, &entry, false) == EUNO_OK;
+}
+
+static bool
+remove_entry(uint32_t thread, uint64_t key, uint64_t tid)
+{
+	Session    *s = session(thread);
+	EunoEntry	entry = entry_of(s, key, tid);
+
+	return ops->remove(&s->cx, tree, &entry, NULL) == EUNO_OK;
+}
+
+static uint64_t
+restarts(void)
+{
+	uint64_t	sum = 0;
+
+	for (uint32_t i = 0; i < MAX_CORES; i++)
+	{
+		if (sessions[i] != NULL)
+			sum += sessions[i]->cx.counters.restarts +
+				sessions[i]->cx.counters.leaf_retries;
+	}
+	return sum;
+}
+
+static void
+load_bptree(uint64_t rows, uint64_t (*key) (uint64_t i))
+{
+	load(&euno_bptree_ops, rows, key);
+}
+
+static void
+load_art_olc(uint64_t rows, uint64_t (*key) (uint64_t i))
+{
+	load(&euno_art_olc_ops, rows, key);
+}
+
+const Subject subject_bptree = {
+	"bptree", "bptree", load_bptree, lookup, insert, remove_entry, restarts
+};
+
+const Subject subject_art_olc = {
+	"art", "art", load_art_olc, lookup, insert, remove_entry, restarts
+};

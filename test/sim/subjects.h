@@ -1,0 +1,29 @@
+/*-------------------------------------------------------------------------
+ *
+ * subjects.h
+ *	  The structures that can be put to work.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SUBJECTS_H
+#define SUBJECTS_H
+
+#include "workload.h"
+
+extern const Subject subject_bptree;
+extern const Subject subject_art_olc;
+
+/* Models of other protocols; in the simulation only. */
+extern const Subject subject_olc;
+extern const Subject subject_coupling;
+extern const Subject subject_global;
+extern const Subject subject_nbtree;
+
+/* Set by the program: waiting, and where nodes come from. */
+extern EunoEnvironment subject_env;
+
+/* Domains of the trees, and the one that a thread belongs to. */
+extern int	subject_domains;
+extern int	subject_domain(uint32_t thread);
+
+#endif							/* SUBJECTS_H */
