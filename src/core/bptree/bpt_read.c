@@ -30,10 +30,12 @@ copy_key(Read *rd, uint32_t i, EunoItemKey *item)
 {
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
-	uint8_t		key[BPT_MAX_COMPOSITE + 8];
-	BptSlot		slot;
-	uint32_t	len = euno_bpt_key_bytes(view, i, key);
+	uint8_t		spare[BPT_MAX_COMPOSITE + 8];
 	uint32_t	at = rd->used;
+	bool		direct = at + sizeof(spare) <= batch->buf_size;
+	uint8_t    *key = direct ? batch->buf + at : spare;
+	uint32_t	len = euno_bpt_key_bytes(view, i, key);
+	BptSlot		slot;
 
 	slot.payload_len = 0;
 	if (view->format != BPT_FIXED && !euno_bpt_slot(view, i, &slot))
@@ -41,7 +43,8 @@ copy_key(Read *rd, uint32_t i, EunoItemKey *item)
 	if (view->torn || ALIGN8(at) + ALIGN8(len) + ALIGN8(slot.payload_len) >
 		batch->buf_size)
 		return false;
-	memcpy(batch->buf + at, key, len);
+	if (!direct)
+		memcpy(batch->buf + at, key, len);
 	item->offset = at;
 	item->keylen = (uint16_t) len;
 	item->payloadlen = (uint16_t) slot.payload_len;
