@@ -233,4 +233,26 @@ SELECT setseed(:seed % 1000003 / 1000003.0) \g /dev/null
 SELECT diff.insertion(name, CASE name WHEN 'uniq' THEN rows ELSE rows / 2 END) FROM diff.tab ORDER BY name \gexec
 DELETE FROM diff.uniq a USING diff.uniq b WHERE a.id > b.id AND (a.k = b.k OR a.n = b.n);
 SELECT diff.index_definition(x, :'am') FROM diff.idx x ORDER BY name \gexec
+
+-- Two thirds of the euno indexes are radix trees, one kind as many as the other,
+-- if their keys allow it.
+DO $$
+DECLARE
+	x record;
+	kind text;
+BEGIN
+	FOR x IN SELECT name, row_number() OVER (ORDER BY name) AS n FROM diff.idx
+		WHERE options = '' AND (SELECT am FROM diff.setting) = 'euno'
+	LOOP
+		CONTINUE WHEN x.n % 3 = 0;
+		kind := format('(structure = art, sync = %s)', (ARRAY['olc', 'rowex'])[x.n % 3]);
+		BEGIN
+			EXECUTE format('ALTER INDEX diff.%I SET %s', x.name, kind);
+			EXECUTE format('REINDEX INDEX diff.%I', x.name);
+			UPDATE diff.idx SET options = 'WITH ' || kind WHERE name = x.name;
+		EXCEPTION WHEN feature_not_supported OR wrong_object_type THEN
+			-- no encoding as bytes; or partitioned
+		END;
+	END LOOP;
+END $$;
 SELECT diff.insertion(name, rows / 2) FROM diff.tab WHERE name <> 'uniq' ORDER BY name \gexec
