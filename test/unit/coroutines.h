@@ -22,7 +22,7 @@
 #define MAX_COROUTINES	4
 
 /* Preemptions of an enumerated schedule; change points of priorities. */
-#define MAX_POINTS		3
+#define MAX_POINTS		4
 
 #define MAX_TRACE		8192
 

@@ -60,7 +60,6 @@ typedef struct Thread
 	View		view;
 	View		acquired;		/* ... after an acquire fence */
 	uint16_t	released;		/* by the last release fence: a view's number */
-	bool		slow;			/* sees others' stores as late as it may */
 	const void *last;			/* loaded */
 	uint32_t	repeats;
 } Thread;
@@ -72,6 +71,14 @@ typedef struct Users
 	bool		changed;
 	bool		shared;
 } Users;
+
+/* By what a run chooses the messages that its loads see. */
+typedef enum Delay
+{
+	DELAY_ANY,					/* now and then any */
+	DELAY_THREAD,				/* some threads see the oldest they may */
+	DELAY_PLACE					/* threads see the oldest in some places */
+} Delay;
 
 uint64_t	memory_stale_loads;
 uint64_t	memory_shared_words;
@@ -94,7 +101,10 @@ static Thread threads[MAX_COROUTINES];
 static View fences;				/* what sequentially consistent fences passed on */
 static View told;
 static uint32_t step;
+static Delay delay;
 static uint32_t patience;		/* see choose */
+static uint64_t slow;
+static uint32_t area;
 static Random choices;
 
 void
@@ -130,15 +140,22 @@ memory_start(bool is_weak, uint64_t seed)
 		return;
 	memset(used, 0, (region_size / GRANULE + 1) * sizeof(*used));
 	choices.state = ~seed;
+	delay = (Delay) random_below(&choices, 3);
 	patience = 1U << random_below(&choices, 6);
-	for (uint32_t i = 0; i < MAX_COROUTINES; i++)
-		threads[i].slow = random_below(&choices, 4) == 0;
+	slow = random_next(&choices);
+	area = 64U << random_below(&choices, 3);
 }
 
 static inline bool
 in_region(const void *p)
 {
 	return (size_t) ((const uint8_t *) p - region) < region_size;
+}
+
+static inline size_t
+word_of(const void *p)
+{
+	return (size_t) ((const uint8_t *) p - region) / WORD;
 }
 
 static inline void
@@ -298,15 +315,24 @@ candidates(size_t word, uint8_t mask, const Thread *thread, bool full,
 	return n;
 }
 
-/* Which of n messages does the thread see? */
+/* Which of n messages of a word does the thread see? */
 static uint32_t
-choose(const Thread *thread, uint32_t n)
+choose(const Thread *thread, size_t word, uint32_t n)
 {
+	uint64_t	place = (uint64_t) (thread - threads);
+
 	if (n == 1 || thread->repeats >= SPIN_LOADS)
 		return 0;
-	if (thread->slow)
-		return random_below(&choices, 8) != 0 ? n - 1 : 0;
-	return random_below(&choices, patience) == 0 ? random_below(&choices, n) : 0;
+	if (delay == DELAY_ANY)
+		return random_below(&choices, patience) == 0 ?
+			random_below(&choices, n) : 0;
+	if (delay == DELAY_PLACE)
+		place += MAX_COROUTINES * (1 + word * WORD / area);
+	if (((place ^ slow) * UINT64_C(0x9E3779B97F4A7C15) >> 63) == 0)
+		return 0;
+
+	/* Not always, or nobody might come to an end. */
+	return random_below(&choices, 32) != 0 ? n - 1 : 0;
 }
 
 static inline bool
@@ -346,7 +372,7 @@ get_word(size_t word, uint8_t mask, Thread *thread, int order)
 	Message    *choice[16];
 	uint32_t	n = candidates(word, mask, thread, order == __ATOMIC_SEQ_CST,
 							   choice, 16);
-	uint32_t	i = choose(thread, n);
+	uint32_t	i = choose(thread, word, n);
 
 	see(thread, choice[i], order);
 	if (i == 0)
@@ -387,12 +413,6 @@ cut(uint64_t value, const void *p, unsigned size)
 {
 	value >>= 8 * ((uintptr_t) p % WORD);
 	return size == WORD ? value : value & ((UINT64_C(1) << (8 * size)) - 1);
-}
-
-static inline size_t
-word_of(const void *p)
-{
-	return (size_t) ((const uint8_t *) p - region) / WORD;
 }
 
 static uint64_t
@@ -523,7 +543,7 @@ euno_model_cas(void *p, unsigned size, uint64_t *expected, uint64_t desired,
 		Message    *choice[16];
 		uint32_t	n = candidates(word_of(p), mask_of(p, size), thread,
 								   order == __ATOMIC_SEQ_CST, choice, 16);
-		uint32_t	i = choose(thread, n);
+		uint32_t	i = choose(thread, word_of(p), n);
 		uint64_t	value = i == 0 ? *expected : cut(choice[i]->value, p, size);
 
 		/* It may fail because of an old value, but not succeed with one. */

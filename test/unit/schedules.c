@@ -36,6 +36,9 @@
 #define SEEDS			2600
 #define SHARE			1000
 
+/* Seeds of each schedule of one preemption, where memory is weak. */
+#define LOOKS			24
+
 /* More than this are not tried, though the case is small. */
 #define SMALL			400000
 
@@ -158,9 +161,12 @@ try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
 			{
 				step, to
 			};
-			schedule->seed++;
-			if (!try(ops, c, schedule, &steps))
-				return false;
+			for (uint32_t i = 0; i < (schedule->weak && at == 0 ? LOOKS : 1); i++)
+			{
+				schedule->seed++;
+				if (!try(ops, c, schedule, &steps))
+					return false;
+			}
 			if (at == 0 &&
 				!try_preemptions(ops, c, schedule, step + 1,
 								 steps < MAX_TRACE ? steps : MAX_TRACE - 1,

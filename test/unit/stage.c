@@ -306,10 +306,12 @@ batch_set(Player *player, bool forward)
 	{
 		uint32_t	i = (uint32_t) (batch->tids[k] >> 16) - 1;
 
-		if (i >= ENTRIES || batch->tids[k] != entries[i].tid ||
-			batch->keys[k].keylen != entries[i].keylen ||
-			memcmp(batch->buf + batch->keys[k].offset, entries[i].key,
-				   entries[i].keylen) != 0)
+		if (i >= ENTRIES || batch->tids[k] != entries[i].tid)
+			coroutine_fail("an item that never was an entry");
+		if (batch->want_keys &&
+			(batch->keys[k].keylen != entries[i].keylen ||
+			 memcmp(batch->buf + batch->keys[k].offset, entries[i].key,
+					entries[i].keylen) != 0))
 			coroutine_fail("an item that never was an entry");
 		if (k > 0 && (forward ? i <= last : i >= last))
 			coroutine_fail("items out of order");
@@ -371,15 +373,13 @@ set_range(Player *player, uint32_t a, uint32_t b)
 	euno_cursor_start(cursor);
 }
 
-/* Reads entries a to b, batch by batch. */
+/* Reads the cursor's range, entries [a, b), batch by batch. */
 static void
-do_read(Player *player, bool forward, uint32_t a, uint32_t b)
+read_batches(Player *player, bool forward, uint32_t a, uint32_t b)
 {
 	EunoCursor *cursor = &player->cursor;
 	bool		end = false;
 
-	set_range(player, a, b);
-	b++;
 	while (!end)
 	{
 		uint32_t	call = begin();
@@ -404,6 +404,29 @@ do_read(Player *player, bool forward, uint32_t a, uint32_t b)
 			b = to;
 		}
 	}
+}
+
+/* Reads entries a to b. */
+static void
+do_read(Player *player, bool forward, uint32_t a, uint32_t b)
+{
+	set_range(player, a, b);
+	read_batches(player, forward, a, b + 1);
+}
+
+/* Reads all entries that have the key of entry i. */
+static void
+do_lookup(Player *player, uint32_t i)
+{
+	uint32_t	n = the_case->keys == KEYS_POSTING ? 4 : 1;
+
+	i -= i % n;
+	set_range(player, i, i);
+	player->cursor.lo.side = -1;
+	player->cursor.hi.side = 1;
+	player->batch.want_keys = false;
+	read_batches(player, true, i, i + n);
+	player->batch.want_keys = true;
 }
 
 static bool
@@ -475,13 +498,16 @@ static void
 do_scan(Player *player, uint32_t a, uint32_t b)
 {
 	EunoEpochSlot *slot = &epochs->slots[player->process.slot];
-	uint64_t	epoch = euno_load64(&shared.vacuum_epoch);
+	uint64_t	epoch;
 
-	euno_fence_acquire();
 	set_range(player, a, b);
+	euno_epoch_enter(&player->process);
+	epoch = euno_load64(&shared.vacuum_epoch);
+	euno_fence_acquire();
 	if (ops->read(&player->cx, &shared.tree, &player->cursor, true,
 				  &player->batch) != EUNO_OK)
 		coroutine_fail("a read failed");
+	euno_epoch_exit(&player->process);
 	for (uint32_t k = 0; k < player->batch.nitems; k++)
 	{
 		uint32_t	i = (uint32_t) (player->batch.tids[k] >> 16) - 1;
@@ -518,7 +544,6 @@ do_bulk_delete(Player *player, uint32_t a, uint32_t b)
 	for (uint32_t s = 0; s < NSLOTS; s++)
 	{
 		uint64_t   *hazard = &epochs->slots[s].hazard;
-
 		uint64_t	tid;
 
 		do
@@ -571,6 +596,9 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 		case 'f':
 		case 'b':
 			do_read(player, what == 'f', a, b);
+			break;
+		case 'l':
+			do_lookup(player, a);
 			break;
 		case 'w':
 			do_walk(player, a, b);
