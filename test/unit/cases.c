@@ -81,7 +81,6 @@ const Kept	kept[] = {
 	/* nobody ordered the unlinking before the look at the pins */
 	{"bptree", "merge-find-1", "wr20180202"},
 	{"bptree", "post-merge", "wp20180104,393,2"},
-	{"art", "post-stale", "wp20180115,417,1"},
 };
 
 const uint32_t nkept = sizeof(kept) / sizeof(kept[0]);

@@ -5,8 +5,8 @@
  *
  * Each case (cases.c) runs under random schedules and under random priorities
  * (PCT), each with memory sequentially consistent and weak (memory.h), and
- * under all schedules of at most two preemptions, again with both, if it is
- * small, or some of these.  What the threads saw must be explained by some order of their
+ * under all schedules of at most two preemptions if it is small, or some of
+ * these.  What the threads saw must be explained by some order of their
  * operations, verify must be content, no freed node be looked at, none be freed
  * that somebody may be looking at, and all must come to an end.
  *
@@ -33,11 +33,17 @@
  * Seeds of a case, with four random schedules each; and about how many
  * schedules of two preemptions it has if it is not small.
  */
-#define SEEDS			2600
+#define SEEDS			1600
 #define SHARE			1000
 
 /* Seeds of each schedule of one preemption, where memory is weak. */
 #define LOOKS			24
+
+/*
+ * Of the schedules of two preemptions of a small case, about so many are run
+ * again with weak memory.
+ */
+#define WEAK_SHARE		15000
 
 /* More than this are not tried, though the case is small. */
 #define SMALL			400000
@@ -180,14 +186,15 @@ try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
 }
 
 /*
- * All schedules of at most two preemptions, or some; with weak memory, each with
- * what another seed has the loads see.  Which words several
+ * All schedules of at most two preemptions, or some; with weak memory a share,
+ * each with what another seed has the loads see.  Which words several
  * threads use comes out by and by: if there were more of them in the end, it
  * starts again.
  */
 static bool
 try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 {
+	static uint32_t strong_runs;	/* of this case, the last time */
 	uint32_t	n = stage_threads();
 	uint64_t	before;
 	bool		ok = true;
@@ -210,12 +217,16 @@ try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 			/* Two looks: the first one finds which words matter. */
 			ok = try(ops, c, &schedule, &steps) &&
 				try(ops, c, &schedule, &steps);
+			if (weak)
+				*stride = 1 + strong_runs / WEAK_SHARE;
 			if (n > 2)
 				*stride = 1 + n * (n - 1) * (n - 1) * length * length / 8 / SHARE;
 			ok = ok && try_preemptions(ops, c, &schedule, 1,
 									   steps < MAX_TRACE ? steps :
 									   MAX_TRACE - 1, stride);
 		}
+		if (!weak)
+			strong_runs = (uint32_t) (runs - start);
 		if (runs - start > SMALL)
 			break;
 	} while (ok && n == 2 && memory_shared_words > before);
