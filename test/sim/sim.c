@@ -80,7 +80,7 @@ static EunoEnvironment below;	/* the real environment's memory */
 static uint32_t placing;		/* nodes to place on; 0 = not by domain */
 
 static const Subject *const subjects[] = {
-	&subject_bptree, &subject_art_olc, &subject_olc, &subject_coupling,
+	&subject_bptree, &subject_art_olc, &subject_art_rowex, &subject_olc, &subject_coupling,
 	&subject_global, &subject_nbtree
 };
 

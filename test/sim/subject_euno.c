@@ -201,10 +201,20 @@ load_art_olc(uint64_t rows, uint64_t (*key) (uint64_t i))
 	load(&euno_art_olc_ops, rows, key);
 }
 
+static void
+load_art_rowex(uint64_t rows, uint64_t (*key) (uint64_t i))
+{
+	load(&euno_art_rowex_ops, rows, key);
+}
+
 const Subject subject_bptree = {
 	"bptree", "bptree", load_bptree, lookup, insert, remove_entry, restarts
 };
 
 const Subject subject_art_olc = {
 	"art", "art", load_art_olc, lookup, insert, remove_entry, restarts
+};
+
+const Subject subject_art_rowex = {
+	"art-rowex", "art", load_art_rowex, lookup, insert, remove_entry, restarts
 };

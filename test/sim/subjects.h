@@ -12,6 +12,7 @@
 
 extern const Subject subject_bptree;
 extern const Subject subject_art_olc;
+extern const Subject subject_art_rowex;
 
 /* Models of other protocols; in the simulation only. */
 extern const Subject subject_olc;
