@@ -43,7 +43,7 @@
  * Of the schedules of two preemptions of a small case, about so many are run
  * again with weak memory.
  */
-#define WEAK_SHARE		15000
+#define WEAK_SHARE		4000
 
 /* More than this are not tried, though the case is small. */
 #define SMALL			400000
