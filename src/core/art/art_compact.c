@@ -132,17 +132,21 @@ prepare(Compact *c)
 	return c->copy != NULL;
 }
 
-/* Looks at a locked node again: has it the children that it had? */
+/*
+ * Looks at a locked node again: has it the children that it had?  The same
+ * INLINE may have gone from one byte to another meanwhile.
+ */
 static bool
 same_children(ArtNode *node, ArtChildren *children)
 {
 	uint32_t	n = children->n;
 	uint32_t	ndead = children->ndead;
 	ArtRef		first = children->refs[0];
+	uint8_t		byte = children->bytes[0];
 
 	euno_art_node_children(node, children);
 	return children->n == n && children->ndead == ndead &&
-		(n == 0 || children->refs[0] == first);
+		(n == 0 || (children->refs[0] == first && children->bytes[0] == byte));
 }
 
 /* Slot, node and child are locked: the change is made. */
