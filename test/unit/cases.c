@@ -33,7 +33,7 @@ const Case	cases[] = {
 	{"merge-back", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "b0-9"}, 1, 8, 0},
 	{"merge-find", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "c9 r9 c0"}, 1, 8, 0},
 	{"merge-insert", KEYS_FIXED, "i0-9 r1-2 r4-8", {"m", "i5 r3 c9"}, 1, 8, 0},
-	{"merge-alike", KEYS_POSTING, "i0-2 r0 r2", {"m", "r1 i2"}, 1, 8, 0},
+	{"merge-alike", KEYS_POSTING, "i0-2 i4 i8 i12 i16 r0 r2 r4 r8 r12 r16", {"m", "r1 i2"}, 1, 8, 0},
 	{"merge-merge", KEYS_SLOTTED, "i0-12 r1-3 r5-7 r9-11", {"m", "m", "c4 c8 c12"}, 1, 8, 0},
 	{"empty-read", KEYS_FIXED, "i0-12 r1-11", {"m i6", "f0-12", "b0-12"}, 1, 8, CASE_EMPTIES},
 	{"posting", KEYS_POSTING, "i0-5 i8-10", {"i6 r1 i7", "r0 i11", "f0-11"}, 1, 3, 0},
