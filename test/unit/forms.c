@@ -287,6 +287,25 @@ make_long_stretches(Random *random, uint32_t i, uint32_t n, uint8_t *key,
 	return *prefix = put_stretch(random, 530, key);
 }
 
+/* Numbers, then so many bytes that a leaf has room for a dozen: all of a length. */
+static uint32_t
+make_wide(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		  uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) random;
+	(void) n;
+	(void) payloadlen;
+	memset(key, 'a', 250);
+	key[0] = 2;
+	key[1] = (uint8_t) (i >> 8);
+	key[2] = (uint8_t) i;
+	return *prefix = 250;
+}
+
+static const Shape wide = {
+	"long keys of one length", EUNO_ORDER_BYTES, true, false, NULL, make_wide, 16
+};
+
 static const Shape stretches = {
 	"prefixes of several lengths", EUNO_ORDER_BYTES, true, false, NULL,
 	make_stretches, 1
@@ -309,6 +328,7 @@ run_once(void)
 			if (subject_holds(subjects[s], &shapes[i]))
 				test_orders(subjects[s], &shapes[i]);
 		}
+		test_orders(subjects[s], &wide);
 		test_orders(subjects[s], &stretches);
 		test_orders(subjects[s], &long_stretches);
 	}

@@ -211,8 +211,11 @@ some_equal(BptView *view)
 	for (uint32_t k = 1; k <= 16; k++)
 	{
 		uint32_t	i = k * (view->count - 1) / 16;
-		uint32_t	len = euno_bpt_key_bytes(view, i, a);
+		uint32_t	len;
 
+		if (i == 0)
+			continue;			/* a leaf of few entries */
+		len = euno_bpt_key_bytes(view, i, a);
 		(void) euno_bpt_key_bytes(view, i - 1, b);
 		if (memcmp(a, b, len) == 0)
 			return true;
