@@ -1,0 +1,137 @@
+# A process that is stopped for long while it holds what others need.  Those who
+# wait for a rebuild can be timed out, canceled and terminated; those who wait
+# for a node sleep, as they do for a page of a btree; and all goes on when the
+# stopped one does.  Then many more sessions than processors, on one key and at
+# the right edge.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use EunoTest;
+
+my $node = euno_node('holder', "max_connections = 80\neuno.max_memory = 500MB\neuno.auto_rebuild = off");
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE FUNCTION slow(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+  $$ BEGIN PERFORM pg_sleep(0.002 * current_setting('my.slow', true)::int); RETURN a; END $$;
+CREATE TABLE u (a int, note text);
+INSERT INTO u SELECT g, 'old' FROM generate_series(1, 500) g;
+CREATE UNIQUE INDEX u_a ON u USING euno (slow(a));
+CREATE UNLOGGED TABLE hot (a int, client int, pad text DEFAULT repeat('x', 200));
+CREATE INDEX hot_a ON hot USING euno (a);
+CREATE INDEX hot_wide ON hot USING euno (a) INCLUDE (pad);
+CREATE INDEX hot_descending ON hot USING euno (a DESC) INCLUDE (pad);
+SELECT euno_evict('u_a');
+SQL
+
+# The builder of a unique index is stopped; inserts need the index.
+my $builder = $node->background_psql('postgres', on_error_stop => 0);
+my $builder_pid = $builder->query_safe("SET my.slow = 1; SELECT pg_backend_pid()");
+$builder->{stdin} .= "SELECT euno_rebuild('u_a');\n\\echo built\n";
+$builder->{run}->pump_nb;
+ok($node->poll_query_until('postgres', "SELECT state = 'building' FROM euno_stat_indexes WHERE indexrelid = 'u_a'::regclass"), 'a rebuild has begun');
+is(kill('STOP', $builder_pid), 1, 'its process is stopped');
+my $stopped = time;
+
+my ($ret, $stdout, $stderr) = $node->psql('postgres', "SET statement_timeout = 700; INSERT INTO u VALUES (1001, 'timed out')");
+like($stderr, qr/canceling statement due to statement timeout/, 'a waiter times out');
+($ret, $stdout, $stderr) = $node->psql('postgres', "SET lock_timeout = 700; INSERT INTO u VALUES (1002, 'timed out')");
+like($stderr, qr/canceling statement due to lock timeout/, 'another, by lock_timeout');
+
+# Starts an insert that waits, and returns when it does.
+sub waiter
+{
+	my ($name, $key) = @_;
+	my %waiter = (out => '', err => '');
+
+	$waiter{run} = IPC::Run::start(
+		[ 'psql', '-X', '-q', '-d', $node->connstr('postgres') . " application_name=$name", '-c', "INSERT INTO u VALUES ($key, '$name')" ],
+		'<', '/dev/null', '>', \$waiter{out}, '2>', \$waiter{err});
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '$name' AND wait_event_type = 'Lock'"), "$name waits");
+	return \%waiter;
+}
+my $canceled = waiter('canceled', 1003);
+my $terminated = waiter('terminated', 1004);
+my $patient = waiter('patient', 1005);
+my $duplicate = waiter('duplicate', 7);
+$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'canceled'");
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'terminated'");
+$_->{run}->finish for $canceled, $terminated;
+like($canceled->{err}, qr/canceling statement due to user request/, 'one is canceled');
+like($terminated->{err}, qr/terminating connection due to administrator command/, 'one is terminated');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM u WHERE slow(a) > 0'), '500', 'reads go on meanwhile');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name IN ('patient', 'duplicate') AND wait_event_type = 'Lock'"), '2', 'the others still wait');
+note sprintf '%.1f s stopped', time - $stopped;
+is(kill('CONT', $builder_pid), 1, 'the builder goes on');
+ok($patient->{run}->finish, 'so does one who waited');
+$duplicate->{run}->finish;
+like($duplicate->{err}, qr/duplicate key value violates unique constraint "u_a"/, 'and one whose key was there');
+$builder->quit;
+is($node->safe_psql('postgres', "SELECT count(*), string_agg(note, ' ') FILTER (WHERE a > 500) FROM u"), '501|patient', 'the rows are those that were acknowledged');
+check_indexes($node, 'postgres', 'after a stopped builder');
+
+# Sessions that insert one key and at the right edge.
+my $script = $node->basedir . '/hot.sql';
+append_to_file($script, "INSERT INTO hot (a, client) SELECT CASE WHEN g % 2 = 0 THEN 7 ELSE (extract(epoch FROM clock_timestamp()) * 100)::bigint % 1000000000 END, :client_id FROM generate_series(1, 20) g;\n");
+
+sub load
+{
+	my ($clients, $seconds, $out, $err) = @_;
+
+	return IPC::Run::start(
+		[ 'pgbench', '-n', '-c', $clients, '-j', '2', '-T', $seconds, '-f', $script, $node->connstr('postgres') . ' application_name=hot' ],
+		'>', $out, '2>', $err);
+}
+
+# Stops one after the other until one is hit that holds a node, so that others
+# sleep for it.
+my $bench = load(6, 7, \$stdout, \$stderr);
+$node->poll_query_until('postgres', "SELECT count(*) = 6 FROM pg_stat_activity WHERE application_name = 'hot'");
+my @pids = grep { /^[0-9]+$/ && $_ > 1 } split /\n/, $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'hot'");
+my ($stops, $held) = (0, 0);
+my $watch = $node->background_psql('postgres');
+my $sleepers = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hot' AND state = 'active' AND wait_event_type = 'Extension'";
+my $until = time + 5;
+while (time < $until && !$held)
+{
+	my $pid = $pids[ $stops++ % @pids ];
+
+	kill 'STOP', $pid;
+	sleep 0.02;
+	$held = 1;
+	for (1 .. 5)
+	{
+		$held &&= $watch->query_safe($sleepers) > 0;
+		sleep 0.08 if $held;
+	}
+	if ($held)
+	{
+		is($watch->query_safe('SELECT count(*) > 0 FROM u WHERE slow(a) > 0'), 't', 'others are served while a node is held');
+		sleep 3;
+		ok($node->poll_query_until('postgres', "SELECT ($sleepers) > 0"), 'and those who need it sleep');
+	}
+	kill 'CONT', $pid;
+}
+note $stops, ' stops, ', $held ? 'the last one of' : 'none of', ' a process that held a node';
+ok($bench->finish, 'all sessions end well') or diag $stderr;
+$watch->quit;
+check_indexes($node, 'postgres', 'after a stopped writer');
+
+# 64 sessions.
+$node->safe_psql('postgres', 'TRUNCATE hot; DROP INDEX hot_wide');
+$bench = load(64, 7, \$stdout, \$stderr);
+ok($bench->finish, '64 sessions end well') or diag $stderr;
+my ($transactions) = $stdout =~ /transactions actually processed: (\d+)/;
+note "$transactions transactions";
+is($node->safe_psql('postgres', 'SELECT count(DISTINCT client) FROM hot'), '64', 'and each of them got on');
+same_answers($node, 'postgres', 'SELECT a, count(*), sum(client) FROM hot WHERE a >= 0 GROUP BY a ORDER BY a', 'hot_a');
+check_indexes($node, 'postgres', 'at the end');
+unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal/, 'nothing broke');
+$node->stop;
+done_testing();
