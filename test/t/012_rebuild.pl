@@ -115,6 +115,31 @@ like($stderr, qr/duplicate key value violates unique constraint "own_a"/, 'in a 
 is($node->safe_psql('postgres', 'SELECT count(*) FROM own'), '5000', 'which is rolled back');
 check_indexes($node, 'postgres', 'after that');
 
+# A function in an index expression that needs the index itself: an error, in the
+# leader and in a worker, instead of waiting for itself.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION selfish(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+  IF current_setting('my.selfish', true) = 'leader' AND current_setting('my.leader', true) = pg_backend_pid()::text OR
+     current_setting('my.selfish', true) = 'worker' AND current_setting('my.leader', true) <> pg_backend_pid()::text THEN
+    PERFORM public.euno_rebuild('public.t_selfish');
+  ELSIF current_setting('my.selfish', true) = 'worker' AND a % 1000 = 0 THEN
+    PERFORM pg_sleep(0.3);
+  END IF;
+  RETURN a;
+END $$;
+CREATE INDEX t_selfish ON t USING euno (selfish(a));
+SQL
+for my $who ('leader', 'worker')
+{
+	($ret, $stdout, $stderr) = $node->psql('postgres',
+		"SELECT euno_evict('t_selfish'); SELECT set_config('my.leader', pg_backend_pid()::text, false); SET my.selfish = '$who'; SET statement_timeout = 60000; SELECT euno_rebuild('t_selfish')");
+	like($stderr, qr/cannot use euno index "t_selfish" while this session is building it/, "a function that needs the index: an error in the $who");
+	is($stderr =~ /parallel worker/ ? 'worker' : 'leader', $who, "in that process");
+	$node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");
+}
+check_indexes($node, 'postgres', 'after such errors');
+
 # Without a postmaster there are no workers, and nobody to ask for them.
 $node->stop;
 my $answer = '';
