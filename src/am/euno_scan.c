@@ -99,12 +99,23 @@ eunoendscan(IndexScanDesc scan)
 	MemoryContextDelete(so->context);
 }
 
-/*
- * The executor wants to know nothing but this about an entry: make it an index
- * tuple in memory of our own, without a palloc per tuple.
- */
-static void
-form_index_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
+/* Room for an index tuple; what was in the buffer is gone. */
+static IndexTuple
+tuple_buffer(EunoScan *so, Size size)
+{
+	if (so->itup_size < size)
+	{
+		if (so->itup_buffer)
+			pfree(so->itup_buffer);
+		so->itup_size = Max(512, 2 * size);
+		so->itup_buffer = MemoryContextAllocZero(so->context, so->itup_size);
+	}
+	return (IndexTuple) so->itup_buffer;
+}
+
+/* An index tuple of any columns; see form_index_tuple. */
+static IndexTuple
+form_any_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
 {
 	EunoScan   *so = scan->opaque;
 	TupleDesc	tupdesc = scan->xs_itupdesc;
@@ -129,15 +140,7 @@ form_index_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
 		has_null = so->isnull[i];
 	header_size = IndexInfoFindDataOffset(has_null ? INDEX_NULL_MASK : 0);
 	data_size = heap_compute_data_size(tupdesc, so->values, so->isnull);
-
-	if (so->itup_size < header_size + data_size + MAXIMUM_ALIGNOF)
-	{
-		if (so->itup_buffer)
-			pfree(so->itup_buffer);
-		so->itup_size = Max(256, 2 * (header_size + data_size));
-		so->itup_buffer = MemoryContextAlloc(so->context, so->itup_size);
-	}
-	itup = (IndexTuple) so->itup_buffer;
+	itup = tuple_buffer(so, header_size + data_size + MAXIMUM_ALIGNOF);
 
 	/* Readers tell padding from a short value by its being zero. */
 	memset(itup, 0, header_size + data_size);
@@ -149,6 +152,27 @@ form_index_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
 	if (tuple_mask & HEAP_HASVARWIDTH)
 		infomask |= INDEX_VAR_MASK;
 	itup->t_info = infomask | (uint16) MAXALIGN(header_size + data_size);
+	return itup;
+}
+
+/*
+ * The executor wants to know nothing but this about an entry: make it an index
+ * tuple in memory of our own, without a palloc per tuple.
+ */
+static void
+form_index_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
+{
+	EunoScan   *so = scan->opaque;
+	Size		header_size = IndexInfoFindDataOffset(0);
+	IndexTuple	itup = tuple_buffer(so, header_size + EUNO_KEY_IMAGE_BYTES);
+	uint32		data_size = euno_key_image(so->idx->schema, key, item->keylen,
+										   item->payloadlen,
+										   (char *) itup + header_size);
+
+	if (data_size > 0)
+		itup->t_info = (uint16) MAXALIGN(header_size + data_size);
+	else
+		itup = form_any_tuple(scan, key, item);
 	scan->xs_itup = itup;
 }
 

@@ -79,6 +79,17 @@ extern void euno_key_deform(const EunoKeySchema *schema,
 							const uint8_t *payload, uint32_t payloadlen,
 							uint8_t *scratch, Datum *values, bool *isnull);
 
+/*
+ * The same, where it is simple: writes the values as the data of a tuple
+ * without NULLs to "data" (8-byte aligned, EUNO_KEY_IMAGE_BYTES) and returns
+ * their length.  0: a column is NULL or no number, or there is a payload; use
+ * euno_key_deform.
+ */
+#define EUNO_KEY_IMAGE_BYTES (8 * INDEX_MAX_KEYS)
+extern uint32_t euno_key_image(const EunoKeySchema *schema,
+							   const uint8_t *key, uint32_t keylen,
+							   uint32_t payloadlen, char *data);
+
 /* An EunoCompare; arg is the schema.  COMPARE order only.  May ereport. */
 extern int	euno_key_compare(void *arg, const EunoPosition *pos,
 							 const uint8_t *key, uint32_t keylen);

@@ -411,6 +411,36 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 	return next;
 }
 
+uint32_t
+euno_key_image(const EunoKeySchema *schema, const uint8_t *key,
+			   uint32_t keylen, uint32_t payloadlen, char *data)
+{
+	const uint8_t *p = key;
+	const uint8_t *end = key + keylen;
+	uint32_t	off = 0;
+
+	if (!schema->numbers || payloadlen > 0)
+		return 0;
+	for (int i = 0; i < schema->nkeys; i++)
+	{
+		const EunoKeyColumn *col = &schema->cols[i];
+		uint64_t	number;
+
+		if (unlikely(end - p < 1 + col->attlen || *p != EUNO_MARK_VALUE))
+			return 0;
+		number = get_number(p + 1, col->attlen);
+		if (col->desc)
+			number = ~number & (~UINT64_C(0) >> (64 - 8 * col->attlen));
+		p += 1 + col->attlen;
+
+		off = att_align_nominal(off, col->attalign);
+		store_att_byval(data + off, number_value(col->kind, number),
+						col->attlen);
+		off += col->attlen;
+	}
+	return off;
+}
+
 /*
  * "hidden" grows by the blanks that are in no key or payload but come back
  * when the value is decoded.  They are counted even where char(n) implies

@@ -77,6 +77,7 @@ struct EunoKeySchema
 	int			nkeys;			/* key columns */
 	int			natts;			/* key and INCLUDE columns */
 	int			nlossy;			/* key columns whose encoding can lose */
+	bool		numbers;		/* BYTES order, and all columns are numbers */
 	TupleDesc	tupdesc;
 	char		name[NAMEDATALEN];
 	EunoKeyColumn cols[FLEXIBLE_ARRAY_MEMBER];	/* one per att */

@@ -149,6 +149,7 @@ euno_key_schema(Relation index, MemoryContext context)
 	TupleDesc	desc = RelationGetDescr(index);
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	bool		equalimage = true;
+	bool		numbers = true;
 	EunoKeySchema *schema;
 
 	schema = palloc0(offsetof(EunoKeySchema, cols) +
@@ -181,7 +182,10 @@ euno_key_schema(Relation index, MemoryContext context)
 				 col->kind == EUNO_KIND_FLOAT8 ||
 				 col->kind == EUNO_KIND_BPCHAR)
 			col->lossy = schema->nlossy++;
+		numbers = numbers && col->kind >= EUNO_KIND_BOOL &&
+			col->kind <= EUNO_KIND_FLOAT8 && col->attbyval;
 	}
+	schema->numbers = numbers && schema->natts == schema->nkeys;
 
 	/*
 	 * Entries whose encoding lost something carry a payload and so share

@@ -13,6 +13,10 @@
 
 #define ALIGN8(n)	(((n) + 7) & ~UINT32_C(7))
 
+/* A composite that is copied by copy_short_keys, and the room that it takes. */
+#define SHORT_COMPOSITE	64
+#define SHORT_ROOM		(SHORT_COMPOSITE + 16)
+
 typedef struct Read
 {
 	EunoContext *cx;
@@ -92,6 +96,18 @@ copy_slot(Read *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 	return true;
 }
 
+/* FIXED: the TID of a slot with this head and tail. */
+static inline EunoTid
+fixed_tid(BptView *view, uint64_t head, const uint8_t *tail)
+{
+	uint32_t	len = view->suffix_len;
+
+	if (len > 8 && len < 8 + EUNO_TID_BYTES)
+		return (head << (8 * (len - 8)) | euno_load_be(tail, len - 8)) &
+			EUNO_TID_MAX;
+	return euno_bpt_suffix_tid(view, head, tail, len);
+}
+
 /*
  * FIXED: copies the TIDs of slots [a, b), and nothing else.  False when the
  * batch is full; rd->stop says where.
@@ -102,7 +118,6 @@ copy_tids(Read *rd, uint32_t a, uint32_t b)
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
 	const uint8_t *tail = view->tails + (size_t) a * view->tail_len;
-	uint32_t	len = view->suffix_len;
 	uint32_t	n = batch->nitems;
 	uint64_t	before = 0;
 	uint32_t	i;
@@ -110,21 +125,76 @@ copy_tids(Read *rd, uint32_t a, uint32_t b)
 	for (i = a; i < b; i++, tail += view->tail_len)
 	{
 		uint64_t	head = euno_load64(&view->heads[i]);
-		EunoTid		tid;
 
 		if (head == before && i > a && bpt_same_entry(view, i))
 			continue;
 		before = head;
 		if (n >= batch->max_items)
 			break;
-		if (len > 8 && len < 8 + EUNO_TID_BYTES)
-			tid = (head << (8 * (len - 8)) | euno_load_be(tail, len - 8)) &
-				EUNO_TID_MAX;
-		else
-			tid = euno_bpt_suffix_tid(view, head, tail, len);
-		batch->tids[n++] = tid;
+		batch->tids[n++] = fixed_tid(view, head, tail);
 	}
 	batch->nitems = n;
+	rd->stop.slot = i;
+	rd->stop.sub = 0;
+	return i >= b;
+}
+
+/* FIXED: are keys short enough for copy_short_keys, and is there room for one? */
+static bool
+keys_are_short(const Read *rd)
+{
+	const BptView *view = &rd->place.view;
+	uint32_t	len = view->prefix_len + view->suffix_len;
+
+	return len >= EUNO_TID_BYTES && len <= SHORT_COMPOSITE &&
+		rd->batch->buf_size >= SHORT_ROOM;
+}
+
+/*
+ * The same as copy_tids, with keys.  Whole words are written where that is
+ * faster; what is too much, the next key overwrites.
+ */
+static bool
+copy_short_keys(Read *rd, uint32_t a, uint32_t b)
+{
+	BptView    *view = &rd->place.view;
+	EunoBatch  *batch = rd->batch;
+	const uint8_t *tail = view->tails + (size_t) a * view->tail_len;
+	uint32_t	prefix_len = view->prefix_len;
+	uint32_t	len = prefix_len + view->suffix_len - EUNO_TID_BYTES;
+	uint32_t	past = len > prefix_len + 8 ? len - prefix_len - 8 : 0;
+	uint32_t	n = batch->nitems;
+	uint32_t	at = rd->used;
+	uint64_t	before = 0;
+	uint8_t		prefix[SHORT_COMPOSITE];
+	uint32_t	i;
+
+	memset(prefix, 0, 8);
+	euno_copy_out(prefix, bpt_low(view->leaf), prefix_len);
+	for (i = a; i < b; i++, tail += view->tail_len)
+	{
+		uint64_t	head = euno_load64(&view->heads[i]);
+		uint8_t    *key = batch->buf + at;
+
+		if (head == before && i > a && bpt_same_entry(view, i))
+			continue;
+		before = head;
+		if (n >= batch->max_items || at + SHORT_ROOM > batch->buf_size)
+			break;
+		memcpy(key, prefix, 8);
+		if (prefix_len > 8)
+			memcpy(key + 8, prefix + 8, prefix_len - 8);
+		bpt_store_word(key + prefix_len, head);
+		if (past > 0)
+			euno_copy_out(key + prefix_len + 8, tail, past);
+		batch->keys[n].offset = at;
+		batch->keys[n].keylen = (uint16_t) len;
+		batch->keys[n].payloadlen = 0;
+		batch->tids[n++] = fixed_tid(view, head, tail);
+		at += ALIGN8(len);
+	}
+	batch->nitems = n;
+	rd->used = at;
 	rd->stop.slot = i;
 	rd->stop.sub = 0;
 	return i >= b;
@@ -144,6 +214,8 @@ copy_range(Read *rd, const BptGap *a, const BptGap *b, bool forward)
 	rd->used = 0;
 	if (view->format == BPT_FIXED && forward && !rd->batch->want_keys)
 		return copy_tids(rd, a->slot, b->slot);
+	if (view->format == BPT_FIXED && forward && keys_are_short(rd))
+		return copy_short_keys(rd, a->slot, b->slot);
 	for (uint32_t k = a->slot; k < last; k++)
 	{
 		uint32_t	i = forward ? k : last - 1 - (k - a->slot);
