@@ -36,8 +36,13 @@
 #define SEEDS			1600
 #define SHARE			1000
 
-/* Seeds of each schedule of one preemption, where memory is weak. */
+/*
+ * Seeds of each schedule of one preemption, where memory is weak; of a long case
+ * (steps) there are many.
+ */
 #define LOOKS			24
+#define LOOKS_LONG		2
+#define LONG			600
 
 /*
  * Of the schedules of two preemptions of a small case, about so many are run
@@ -152,6 +157,8 @@ try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
 {
 	static uint8_t others[2][MAX_TRACE];
 	uint32_t	at = schedule->npoints++;
+	uint32_t	looks = !schedule->weak || at > 0 ? 1 :
+		length > LONG ? LOOKS_LONG : LOOKS;
 
 	memcpy(others[at], coroutine_others, length + 1);
 	for (uint32_t step = from; step <= length; step++)
@@ -167,7 +174,7 @@ try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
 			{
 				step, to
 			};
-			for (uint32_t i = 0; i < (schedule->weak && at == 0 ? LOOKS : 1); i++)
+			for (uint32_t i = 0; i < looks; i++)
 			{
 				schedule->seed++;
 				if (!try(ops, c, schedule, &steps))
@@ -420,7 +427,8 @@ run_all(uint32_t seeds, bool bounded, bool stop)
 
 			if (is_wanted(getenv("EUNO_TREE"), trees[t]->name, true) &&
 				is_wanted(getenv("EUNO_CASES"), c->name, false) &&
-				!(c->keys == KEYS_COMPARE && trees[t]->bytes_only))
+				!(c->keys == KEYS_COMPARE && trees[t]->bytes_only) &&
+				!((c->flags & CASE_RADIX) != 0 && !trees[t]->bytes_only))
 				test_case(trees[t], c, seeds, bounded);
 		}
 	}

@@ -20,6 +20,8 @@
 
 #define ENTRIES		48
 #define KEY_BYTES	19
+#define FILLERS		192
+#define FILLER_TID	1000
 #define GRANULE		256
 #define GRANULES	1024
 #define NSLOTS		(MAX_COROUTINES + 1)
@@ -45,6 +47,7 @@ typedef struct Player
 	EunoContext cx;
 	EunoCursor	cursor;
 	EunoBatch	batch;
+	uint32_t	fillers;		/* that were read in this run */
 	EunoTid		tids[ENTRIES];
 	EunoItemKey keys[ENTRIES];
 	uint8_t		buf[EUNO_BATCH_BUF] __attribute__((aligned(64)));
@@ -61,6 +64,9 @@ static EunoEpochs *const epochs = (EunoEpochs *) shared.epochs;
 static Player players[NSLOTS];	/* the last is for before and after */
 static EunoEntry entries[ENTRIES];
 static uint8_t key_bytes[ENTRIES][KEY_BYTES + 8];
+static EunoEntry fillers[FILLERS];
+static uint8_t filler_bytes[FILLERS][8];
+static uint32_t nfillers;		/* present at the start, and always */
 static const EunoTreeOps *ops;
 static const Case *the_case;
 static uint32_t nthreads;
@@ -147,6 +153,30 @@ compare(void *arg, const EunoPosition *pos, const uint8_t *key, uint32_t keylen)
 	return compare_bytes(pos->key, pos->keylen, key, keylen);
 }
 
+/*
+ * Entries and fillers of one node, but for the last eight entries: four part
+ * from them a byte earlier, and four another one.
+ */
+static void
+make_fan(void)
+{
+	for (uint32_t i = 0; i < ENTRIES; i++)
+	{
+		key_bytes[i][0] = i < 44 ? 'x' : 'y';
+		key_bytes[i][1] = i < 40 ? 'x' : 'y';
+		key_bytes[i][2] = (uint8_t) (4 * i);
+		entries[i].keylen = 3;
+	}
+	for (uint32_t i = 0; i < FILLERS; i++)
+	{
+		memset(filler_bytes[i], 'x', sizeof(filler_bytes[i]));
+		filler_bytes[i][2] = (uint8_t) (4 * (i / 3) + 1 + i % 3);
+		fillers[i].key = filler_bytes[i];
+		fillers[i].keylen = 3;
+		fillers[i].tid = (EunoTid) (FILLER_TID + i) << 16 | 1;
+	}
+}
+
 /* In ascending order. */
 static void
 make_entries(Keys keys)
@@ -167,6 +197,8 @@ make_entries(Keys keys)
 		entries[i].keylen = len;
 		entries[i].tid = (EunoTid) (i + 1) << 16 | 1;
 	}
+	if (keys == KEYS_FAN)
+		make_fan();
 }
 
 /* The number of entries below a position, by the rules of euno_core.h. */
@@ -294,6 +326,20 @@ do_single(Player *player, char what, uint32_t i)
 		coroutine_fail("an operation failed");
 }
 
+/* Is the item one that the tree is full of, and nobody touches? */
+static bool
+is_filler(const Player *player, uint32_t k)
+{
+	const EunoBatch *batch = &player->batch;
+	uint64_t	i = (batch->tids[k] >> 16) - FILLER_TID;
+
+	return nfillers > 0 && i < FILLERS && batch->tids[k] == fillers[i].tid &&
+		(!batch->want_keys ||
+		 (batch->keys[k].keylen == fillers[i].keylen &&
+		  memcmp(batch->buf + batch->keys[k].offset, fillers[i].key,
+				 fillers[i].keylen) == 0));
+}
+
 /* What a batch says, as a set; the batch itself must make sense. */
 static Set
 batch_set(Player *player, bool forward)
@@ -301,11 +347,17 @@ batch_set(Player *player, bool forward)
 	const EunoBatch *batch = &player->batch;
 	Set			seen = 0;
 	uint32_t	last = 0;
+	bool		first = true;
 
 	for (uint32_t k = 0; k < batch->nitems; k++)
 	{
 		uint32_t	i = (uint32_t) (batch->tids[k] >> 16) - 1;
 
+		if (is_filler(player, k))
+		{
+			player->fillers++;
+			continue;
+		}
 		if (i >= ENTRIES || batch->tids[k] != entries[i].tid)
 			coroutine_fail("an item that never was an entry");
 		if (batch->want_keys &&
@@ -313,8 +365,9 @@ batch_set(Player *player, bool forward)
 			 memcmp(batch->buf + batch->keys[k].offset, entries[i].key,
 					entries[i].keylen) != 0))
 			coroutine_fail("an item that never was an entry");
-		if (k > 0 && (forward ? i <= last : i >= last))
+		if (!first && (forward ? i <= last : i >= last))
 			coroutine_fail("items out of order");
+		first = false;
 		last = i;
 		seen |= UINT64_C(1) << i;
 	}
@@ -573,6 +626,21 @@ do_evict(void)
 	memset(shared.freed, 1, shared.used);
 }
 
+/* Inserts or removes fillers, before the threads start. */
+static void
+do_fill(Player *player, bool insert, uint32_t a, uint32_t b)
+{
+	for (; a <= b; a++)
+	{
+		if ((insert ?
+			 ops->insert(&player->cx, &shared.tree, &fillers[a], false) :
+			 ops->remove(&player->cx, &shared.tree, &fillers[a], NULL)) !=
+			EUNO_OK)
+			coroutine_fail("a filler");
+		nfillers += insert ? 1 : -1;
+	}
+}
+
 /* Takes one word of a script apart; returns what comes after it. */
 static const char *
 next_word(const char *s, char *what, uint32_t *a, uint32_t *b)
@@ -622,6 +690,10 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 			break;
 		case 'E':
 			do_evict();
+			break;
+		case 'k':
+		case 'x':
+			do_fill(player, what == 'k', a, b);
 			break;
 		case 'M':
 			if (ops->maintain != NULL)
@@ -698,6 +770,8 @@ end_body(uint32_t i)
 	do_verify(player);
 	do_read(player, true, 0, ENTRIES - 1);
 	do_read(player, false, 0, ENTRIES - 1);
+	if (player->fillers != 2 * nfillers)
+		coroutine_fail("a filler is missing");
 }
 
 uint32_t
@@ -733,6 +807,7 @@ stage_open(const EunoTreeOps *tree_ops, const Case *c)
 	player_init(&players[MAX_COROUTINES], MAX_COROUTINES);
 	history_init(&history);
 	start_set = 0;
+	nfillers = 0;
 	untouched = ~UINT64_C(0);
 	failure = coroutines_run(&alone, 1, start_body, &steps);
 	for (uint32_t i = 0; i < history.n; i++)

@@ -18,13 +18,18 @@ typedef enum Keys
 	KEYS_SLOTTED,				/* the same, of different lengths */
 	KEYS_POSTING,				/* 4 TIDs a key, 4 keys in a leaf */
 	KEYS_LONG,					/* the same but for the end, by threes */
-	KEYS_COMPARE				/* a comparator decides */
+	KEYS_COMPARE,				/* a comparator decides */
+	KEYS_FAN					/* children of one node of a radix tree, but for
+								 * 40 to 43 and 44 to 47, that part from these
+								 * a byte and two bytes earlier */
 } Keys;
 
 /*
  * Operations are words: iN insert entry N, rN remove it, cN look for it, fA-B
  * read from A to B, bA-B the same backward, wA-B walk and remove A to B, m
  * merge, v verify, M maintain the directory of the own domain, DN use N domains.
+ * At the start, of KEYS_FAN: kA-B insert fillers, xA-B remove them.  These are
+ * other children of the same node, three after each entry; they must stay.
  *
  * A model of VACUUM and of those who still hold a TID (src/README.md): dA-B
  * bulk delete, which changes the vacuum epoch; sA-B an index-only scan, which
@@ -49,6 +54,7 @@ typedef struct Case
 #define CASE_EMPTIES	1		/* a batch may be of several leaves */
 #define CASE_PINNED		2		/* see above */
 #define CASE_LAGGING	4		/* operations post no more than they must */
+#define CASE_RADIX		8		/* says nothing of other trees */
 
 /* What all runs since stage_open did. */
 typedef struct StageCounts
