@@ -276,6 +276,22 @@ euno_prefetch(const void *p)
 	__builtin_prefetch(p);
 }
 
+/*
+ * The same by reading a byte, and p must be valid: a prefetch is dropped by
+ * some machines when the page's address is not at hand either.
+ */
+static inline void
+euno_fetch(const uint8_t *p)
+{
+#ifndef EUNO_TEST_MODEL
+	uint8_t		byte = euno_load8(p);
+
+	__asm__ __volatile__("" : : "r" (byte));
+#else
+	(void) p;
+#endif
+}
+
 static inline void
 euno_pause(void)
 {

@@ -29,7 +29,7 @@ typedef enum ArtWhere
 	ART_AT_LEAF,				/* slot holds no inner node */
 	ART_AT_PATH,				/* slot's node has another path */
 	ART_AT_GAP,					/* slot's node has no slot for the byte */
-	ART_AT_TREE					/* euno_art_find: slot's node is on the path of
+	ART_AT_TREE					/* with a prefix: slot's node is on the path of
 								 * all that starts with the key */
 } ArtWhere;
 
@@ -191,9 +191,6 @@ extern ArtRef euno_art_inline_skip(ArtRef ref, uint32_t n);
 extern EunoStatus euno_art_descend(EunoContext *cx, EunoTree *tree,
 								   const ArtKey *key, bool rowex,
 								   ArtPlace *place);
-extern EunoStatus euno_art_find(EunoContext *cx, EunoTree *tree,
-								const ArtKey *prefix, bool rowex,
-								ArtPlace *place);
 extern ArtRef *euno_art_lock_slot(EunoContext *cx, EunoTree *tree,
 								  const ArtKey *key, const ArtPlace *place);
 extern bool euno_art_lock_node(EunoContext *cx, const ArtPlace *place);

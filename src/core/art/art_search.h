@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * art_search.h
- *	  A node's child for a byte, and whether a key follows its path.
+ *	  A node's child for a byte, whether a key follows its path, and the descent
+ *	  from the root that is made of these.
  *
  * In a header for the sake of speed.  All of it may be called on a node that
  * is being written: every answer was true at some time since the call began.
@@ -120,6 +121,106 @@ art_path_match(const ArtNode *node, const ArtKey *key, uint32_t depth)
 		return level;
 	return level - len +
 		(uint32_t) __builtin_clzll(differ << (64 - 8 * len)) / 8;
+}
+
+/*
+ * Fetches all of a LIST, from a reference that is believed: where the child is
+ * shows only when the bytes have come, and then it would be waited for again.
+ */
+static inline void
+art_fetch_node(ArtRef ref)
+{
+	const uint8_t *node = art_pointer(ref);
+	ArtType		type = art_ref_type(ref);
+
+	if (type > ART_N52)
+		return;
+	for (uint32_t at = 64; at < euno_art_layouts[type].size; at += 64)
+		euno_fetch(node + at);
+	euno_fetch(node + euno_art_layouts[type].size - 1);
+}
+
+/*
+ * Finds the slot where the composite belongs; with "prefix", the slot that all
+ * composites are below that start with the key: ART_AT_TREE, or ART_AT_LEAF with
+ * a leaf that may be one of them.  EUNO_OK; EUNO_STALE (never with "rowex"):
+ * start again; EUNO_CORRUPT.  The epoch has been entered; nothing is locked.
+ *
+ * OLC: "The ART of Practical Synchronization", figure 3 and appendix B.  A
+ * node's version is taken, then its parent's is looked at again; what was read
+ * in a node is believed, and a pointer followed, when its version has been
+ * looked at again.
+ *
+ * ROWEX: section 4.  No versions.  Every slot holds at every moment something
+ * that was right to find there, and a node's level and path never change.
+ */
+static inline EunoStatus
+art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
+			bool prefix, ArtPlace *place)
+{
+	ArtBody    *body = art_body(tree);
+	ArtNode    *holder = NULL;
+	EunoLock   *lock = &body->root_lock;
+	uint64_t	version = 0;
+	uint64_t	node_version = 0;
+	uint32_t	depth = 0;
+	uint32_t	level;
+	ArtRef		ref;
+
+	cx->counters.descents++;
+	place->rowex = rowex;
+	place->where = ART_AT_LEAF;
+	if (!rowex && !euno_lock_read(lock, &version, cx->env, &cx->counters))
+		return EUNO_CORRUPT;
+	ref = euno_load64_acquire(&body->root);
+	if (!rowex && !euno_lock_validate(lock, version))
+		return EUNO_STALE;
+	for (; art_is_node(ref); depth = level + 1)
+	{
+		ArtNode    *node = art_pointer(ref);
+		ArtRef	   *slot;
+		ArtRef		child;
+
+		art_fetch_node(ref);
+		level = art_ref_level(ref);
+		if (level < depth)
+			return EUNO_CORRUPT;
+		if (!rowex &&
+			(!euno_lock_read(&node->lock, &node_version, cx->env,
+							 &cx->counters) ||
+			 !euno_lock_validate(lock, version)))
+			return EUNO_STALE;
+		place->mismatch = art_path_match(node, key, depth);
+		if (place->mismatch < level || level >= key->len)
+		{
+			place->where = ART_AT_PATH;
+			if (place->mismatch < key->len)
+				break;
+			if (!prefix)
+				return EUNO_CORRUPT;	/* a prefix of another composite */
+			place->where = ART_AT_TREE;
+			break;
+		}
+		slot = art_slot(node, art_ref_type(ref), key->bytes[level], &child);
+		if (!rowex && !euno_lock_validate(&node->lock, node_version))
+			return EUNO_STALE;
+		if (slot == NULL)
+		{
+			place->where = ART_AT_GAP;
+			break;
+		}
+		holder = node;
+		lock = &node->lock;
+		version = node_version;
+		ref = child;
+	}
+	place->holder = holder;
+	place->lock = lock;
+	place->version = version;
+	place->node_version = node_version;
+	place->ref = ref;
+	place->depth = depth;
+	return EUNO_OK;
 }
 
 #endif							/* ART_SEARCH_H */
