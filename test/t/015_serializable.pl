@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
-my $node = euno_node('serializable', "deadlock_timeout = 20ms\nclient_min_messages = error\nmax_pred_locks_per_transaction = 1000");
+my $node = euno_node('serializable', "deadlock_timeout = 20ms\nclient_min_messages = error\nmax_pred_locks_per_transaction = 1000\nmax_connections = 200");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION euno_index');
 
