@@ -24,6 +24,9 @@
 #define WRITERS		3
 #define MOVERS		2			/* and one that merges */
 #define THREADS		(READERS + WRITERS + MOVERS + 1)
+
+/* At least so many, or on a busy machine nothing may have happened. */
+#define ROUNDS	300
 #define WRITES		6			/* of a writer, in a round */
 #define JUDGED		5			/* each so manieth entry is for the writers */
 #define SPAN		40			/* entries in a range, at most */
@@ -337,7 +340,8 @@ run_case(const char *shape, uint32_t n, double seconds)
 	{
 		pthread_barrier_wait(&round->barrier);
 		rounds++;
-		if (now() > end || tap_bad() > 0)
+		if ((now() > end && rounds >= ROUNDS) || now() > end + 60 ||
+			tap_bad() > 0)
 			__atomic_store_n(&round->stop, 1, __ATOMIC_RELEASE);
 		pthread_barrier_wait(&round->barrier);
 		if (__atomic_load_n(&round->stop, __ATOMIC_ACQUIRE) != 0)

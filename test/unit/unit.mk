@@ -63,7 +63,7 @@ $(UNIT_BUILD)/model/schedules: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(UNIT_SCH
 
 # The same for one tree, so that two run at a time.
 $(UNIT_BUILD)/model/schedules-%: $(UNIT_BUILD)/model/schedules
-	@printf '#!/bin/sh\nEUNO_TREE=%s exec "$${0%%-*}"\n' $(subst -,/,$*) >$@
+	@printf '#!/bin/sh\nEUNO_TREE=%s exec "$${0%%%%-*}"\n' $(subst -,/,$*) >$@
 	@chmod +x $@
 
 $(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix test/unit/,litmus.c coroutines.c memory.c tap.c env.c) $(UNIT_CORE))

@@ -102,8 +102,6 @@ typedef struct BptLeaf
 	uint16_t	suffix_len;		/* FIXED: composite without prefix */
 	uint16_t	cap;			/* slots the arrays have room for */
 	uint16_t	heap;			/* lowest record's offset; FIXED: entries */
-	uint16_t	posted;			/* bit d: in domain d's directory, whose mutex
-								 * protects the bit */
 	uint8_t		format;
 	uint8_t		size_log2;		/* constant */
 	uint16_t	body;			/* constant: offset of head[] */
@@ -115,7 +113,10 @@ typedef struct BptLeaf
 	uint16_t	has_low;		/* constant: 0 = minus infinity */
 	BptLimbo	limbo;
 	uint32_t	number;			/* constant: what predicate locks call it */
-	uint8_t		pad[12];		/* for contention detection */
+	uint16_t	posted;			/* bit d: in domain d's directory, whose mutex
+								 * protects the bit; next to nothing that the
+								 * leaf's lock protects */
+	uint8_t		pad[10];		/* for contention detection */
 	/* the low fence (constant), then the body */
 } BptLeaf;
 
