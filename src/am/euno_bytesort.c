@@ -5,11 +5,15 @@
  *
  * tuplesort calls a comparator for every pair; byte strings can be radix
  * sorted.  Composites (key and TID) are collected in one buffer.  When it is
- * full they are sorted: least significant digit first on eight bytes at a
+ * full they are sorted, unless they came in order: least significant digit first on eight bytes at a
  * time, from where they begin to differ; groups that are equal there go on
  * with the next eight.  What does not fit in memory is written out in sorted
  * runs, which are merged at the end.  In a parallel build, the workers leave
  * such runs to the leader.
+ *
+ * Composites of one length, up to 16 bytes (a bigint has 15), and without
+ * payloads are kept as two numbers in the array that is sorted; there is no
+ * buffer.  When another one comes, what is there becomes a run.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,12 +39,21 @@
 #define MAX_BUFFER	((Size) 0xFFFFFFF0)	/* offsets are 32 bits wide */
 #define MAX_COMPOSITE (EUNO_MAX_ENTRY + EUNO_TID_BYTES)
 
+#define SHORT_COMPOSITE (2 * sizeof(uint64))
+
 typedef struct SortItem
 {
 	uint64		head;			/* the eight bytes being sorted by */
-	uint32		offset;			/* of the composite in the buffer */
-	uint16		length;			/* of the composite */
-	uint16		payloadlen;		/* the payload follows it */
+	union
+	{
+		uint64		rest;		/* of a short composite */
+		struct
+		{
+			uint32		offset; /* of the composite in the buffer */
+			uint16		length; /* of the composite */
+			uint16		payloadlen; /* the payload follows it */
+		};
+	};
 } SortItem;
 
 /* A run starts with the number of its entries, a uint64. */
@@ -65,6 +78,9 @@ struct EunoByteSort
 	SortItem   *scratch;		/* as large as items, while sorting */
 	uint32		nitems;
 	uint32		max_items;
+	bool		is_short;		/* the items are short composites, all */
+	uint32		short_length;	/* of this length */
+	bool		ascending;		/* the items came in order */
 	bool		sorted;			/* the items are, for good */
 	uint32		prefix;			/* bytes that all composites share */
 	uint32		next;			/* reading from memory */
@@ -88,11 +104,11 @@ euno_bytesort_begin(int work_mem_kb, FileSet *files, int participant)
 	sort->context = context;
 	sort->limit = Max((Size) work_mem_kb * 1024, 2 * MIN_BUFFER);
 	sort->limit = Min(sort->limit, MAX_BUFFER);
-	sort->buffer_size = MIN_BUFFER / 2;
-	sort->buffer = MemoryContextAllocHuge(context, sort->buffer_size);
+	sort->is_short = true;
 	sort->max_items = MIN_BUFFER / 2 / sizeof(SortItem);
 	sort->items = MemoryContextAllocHuge(context,
 										 sort->max_items * sizeof(SortItem));
+	sort->ascending = true;
 	sort->last_run = -1;
 	sort->files = files;
 	sort->participant = participant;
@@ -208,13 +224,76 @@ sort_group(EunoByteSort *sort, SortItem *items, uint32 n, uint32 depth)
 }
 
 static void
+swap_words(SortItem *items, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint64		head = items[i].head;
+
+		items[i].head = items[i].rest;
+		items[i].rest = head;
+	}
+}
+
+/* Sort short composites with equal heads. */
+static void
+sort_short_group(EunoByteSort *sort, SortItem *items, uint32 n)
+{
+	uint32		ordered = 1;
+
+	while (ordered < n && items[ordered - 1].rest < items[ordered].rest)
+		ordered++;
+	if (ordered == n)
+		return;					/* as they often were found in the table */
+	if (n <= SMALL_GROUP)
+	{
+		for (uint32 i = ordered; i < n; i++)
+		{
+			SortItem	item = items[i];
+			uint32		j = i;
+
+			for (; j > 0 && item.rest < items[j - 1].rest; j--)
+				items[j] = items[j - 1];
+			items[j] = item;
+		}
+		return;
+	}
+	CHECK_FOR_INTERRUPTS();
+	swap_words(items, n);
+	radix_sort_heads(items, sort->scratch, n);
+	swap_words(items, n);
+}
+
+static void
+sort_short(EunoByteSort *sort)
+{
+	SortItem   *items = sort->items;
+
+	CHECK_FOR_INTERRUPTS();
+	radix_sort_heads(items, sort->scratch, sort->nitems);
+	for (uint32 i = 0; i < sort->nitems;)
+	{
+		uint32		end = i + 1;
+
+		while (end < sort->nitems && items[end].head == items[i].head)
+			end++;
+		if (end - i > 1)
+			sort_short_group(sort, items + i, end - i);
+		i = end;
+	}
+}
+
+static void
 sort_memory(EunoByteSort *sort)
 {
-	if (sort->nitems < 2)
+	if (sort->ascending)
 		return;
 	sort->scratch = MemoryContextAllocHuge(sort->context,
 										   sort->nitems * sizeof(SortItem));
-	sort_group(sort, sort->items, sort->nitems, sort->prefix);
+	if (sort->is_short)
+		sort_short(sort);
+	else
+		sort_group(sort, sort->items, sort->nitems, sort->prefix);
 	pfree(sort->scratch);
 	sort->scratch = NULL;
 }
@@ -243,6 +322,27 @@ run_name(char *name, int participant, int number)
 	snprintf(name, MAXPGPATH, "euno-%d-%d", participant, number);
 }
 
+/* The composite of an item, in the buffer or in "room". */
+static const uint8_t *
+item_composite(const EunoByteSort *sort, const SortItem *item, uint8_t *room,
+			   uint16 *length, uint16 *payloadlen)
+{
+	uint64		words[2];
+
+	if (!sort->is_short)
+	{
+		*length = item->length;
+		*payloadlen = item->payloadlen;
+		return sort->buffer + item->offset;
+	}
+	words[0] = pg_hton64(item->head);
+	words[1] = pg_hton64(item->rest);
+	memcpy(room, words, sizeof(words));
+	*length = (uint16) sort->short_length;
+	*payloadlen = 0;
+	return room;
+}
+
 /* Sort what is in memory, write it out, and begin anew. */
 static void
 write_run(EunoByteSort *sort)
@@ -259,17 +359,36 @@ write_run(EunoByteSort *sort)
 	BufFileWrite(file, &count, sizeof(count));
 	for (uint32 i = 0; i < sort->nitems; i++)
 	{
-		SortItem   *item = &sort->items[i];
+		uint8_t		room[SHORT_COMPOSITE];
+		uint16		lengths[2];
+		const uint8_t *composite = item_composite(sort, &sort->items[i], room,
+												  &lengths[0], &lengths[1]);
 
-		BufFileWrite(file, &item->length,
-					 sizeof(item->length) + sizeof(item->payloadlen));
-		BufFileWrite(file, sort->buffer + item->offset,
-					 item->length + item->payloadlen);
+		BufFileWrite(file, lengths, sizeof(lengths));
+		BufFileWrite(file, (void *) composite, lengths[0] + lengths[1]);
 	}
 	add_run(sort, file);
 	sort->nitems = 0;
 	sort->buffer_used = 0;
+	sort->ascending = true;
 	MemoryContextSwitchTo(old);
+}
+
+/* Not all composites are short, or of one length: go on with the buffer. */
+static void
+become_long(EunoByteSort *sort)
+{
+	if (sort->nitems > 0)
+		write_run(sort);
+	sort->is_short = false;
+	sort->buffer_size = MIN_BUFFER / 2;
+	sort->buffer = MemoryContextAllocHuge(sort->context, sort->buffer_size);
+	if (sort->max_items > MIN_BUFFER / 2 / sizeof(SortItem))
+	{
+		sort->max_items = MIN_BUFFER / 2 / sizeof(SortItem);
+		sort->items = repalloc_huge(sort->items,
+									sort->max_items * sizeof(SortItem));
+	}
 }
 
 /* Room for one more entry: grow within the limit, else write a run. */
@@ -297,8 +416,51 @@ make_room(EunoByteSort *sort, Size bytes)
 	sort->max_items = (uint32) max_items;
 }
 
-void
-euno_bytesort_add(EunoByteSort *sort, const EunoEntry *entry)
+static inline void
+store_composite(uint8_t *to, const EunoEntry *entry)
+{
+	memcpy(to, entry->key, entry->keylen);
+	for (int i = 0; i < EUNO_TID_BYTES; i++)
+		to[entry->keylen + i] =
+			(uint8_t) (entry->tid >> (8 * (EUNO_TID_BYTES - 1 - i)));
+}
+
+static void
+add_short(EunoByteSort *sort, const EunoEntry *entry)
+{
+	uint8_t		composite[SHORT_COMPOSITE] = {0};
+	SortItem   *item;
+
+	if (unlikely(sort->nitems >= sort->max_items))
+		make_room(sort, 0);
+	store_composite(composite, entry);
+	item = &sort->items[sort->nitems++];
+	item->head = head_at(composite, SHORT_COMPOSITE, 0);
+	item->rest = head_at(composite, SHORT_COMPOSITE, sizeof(uint64));
+	if (sort->ascending && sort->nitems > 1)
+		sort->ascending = item[-1].head < item->head ||
+			(item[-1].head == item->head && item[-1].rest < item->rest);
+}
+
+/* Shortens "prefix" to what another composite shares with the first one. */
+static inline void
+note_prefix(EunoByteSort *sort, const uint8_t *composite, uint32 length)
+{
+	const uint8_t *first = sort->buffer + sort->items[0].offset;
+
+	sort->prefix = Min(sort->prefix, length);
+	if (memcmp(first, composite, sort->prefix) != 0)
+	{
+		uint32		same = 0;
+
+		while (first[same] == composite[same])
+			same++;
+		sort->prefix = same;
+	}
+}
+
+static void
+add_long(EunoByteSort *sort, const EunoEntry *entry)
 {
 	uint32		length = entry->keylen + EUNO_TID_BYTES;
 	SortItem   *item;
@@ -309,10 +471,7 @@ euno_bytesort_add(EunoByteSort *sort, const EunoEntry *entry)
 		make_room(sort, length + entry->payloadlen);
 
 	composite = sort->buffer + sort->buffer_used;
-	memcpy(composite, entry->key, entry->keylen);
-	for (int i = 0; i < EUNO_TID_BYTES; i++)
-		composite[entry->keylen + i] =
-			(uint8_t) (entry->tid >> (8 * (EUNO_TID_BYTES - 1 - i)));
+	store_composite(composite, entry);
 	if (entry->payloadlen > 0)
 		memcpy(composite + length, entry->payload, entry->payloadlen);
 
@@ -326,18 +485,29 @@ euno_bytesort_add(EunoByteSort *sort, const EunoEntry *entry)
 		sort->prefix = length;
 	else
 	{
-		const uint8_t *first = sort->buffer + sort->items[0].offset;
-
-		sort->prefix = Min(sort->prefix, length);
-		if (memcmp(first, composite, sort->prefix) != 0)
-		{
-			uint32		same = 0;
-
-			while (first[same] == composite[same])
-				same++;
-			sort->prefix = same;
-		}
+		note_prefix(sort, composite, length);
+		sort->ascending = sort->ascending &&
+			less_from(sort->buffer, item - 1, item, sort->prefix);
 	}
+}
+
+void
+euno_bytesort_add(EunoByteSort *sort, const EunoEntry *entry)
+{
+	uint32		length = entry->keylen + EUNO_TID_BYTES;
+
+	if (sort->is_short)
+	{
+		if (likely(entry->payloadlen == 0 && length <= SHORT_COMPOSITE &&
+				   (length == sort->short_length || sort->nitems == 0)))
+		{
+			sort->short_length = length;
+			add_short(sort, entry);
+			return;
+		}
+		become_long(sort);
+	}
+	add_long(sort, entry);
 }
 
 static inline void
@@ -346,12 +516,11 @@ next_in_memory(EunoByteSort *sort, SortRun *run)
 	SortItem   *item = &sort->items[sort->next++];
 
 	/* Sorted entries lie all over the buffer. */
-	if (sort->next + PREFETCH_ITEMS < sort->nitems)
+	if (!sort->is_short && sort->next + PREFETCH_ITEMS < sort->nitems)
 		__builtin_prefetch(sort->buffer +
 						   sort->items[sort->next + PREFETCH_ITEMS].offset);
-	run->data = sort->buffer + item->offset;
-	run->length = item->length;
-	run->payloadlen = item->payloadlen;
+	run->data = item_composite(sort, item, run->buffer, &run->length,
+							   &run->payloadlen);
 }
 
 /* Go to the run's next entry; false at its end. */

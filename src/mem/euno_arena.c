@@ -55,6 +55,7 @@
 								 * the control group has left */
 #define HUGE_PAGE_SIZE		((size_t) 2 * 1024 * 1024)
 #define HUGE_PAGE_EXTENTS	((uint32_t) (HUGE_PAGE_SIZE / EUNO_EXTENT_SIZE))
+#define LARGE_POOL			(4 * HUGE_PAGE_EXTENTS)	/* extents */
 
 /*
  * One domain's share of the extents, protected by "lock".  Extents are numbered
@@ -134,11 +135,10 @@ extents_punch(EunoArena *arena, uint32_t first, uint32_t count)
 }
 
 /*
- * Makes one huge page of the extents around this one, which are all in use: a
- * lookup waits for the page tables, too, and each process that reads a tree has
- * its own.  Not earlier, so that a few small trees take no more memory than
- * they need.  The kernel copies the pages; who touches them meanwhile waits.
- * It may decline, and before 6.1 it does.
+ * Makes one huge page of the extents around this one: a lookup waits for the
+ * page tables, too, and each process that reads a tree has its own.  The
+ * kernel copies the pages that exist; who touches them meanwhile waits.  It may
+ * decline, and before 6.1 it does.
  */
 static void
 extent_make_huge(EunoArena *arena, uint32_t extent)
@@ -177,27 +177,35 @@ extents_give(EunoArena *arena, uint32_t first, uint32_t count)
 }
 
 /*
- * Are all extents of the huge page around a part's extent taken?  Never for a
- * huge page that the part has not to itself.  The part is locked.
+ * Shall an extent that was just taken become part of a huge page?  If it was the
+ * last free one of it; or the first one, where the pool has several huge pages'
+ * worth and will want the rest: an empty huge page costs a tenth of one that
+ * has to be copied.  Otherwise not, so that a few small trees take no more
+ * memory than they need.  Never of a huge page that the part has not to itself.
+ * The part is locked.
  */
 static bool
-part_huge_page_full(const EunoArena *arena, int domain, uint32_t bit)
+part_wants_huge_page(const EunoArena *arena, int domain, uint32_t bit,
+					 bool large)
 {
 	const EunoArenaPart *part = &arena->shared->parts[domain];
 	uint32_t	first = bit - bit % HUGE_PAGE_EXTENTS;
+	uint32_t	free_bits =
+		(uint32_t) (part->free_bits[first / 64] >> first % 64);
 
-	return (uint32_t) (part->free_bits[first / 64] >> first % 64) == 0 &&
+	return (free_bits == 0 ||
+			(large && free_bits == ~(UINT32_C(1) << (bit - first)))) &&
 		first + HUGE_PAGE_EXTENTS <= arena->part_extents &&
 		(uint32_t) domain * arena->part_extents % HUGE_PAGE_EXTENTS == 0;
 }
 
 /*
- * The lowest free extent of a part, now taken.  *full: it was the last free
- * one of its huge page.  False when there are no more than "keep".
+ * The lowest free extent of a part, now taken.  *huge: make a huge page of it
+ * and its neighbors.  False when there are no more than "keep".
  */
 static bool
-part_take(EunoArena *arena, int domain, uint32_t keep, uint32_t *extent,
-		  bool *full)
+part_take(EunoArena *arena, int domain, uint32_t keep, bool large,
+		  uint32_t *extent, bool *huge)
 {
 	EunoArenaPart *part = &arena->shared->parts[domain];
 	bool		found = false;
@@ -215,7 +223,7 @@ part_take(EunoArena *arena, int domain, uint32_t keep, uint32_t *extent,
 		part->nfree--;
 		part->low = bit + 1;
 		*extent = (uint32_t) domain * arena->part_extents + bit;
-		*full = part_huge_page_full(arena, domain, bit);
+		*huge = part_wants_huge_page(arena, domain, bit, large);
 		found = true;
 	}
 	euno_mutex_unlock(&part->lock, arena->env);
@@ -255,26 +263,27 @@ part_reserve(EunoArena *arena)
 }
 
 /*
- * Hands out one populated extent, of this domain if it has one, else of the
- * next that has: far memory is better than none.
+ * Hands out one populated extent to a pool that has so many, of this domain if
+ * it has one, else of the next that has: far memory is better than none.
  */
 static bool
-extent_take(EunoArena *arena, int domain, bool small, uint32_t *extent)
+extent_take(EunoArena *arena, int domain, uint64_t extents, uint32_t *extent)
 {
-	uint32_t	keep = small ? 0 : part_reserve(arena);
+	uint32_t	keep = extents < SMALL_POOL ? 0 : part_reserve(arena);
+	bool		large = extents >= LARGE_POOL;
 
 	for (int i = 0; i < arena->ndomains; i++)
 	{
-		bool		full;
+		bool		huge;
 
-		if (!part_take(arena, (domain + i) % arena->ndomains, keep, extent,
-					   &full))
+		if (!part_take(arena, (domain + i) % arena->ndomains, keep, large,
+					   extent, &huge))
 			continue;
 		if ((count_used(arena->shared, 1) % LOOK_EVERY != 1 ||
 			 is_allowed(arena, LOOK_EVERY * EUNO_EXTENT_SIZE)) &&
 			extents_populate(arena, *extent, 1))
 		{
-			if (full)
+			if (huge && is_allowed(arena, HUGE_PAGE_SIZE))
 				extent_make_huge(arena, *extent);
 			return true;
 		}
@@ -625,7 +634,7 @@ pool_extend(EunoPool *pool)
 	EunoArena  *arena = pool->arena;
 	uint32_t	extent;
 
-	if (!extent_take(arena, pool->domain, pool->extents < SMALL_POOL, &extent))
+	if (!extent_take(arena, pool->domain, pool->extents, &extent))
 		return false;
 	if (pool->first_extent != 0)
 		free_push_stretch(pool,

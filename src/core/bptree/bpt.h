@@ -132,6 +132,8 @@ typedef struct BptItems
 {
 	bool		opaque;
 	bool		posting;		/* equal keys may share a record */
+	bool		plain;			/* known to have one key length, no payloads,
+								 * and no key twice */
 	uint32_t	n;
 	uint32_t	nbytes;
 	uint8_t    *bytes;			/* BPT_ITEM_BYTES */

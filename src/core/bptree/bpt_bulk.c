@@ -68,6 +68,7 @@ drop_items(BptWork *work, uint32_t n)
 	uint32_t	off = n < it->n ? it->items[n].off : it->nbytes;
 
 	it->n -= n;
+	it->plain |= it->n == 0;
 	it->nbytes -= off;
 	memmove(it->bytes, it->bytes + off, it->nbytes);
 	memmove(it->items, it->items + n, it->n * sizeof(BptItem));
@@ -95,10 +96,8 @@ recount(Bulk *b, uint32_t from)
 		if (item->payload_len > 0 || item->key_len != it->items[0].key_len)
 			b->uniform = false;
 		b->sum += size;
-		if (before != NULL && it->posting && item->payload_len == 0 &&
-			before->payload_len == 0 && item->key_len == before->key_len &&
-			memcmp(it->bytes + item->off, it->bytes + before->off,
-				   item->key_len) == 0)
+		if (before != NULL && it->posting && item->off == before->off &&
+			item->payload_len == 0 && item->key_len == before->key_len)
 			b->lists += 1 + euno_bpt_list_step(before->tid, item->tid);
 		else
 			b->lists += size;

@@ -17,6 +17,7 @@ euno_bpt_items_init(BptWork *work, EunoTree *tree)
 {
 	work->it.opaque = bpt_is_opaque(tree);
 	work->it.posting = tree->config.posting;
+	work->it.plain = true;
 	work->it.n = 0;
 	work->it.nbytes = 0;
 	work->it.bytes = work->bytes;
@@ -104,6 +105,7 @@ euno_bpt_items_add_leaf(BptWork *work, BptView *view)
 	BptItems   *it = &work->it;
 	unsigned	source = it->source[0] == NULL ? 0 : 1;
 
+	it->plain = false;
 	it->source[source] = bpt_low(view->leaf);
 	it->source_len[source] = view->format == BPT_OPAQUE ? 0 : view->prefix_len;
 	for (uint32_t i = 0; i < view->count; i = bpt_next_slot(view, i))
@@ -125,6 +127,8 @@ euno_bpt_items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
 	uint32_t	off = it->nbytes;
 	BptItem		last;
 
+	it->plain &= at == it->n && entry->payloadlen == 0 &&
+		(at == 0 || entry->keylen == it->items[0].key_len);
 	if (off + entry->keylen + entry->payloadlen > BPT_ITEM_BYTES ||
 		!items_push(it, off, entry->keylen, entry->payloadlen, entry->tid, 1))
 		return false;
@@ -134,6 +138,8 @@ euno_bpt_items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
 		memcpy(it->bytes + off + entry->keylen, entry->payload,
 			   entry->payloadlen);
 	it->nbytes += entry->keylen + entry->payloadlen;
+	if (at == it->n - 1)
+		return true;
 	last = it->items[it->n - 1];
 	memmove(&it->items[at + 1], &it->items[at],
 			(it->n - 1 - at) * sizeof(BptItem));
@@ -156,6 +162,7 @@ euno_bpt_items_append(BptWork *work, const EunoEntry *entry)
 		(entry->keylen > 0 &&
 		 memcmp(it->bytes + last->off, entry->key, entry->keylen) != 0))
 		return euno_bpt_items_insert(work, it->n, entry);
+	it->plain = false;
 	return items_push(it, last->off, entry->keylen, 0, entry->tid, 1);
 }
 
@@ -290,7 +297,7 @@ euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
 		return BPT_SLACK;
 	if (b - a > BPT_LEAF_TIDS - 2)
 		return UINT32_MAX;
-	for (uint32_t i = a; i < b && uniform; i++)
+	for (uint32_t i = a; i < b && uniform && !it->plain; i++)
 		uniform = it->items[i].key_len == it->items[a].key_len &&
 			it->items[i].payload_len == 0;
 	if (uniform)
@@ -298,7 +305,7 @@ euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
 		uint32_t	len = item_suffix(it, a, prefix_len);
 
 		fixed = BPT_SLACK + (b - a) * (len > 8 ? len : 8);
-		if (!it->posting)
+		if (!it->posting || it->plain)
 			return fixed;
 	}
 	for (uint32_t i = a; i < b && slotted < fixed; i = e)
@@ -363,7 +370,7 @@ euno_bpt_prefix(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 	}
 	while (len < low->len && len < top_len && low->bytes[len] == top[len])
 		len++;
-	for (uint32_t i = a; i < b; i++)
+	for (uint32_t i = a; i < (it->plain && a < b ? a + 1 : b); i++)
 	{
 		if (item_suffix(it, i, 0) < len)
 			len = item_suffix(it, i, 0);
