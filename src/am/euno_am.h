@@ -23,6 +23,7 @@
 #include "utils/relcache.h"
 #include "utils/tuplesort.h"
 
+#include "core/euno_hazard.h"
 #include "euno_compat.h"
 #include "key/euno_key.h"
 #include "mem/euno_registry.h"
@@ -459,19 +460,15 @@ extern uint64 euno_hazard_changes;
 
 /*
  * Announce that "tid" of this tree is in use (EUNO_TID_MAX: any of its TIDs),
- * with a full barrier after it; bulk delete waits for it before its TIDs may
- * be recycled.  One per backend: announcing another replaces it, and so may
+ * and then look at what bulk delete has done (euno_hazard.h); bulk delete waits
+ * for it before its TIDs may be recycled.  One per backend: announcing another replaces it, and so may
  * any comparator that is called.
  */
 static inline void
 euno_hazard_set(EunoIndex *idx, EunoTid tid)
 {
-	EunoProcess *process = idx->cx.process;
-
 	euno_hazard_changes++;
-	__atomic_store_n(&process->epochs->slots[process->slot].hazard,
-					 (uint64) idx->slot->number << 48 | tid, __ATOMIC_RELAXED);
-	pg_memory_barrier();
+	euno_hazard_announce(idx->cx.process, (uint64) idx->slot->number << 48 | tid);
 }
 
 static inline void

@@ -195,7 +195,7 @@ announce(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 
 	EUNO_STOP_POINT("scan-batch");
 
-	euno_hazard_set(idx, tid);	/* a full barrier */
+	euno_hazard_set(idx, tid);
 	so->hazard_set = true;
 	if (unlikely(pg_atomic_read_u64(&idx->slot->generation) != window->generation ||
 				 pg_atomic_read_u64(&idx->slot->vacuum_epoch) != window->vacuum_epoch))

@@ -150,7 +150,7 @@ announce(UniqueCheck *uc, const EunoEntry *entry, EunoGuard *guard)
 		}
 		guard->word = (const uint64_t *) &idx->slot->vacuum_epoch.value;
 		guard->expected = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
-		euno_hazard_set(idx, entry->tid);	/* a full barrier */
+		euno_hazard_set(idx, entry->tid);
 		changes = euno_hazard_changes;
 		status = idx->slot->ops->contains(cx, &idx->slot->tree, entry);
 		euno_index_unpin(idx);

@@ -8,10 +8,11 @@
  *
  *	- plain MVCC scans: harmless, a reused TID's tuple is too new for them;
  *	- index-only and non-MVCC scans: each announces the TID it is about to
- *	  return (its hazard), fences, and checks the vacuum epoch; we remove,
- *	  change the epoch, fence, and wait for the hazards that name a TID of
- *	  ours.  Either the scan sees the new epoch and looks again whether its
- *	  entry still exists, or we see its hazard (euno_epoch.h);
+ *	  return (its hazard), and then checks the vacuum epoch; we remove, change
+ *	  the epoch, have all processes pass a barrier, and wait for the hazards
+ *	  that name a TID of ours.  Either the scan sees the new epoch and looks
+ *	  again whether its entry still exists, or we see its hazard
+ *	  (euno_hazard.h);
  *	- deferred removals: they carry the epoch they were read under and are
  *	  dropped on a mismatch, or if it was odd.
  *
@@ -61,7 +62,16 @@ wait_for_hazards(EunoTreeSlot *slot, BulkDelete *bulk)
 {
 	EunoEpochs *epochs = euno_shared_epochs();
 
-	pg_memory_barrier();
+	while (!euno_hazard_barrier(epochs))
+	{
+		/* For want of memory?  Until it works, no TID may be used again. */
+		if (errno != ENOMEM)
+			ereport(ERROR,
+					(errcode(ERRCODE_SYSTEM_ERROR),
+					 errmsg("could not have all processes pass a memory barrier: %m")));
+		CHECK_FOR_INTERRUPTS();
+		euno_sleep(10000);
+	}
 	for (uint32 i = 0; i < epochs->nslots; i++)
 	{
 		uint64	   *word = &epochs->slots[i].hazard;

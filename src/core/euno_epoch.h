@@ -25,7 +25,8 @@
  *
  * The epoch has to advance between the removal and the look at the hazard
  * words.  Advancing it before the removal is not enough: a scan may then read
- * the new epoch, and after that an entry that is yet to be removed.
+ * the new epoch, and after that an entry that is yet to be removed.  The scan's
+ * barrier is left to the bulk delete where the system can: see euno_hazard.h.
  *
  * The structs live in shared memory.  Source: Fraser, "Practical lock
  * freedom" (epochs); "The ART of Practical Synchronization", section 3.1.
@@ -48,7 +49,9 @@ typedef struct EunoEpochSlot
 typedef struct EunoEpochs
 {
 	uint64_t	current __attribute__((aligned(128)));	/* starts at 1 */
-	uint32_t	nslots __attribute__((aligned(128)));
+	uint64_t	joined __attribute__((aligned(128)));	/* euno_hazard.h: somebody has */
+	uint64_t	barriers;		/* asked for; only written, for the order */
+	uint32_t	nslots;
 	EunoEpochSlot slots[];
 } EunoEpochs;
 

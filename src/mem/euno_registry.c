@@ -22,6 +22,7 @@
 #include "utils/hsearch.h"
 #include "utils/wait_event.h"
 
+#include "core/euno_hazard.h"
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 #include "mem/euno_memlimit.h"
@@ -271,6 +272,7 @@ euno_process(void)
 		euno_process_reset(&my_process, 0);
 		epochs->slots[my_process.slot].hazard = 0;
 		epochs->slots[my_process.slot].pid = MyProcPid;
+		euno_hazard_join(epochs);
 		on_shmem_exit(process_exit, 0);
 		my_process_ready = true;
 	}

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/euno_hazard.h"
 #include "fixture.h"
 #include "tap.h"
 
@@ -220,6 +221,7 @@ test_tree(const EunoTreeOps *ops)
 typedef enum Protocol
 {
 	RIGHT,
+	RIGHT_JOINED,				/* bulk delete makes the barriers */
 	NO_HAZARDS,
 	EPOCH_EARLY					/* the epoch advances before the removal only */
 } Protocol;
@@ -276,12 +278,11 @@ key_of_item(const EunoBatch *batch, uint32_t item)
 
 /*
  * Returns a TID to the executor, which looks at the row.  The order of the
- * steps is the protocol: announce, full barrier, look at the epoch.
+ * steps is the protocol: announce, look at the epoch.
  */
 static void
 return_item(Heap *heap, Actor *actor, uint64_t batch_epoch, uint32_t item)
 {
-	EunoEpochSlot *slot = &heap->fixture.epochs->slots[actor->process.slot];
 	EunoBatch  *batch = &actor->batch;
 	uint32_t	row = tid_slot(batch->tids[item]);
 	uint64_t	key = key_of_item(batch, item);
@@ -289,8 +290,7 @@ return_item(Heap *heap, Actor *actor, uint64_t batch_epoch, uint32_t item)
 
 	if (heap->protocol != NO_HAZARDS)
 	{
-		(void) __atomic_exchange_n(&slot->hazard, batch->tids[item],
-								   __ATOMIC_SEQ_CST);
+		euno_hazard_announce(&actor->process, batch->tids[item]);
 		if (__atomic_load_n(&heap->vacuum_epoch, __ATOMIC_SEQ_CST) != batch_epoch)
 		{
 			EunoEntry	entry = heap_entry(bytes, key, row);
@@ -364,6 +364,7 @@ wait_for_hazards(Heap *heap)
 {
 	EunoEpochs *epochs = heap->fixture.epochs;
 
+	CHECK(euno_hazard_barrier(epochs), "the system refused a barrier");
 	for (uint32_t i = 0; i < epochs->nslots; i++)
 	{
 		uint64_t	hazard = __atomic_load_n(&epochs->slots[i].hazard,
@@ -431,6 +432,7 @@ test_hazards(const EunoTreeOps *ops, Protocol protocol, double seconds)
 {
 	static const char *const names[] = {
 		"hazard words",
+		"hazard words, barriers by bulk delete",
 		"no hazard words: the test sees it",
 		"an epoch that advances too early: the test sees it"
 	};
@@ -438,6 +440,7 @@ test_hazards(const EunoTreeOps *ops, Protocol protocol, double seconds)
 	Heap	   *heap = calloc(1, sizeof(Heap));
 	pthread_t	threads[READERS];
 	void	   *args[READERS][2];
+	bool		right = protocol == RIGHT || protocol == RIGHT_JOINED;
 	Actor		actor;
 	uint8_t		bytes[9];
 	double		start = now();
@@ -445,6 +448,8 @@ test_hazards(const EunoTreeOps *ops, Protocol protocol, double seconds)
 	tap_begin("%s: %s", ops->name, names[protocol]);
 	heap->protocol = protocol;
 	fixture_open(&heap->fixture, ops, universe, 90, 1);
+	if (protocol == RIGHT_JOINED)
+		euno_hazard_join(heap->fixture.epochs);
 	actor_init(&actor, &heap->fixture, 1, seed);
 	for (uint32_t i = 0; i < HEAP_SLOTS; i++)
 	{
@@ -463,7 +468,7 @@ test_hazards(const EunoTreeOps *ops, Protocol protocol, double seconds)
 	while (tap_bad() == 0 && now() < start + 30)
 	{
 		vacuum(heap, &actor);
-		if (protocol == RIGHT ?
+		if (right ?
 			now() > start + seconds && counted(&heap->skipped) > 0 &&
 			counted(&heap->waited) > 0 : counted(&heap->wrong) > 0)
 			break;
@@ -471,19 +476,125 @@ test_hazards(const EunoTreeOps *ops, Protocol protocol, double seconds)
 	__atomic_store_n(&heap->stop, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < READERS; i++)
 		pthread_join(threads[i], NULL);
-	CHECK((heap->wrong == 0) == (protocol == RIGHT), "%llu wrong rows",
+	CHECK((heap->wrong == 0) == right, "%llu wrong rows",
 		  (unsigned long long) heap->wrong);
-	CHECK(protocol != RIGHT || (heap->skipped > 0 && heap->waited > 0),
+	CHECK(!right || (heap->skipped > 0 && heap->waited > 0),
 		  "no TID was skipped, or no vacuum had to wait");
 	printf("# %llu returned, %llu rechecked, %llu skipped, %llu waits\n",
 		   (unsigned long long) heap->returned,
 		   (unsigned long long) heap->rechecked,
 		   (unsigned long long) heap->skipped,
 		   (unsigned long long) heap->waited);
+	euno_hazard_joined = false;
 	actor_free(&actor);
 	fixture_close(&heap->fixture);
 	free(heap);
 	universe_free(universe);
+	tap_end();
+}
+
+/*
+ * The barrier alone, round by round: a scan announces and looks at the epoch, a
+ * bulk delete advances it and looks at the hazard, at about the same time.  Not
+ * both may find that the other has done nothing.
+ */
+#define BARRIER_SECONDS 0.5
+
+typedef struct Barrier
+{
+	EunoEpochs *epochs;
+	uint64_t	round __attribute__((aligned(128)));	/* atomic, as the rest */
+	uint64_t	epoch __attribute__((aligned(128)));
+	uint64_t	answer __attribute__((aligned(128)));	/* round << 1 | epoch seen */
+} Barrier;
+
+static void *
+barrier_scan(void *arg)
+{
+	Barrier    *b = arg;
+	EunoProcess process = {b->epochs, 0, 0};
+	uint64_t	round = 0;
+
+	while (round != UINT64_MAX)
+	{
+		uint64_t	now_in = __atomic_load_n(&b->round, __ATOMIC_ACQUIRE);
+		uint64_t	seen;
+
+		if (now_in == round)
+			continue;
+		round = now_in;
+		euno_hazard_announce(&process, round);
+		seen = __atomic_load_n(&b->epoch, __ATOMIC_RELAXED) == round;
+		__atomic_store_n(&b->answer, round << 1 | seen, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* How many rounds went wrong; with "ask", none may. */
+static uint64_t
+barrier_rounds(Barrier *b, bool ask, uint64_t *rounds)
+{
+	Random		random = {seed};
+	uint64_t	wrong = 0;
+	double		end = now() + BARRIER_SECONDS;
+	pthread_t	thread;
+
+	b->round = b->epoch = b->answer = 0;
+	b->epochs->slots[0].hazard = 0;
+	pthread_create(&thread, NULL, barrier_scan, b);
+	for (*rounds = 1; now() < end; (*rounds)++)
+	{
+		bool		hazard;
+		uint64_t	answer;
+
+		__atomic_store_n(&b->round, *rounds, __ATOMIC_RELEASE);
+		for (uint32_t i = random_below(&random, 200); i > 0; i--)
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		__atomic_store_n(&b->epoch, *rounds, __ATOMIC_RELAXED);
+		if (ask)
+			CHECK(euno_hazard_barrier(b->epochs), "the system refused a barrier");
+		else
+			(void) __atomic_fetch_add(&b->epochs->barriers, 1, __ATOMIC_SEQ_CST);
+		hazard = __atomic_load_n(&b->epochs->slots[0].hazard,
+								 __ATOMIC_RELAXED) == *rounds;
+		while ((answer = __atomic_load_n(&b->answer, __ATOMIC_ACQUIRE)) >> 1 !=
+			   *rounds)
+			sched_yield();
+		wrong += !hazard && (answer & 1) == 0;
+	}
+	__atomic_store_n(&b->round, UINT64_MAX, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	return wrong;
+}
+
+static void
+test_barrier(void)
+{
+	Barrier    *b = aligned_alloc(128, sizeof(Barrier));
+	uint64_t	wrong;
+	uint64_t	rounds;
+
+	tap_begin("a barrier in all processes");
+	b->epochs = aligned_alloc(128, euno_epochs_size(1));
+	euno_epochs_init(b->epochs, 1);
+	wrong = barrier_rounds(b, true, &rounds);
+	CHECK(wrong == 0, "without having joined: wrong in %llu rounds",
+		  (unsigned long long) wrong);
+	euno_hazard_join(b->epochs);
+	if (euno_hazard_joined)
+	{
+		wrong = barrier_rounds(b, true, &rounds);
+		CHECK(wrong == 0, "wrong in %llu rounds", (unsigned long long) wrong);
+		printf("# %llu rounds\n", (unsigned long long) rounds);
+		wrong = barrier_rounds(b, false, &rounds);
+		printf("# %llu of %llu rounds are wrong if the barrier is not asked for\n",
+			   (unsigned long long) wrong, (unsigned long long) rounds);
+	}
+	else
+		printf("# this system has no such barrier\n");
+	euno_hazard_joined = false;
+	free(b->epochs);
+	free(b);
 	tap_end();
 }
 
@@ -498,6 +609,7 @@ main(void)
 		seconds = 1;
 	test_known_answers();
 	test_model(seconds);
+	test_barrier();
 	for (int s = 0; s < nsubjects; s++)
 	{
 		if (!subject_selected(subjects[s]))
@@ -505,6 +617,7 @@ main(void)
 		if (subjects[s] != &reference_ops)
 			test_tree(subjects[s]);
 		test_hazards(subjects[s], RIGHT, seconds);
+		test_hazards(subjects[s], RIGHT_JOINED, seconds);
 		test_hazards(subjects[s], NO_HAZARDS, seconds);
 		test_hazards(subjects[s], EPOCH_EARLY, seconds);
 	}

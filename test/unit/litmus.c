@@ -5,7 +5,7 @@
  *
  * Small programs whose possible outcomes are known.  A thread's words are
  * WXr1 (write 1 to X), RXa (read), AXs1 (add 1), CXa1 (compare with 0 and
- * exchange), Fs (fence); the order is x relaxed, a acquire, r release, s
+ * exchange), Fs (fence), M (a fence in every thread); the order is x relaxed, a acquire, r release, s
  * sequentially consistent.  An outcome is what all reads saw, thread by thread;
  * C reads too.  Those marked with an asterisk only weak memory shows: each of
  * the others must come without it, and all must come with it, and nothing else.
@@ -106,6 +106,23 @@ static const Litmus tests[] = {
 	{"epoch", {"WXx1 ALs1 Fs RYs", "RLa WYs1 Fs RXx"}, "0..", "001 011"},
 	{"epoch, no fence in the reader", {"WXx1 ALs1 Fs RYs", "RLa WYs1 RXx"}, "0..", "001 011 000*"},
 	{"epoch, no fence in the other", {"WXx1 ALs1 RYs", "RLa WYs1 Fs RXx"}, "0..", "001 011 000*"},
+
+	/*
+	 * Hazards (euno_hazard.h): Y is the vacuum epoch, X the hazard, L an entry
+	 * (1 = removed).  A scan that read the old epoch and the entry must not find
+	 * the old epoch again, if the bulk delete found no hazard (first 0).
+	 */
+	{"hazard", {"WLx1 Fr WYx1 Fs RXa", "RYa RLx WXr1 Fs RYx"}, "0.0.", "0001"},
+	{"hazard, cheap", {"WLx1 Fr WYx1 M RXa", "RYa RLx WXr1 RYx"}, "0.0.", "0001"},
+	{"hazard, cheap, no barrier", {"WLx1 Fr WYx1 Fs RXa", "RYa RLx WXr1 RYx"}, "0.0.", "0001 0000*"},
+	{"hazard, cheap, epoch too late", {"WLx1 M RXa WYx1", "RYa RLx WXr1 RYx"}, "0.0.", "0001 0000"},
+
+	/* the same, if it looks again: whether the entry is there */
+	{"hazard, second look", {"WLx1 Fr WYx1 M RXa", "WXr1 RLx"}, "..", "01 10 11"},
+	{"hazard, second look, no barrier", {"WLx1 Fr WYx1 Fs RXa", "WXr1 RLx"}, "..", "01 10 11 00*"},
+
+	/* joining: Z says that somebody has; who finds 0 there asks for no barrier */
+	{"hazard, joining", {"WYx1 Fs RZx RXa", "AZs1 Fs WXr1 RYx"}, "0..", "001 011"},
 };
 
 static uint64_t *memory;		/* LOCATIONS of them, a cache line apart */
@@ -147,6 +164,9 @@ body(uint32_t i)
 		{
 			case 'F':
 				euno_model_fence(order_of(s[1]));
+				break;
+			case 'M':
+				memory_fence_all();
 				break;
 			case 'W':
 				euno_model_store(location(s[1]), 8, (uint64_t) (s[3] - '0'),

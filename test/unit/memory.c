@@ -565,17 +565,9 @@ euno_model_cas(void *p, unsigned size, uint64_t *expected, uint64_t desired,
 	return true;
 }
 
-void
-euno_model_fence(int order)
+static void
+fence(Thread *thread, int order)
 {
-	Thread	   *thread;
-
-	/* Others only notice a fence of this kind. */
-	if (order == __ATOMIC_SEQ_CST)
-		coroutine_access(EUNO_HOOK_RMW, region, WORD);
-	if (!weak)
-		return;
-	thread = &threads[coroutine_current()];
 	if (acquires(order))
 		join(&thread->view, &thread->acquired);
 	if (order == __ATOMIC_SEQ_CST)
@@ -587,6 +579,27 @@ euno_model_fence(int order)
 	}
 	if (releases(order))
 		thread->released = new_view(&thread->view);
+}
+
+void
+euno_model_fence(int order)
+{
+	/* Others only notice a fence of this kind. */
+	if (order == __ATOMIC_SEQ_CST)
+		coroutine_access(EUNO_HOOK_RMW, region, WORD);
+	if (!weak)
+		return;
+	fence(&threads[coroutine_current()], order);
+}
+
+/* What others pass comes after the call begins, and before it returns. */
+void
+memory_fence_all(void)
+{
+	euno_model_fence(__ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; weak && i < MAX_COROUTINES; i++)
+		fence(&threads[i], __ATOMIC_SEQ_CST);
+	euno_model_fence(__ATOMIC_SEQ_CST);
 }
 
 /*

@@ -211,6 +211,7 @@ extern void euno_bpt_find(EunoContext *cx, BptView *view, const BptKey *key,
 						  BptGap *gap);
 extern void euno_bpt_find_near(EunoContext *cx, BptView *view,
 							   const BptKey *key, uint32_t from, BptGap *gap);
+extern uint32_t euno_bpt_lower_head(const BptView *view, uint64_t h);
 extern uint32_t euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to);
 
 /* bpt_posting.c */

@@ -13,12 +13,12 @@
  */
 #include "core/bptree/bpt.h"
 
-/* Slots to look at on either side of the guess. */
+/* Slots to look at, one by one, on either side of the guess. */
 #define POINT_STEPS		24
 
 /*
  * FIXED: the first slot whose head is not below h, searched one by one from
- * where it should be; false if it is not near.
+ * where it should be; false if h is not within the leaf.
  */
 static inline bool
 near_head(const BptView *view, uint64_t h, uint32_t *slot)
@@ -44,8 +44,8 @@ near_head(const BptView *view, uint64_t h, uint32_t *slot)
 		while (at > 0 && --steps > 0 && euno_load64(&heads[at - 1]) >= h)
 			at--;
 	}
-	*slot = at;
-	return steps > 0;
+	*slot = steps > 0 ? at : euno_bpt_lower_head(view, h);
+	return true;
 }
 
 /*
@@ -68,9 +68,51 @@ compare_rest(const BptView *view, uint32_t i, const BptKey *key, uint32_t at)
 	return euno_bpt_compare_rest(key, at, tail, n);
 }
 
+/* FIXED: has slot i the head h and a tail below the key's? */
+static inline bool
+is_below(const BptView *view, uint32_t i, const BptKey *key, uint32_t at,
+		 uint64_t h)
+{
+	return euno_load64(&view->heads[i]) == h &&
+		compare_rest(view, i, key, at) > 0;
+}
+
 /*
- * The TIDs of the entries of a leaf that start with the key, to the batch.
- * False if the leaf does not tell whether these are all.
+ * FIXED: the first slot from i on that is not below the key, by doubling steps
+ * and halving: where heads are equal, often many are.  No head from i on is
+ * below h.
+ */
+static uint32_t
+skip_below(const BptView *view, uint32_t i, const BptKey *key, uint32_t at,
+		   uint64_t h)
+{
+	uint32_t	lo = i;
+	uint32_t	hi = i;
+	uint32_t	step = 1;
+
+	while (hi < view->count && is_below(view, hi, key, at, h))
+	{
+		lo = hi + 1;
+		hi += step;
+		step *= 2;
+	}
+	if (hi > view->count)
+		hi = view->count;
+	while (lo < hi)
+	{
+		uint32_t	mid = (lo + hi) / 2;
+
+		if (is_below(view, mid, key, at, h))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/*
+ * The entries of a leaf that start with the key, to the batch.  False if the
+ * leaf does not tell whether these are all, or their keys are longer and wanted.
  */
 static inline bool
 point_leaf(BptView *view, const BptLeaf *right, const BptKey *key,
@@ -78,7 +120,6 @@ point_leaf(BptView *view, const BptLeaf *right, const BptKey *key,
 {
 	uint32_t	plen = view->prefix_len;
 	uint32_t	at = plen + 8;
-	uint32_t	skipped = 0;
 	uint32_t	shift;
 	uint32_t	i;
 	uint64_t	h;
@@ -86,6 +127,9 @@ point_leaf(BptView *view, const BptLeaf *right, const BptKey *key,
 	if (view->format != BPT_FIXED || view->open || key->len <= plen ||
 		view->suffix_len < key->len - plen ||
 		euno_bpt_compare_prefix(key, view->leaf, plen) != 0)
+		return false;
+	if (batch->want_keys &&
+		view->suffix_len != key->len - plen + EUNO_TID_BYTES)
 		return false;
 	h = bpt_key_word(key, plen);
 	shift = key->len < at ? 8 * (at - key->len) : 0;
@@ -96,21 +140,13 @@ point_leaf(BptView *view, const BptLeaf *right, const BptKey *key,
 	if (right != NULL &&
 		euno_load64(&view->leaf->high_hint) >> shift <= h >> shift)
 		return false;
+	if (key->len > at)
+		i = skip_below(view, i, key, at, h);
 	for (; i < view->count; i = bpt_next_slot(view, i))
 	{
-		if ((euno_load64(&view->heads[i]) ^ h) >> shift != 0)
+		if ((euno_load64(&view->heads[i]) ^ h) >> shift != 0 ||
+			(key->len > at && compare_rest(view, i, key, at) != 0))
 			break;
-		if (key->len > at)
-		{
-			int			c = compare_rest(view, i, key, at);
-
-			if (c > 0 && ++skipped > POINT_STEPS)
-				return false;
-			if (c > 0)
-				continue;
-			if (c < 0)
-				break;
-		}
 		if (batch->nitems >= batch->max_items)
 			return false;
 		batch->tids[batch->nitems++] =
@@ -119,6 +155,17 @@ point_leaf(BptView *view, const BptLeaf *right, const BptKey *key,
 								view->suffix_len);
 	}
 	return true;
+}
+
+/* The items' keys: all are the one that was searched for. */
+static void
+point_keys(const BptKey *key, EunoBatch *batch)
+{
+	EunoItemKey item = {.keylen = (uint16_t) key->len};
+
+	memcpy(batch->buf, key->bytes, key->len);
+	for (uint32_t i = 0; i < batch->nitems; i++)
+		batch->keys[i] = item;
 }
 
 /*
@@ -137,8 +184,6 @@ euno_bpt_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	BptView		view;
 	BptKey		key;
 
-	if (batch->want_keys)
-		return false;
 	euno_bpt_key_position(tree, &cursor->lo, &key);
 	euno_epoch_enter(cx->process);
 	leaf = euno_bpt_descend_bytes(cx, tree, &key, false);
@@ -156,6 +201,8 @@ euno_bpt_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 		batch->nitems = 0;
 		return false;
 	}
+	if (batch->want_keys)
+		point_keys(&key, batch);
 	cx->counters.descents++;
 	cursor->started = cursor->at_lo = cursor->at_hi = true;
 	return true;

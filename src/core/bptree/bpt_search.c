@@ -228,13 +228,13 @@ lower_head(const uint64_t *heads, uint32_t count, uint64_t h)
 }
 
 /*
- * The same.  The guess is where h would be if the leaf's heads were spread
+ * The same, of a leaf that is not OPAQUE.  The guess is where h would be if the leaf's heads were spread
  * evenly between its fences: for integers, uuids and the like it is off by a
  * cache line or two, and the others are never touched.  From there by doubling
  * steps, so that a bad guess costs no more than twice a binary search.
  */
-static uint32_t
-guess_head(const BptView *view, uint64_t h)
+uint32_t
+euno_bpt_lower_head(const BptView *view, uint64_t h)
 {
 	const uint64_t *heads = view->heads;
 	uint64_t	low = euno_load64(&view->leaf->low_hint);
@@ -350,7 +350,7 @@ lower_slot(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 			return c < 0 ? 0 : view->count;
 	}
 	h = bpt_key_word(key, view->prefix_len);
-	lo = guess_head(view, h);
+	lo = euno_bpt_lower_head(view, h);
 	if (lo == view->count || euno_load64(&view->heads[lo]) != h)
 		return lo;
 
