@@ -13,6 +13,10 @@ CREATE INDEX log_account ON torture.log USING euno (account, at) INCLUDE (amount
 CREATE UNLOGGED TABLE torture.recent (account int, at timestamptz);
 CREATE INDEX recent_account ON torture.recent USING euno (account);
 CREATE INDEX recent_art ON torture.recent USING euno (account) WITH (structure = art);
+CREATE UNIQUE INDEX account_art ON torture.account USING euno (id) WITH (structure = art);
+CREATE INDEX account_balance ON torture.account USING euno (balance) WITH (structure = art, sync = rowex);
+CREATE UNIQUE INDEX log_art ON torture.log USING euno (number) WITH (structure = art, sync = rowex);
+CREATE INDEX log_account_art ON torture.log USING euno (account, at) WITH (structure = art);
 
 -- Every euno index that is valid.
 CREATE VIEW torture.index AS
@@ -48,6 +52,7 @@ BEGIN
 	FOREACH query IN ARRAY ARRAY[
 		'SELECT (count(*), sum(id), sum(balance))::text FROM torture.account WHERE id > 0',
 		'SELECT (count(*), sum(id), sum(balance))::text FROM torture.account WHERE owner > ''''',
+		'SELECT (count(*), sum(id), sum(balance))::text FROM torture.account WHERE balance > -1000000',
 		'SELECT (count(*), sum(account), sum(amount))::text FROM torture.log WHERE number > 0',
 		'SELECT (count(*), sum(account), sum(amount))::text FROM torture.log WHERE account > 0',
 		'SELECT (count(*), sum(account))::text FROM torture.recent WHERE account > 0',
