@@ -213,6 +213,8 @@ typedef struct EunoCounters
 								 * from a sample */
 	uint64_t	inner_nodes;
 	uint64_t	remote_inner_nodes;
+	uint64_t	mark_exits;		/* lookups that needed no segment of a contended
+								 * leaf */
 } EunoCounters;
 
 struct EunoEpochs;				/* euno_epoch.h */
@@ -279,6 +281,7 @@ typedef struct EunoTreeStats
 	uint32_t	height;			/* levels, 1 = a single leaf */
 	uint64_t	splits;
 	uint64_t	merges;
+	uint64_t	scattered;		/* leaves that are contended */
 } EunoTreeStats;
 
 /*
@@ -365,6 +368,11 @@ typedef struct EunoVerify
  * number that the tree was created with.  EUNO_OK or EUNO_NO_MEMORY (some have
  * one).
  *
+ * set_mode (may be NULL): makes the leaf that covers the position, or with NULL
+ * all leaves, contended or calm.  Answers do not change by that, but how writers
+ * get along.  EUNO_OK; EUNO_NOT_FOUND: that leaf's entries cannot be kept in the
+ * way of contended leaves, and it is calm; EUNO_NO_MEMORY, EUNO_CORRUPT.
+ *
  * verify: order, fences, chain, directory, duplicate entries, counts.
  * Concurrent writers are tolerated.
  */
@@ -399,6 +407,8 @@ typedef struct EunoTreeOps
 	void		(*maintain) (EunoContext *cx, struct EunoTree *tree, int domain);
 	EunoStatus	(*set_domains) (EunoContext *cx, struct EunoTree *tree,
 								int ndomains);
+	EunoStatus	(*set_mode) (EunoContext *cx, struct EunoTree *tree,
+							 const EunoPosition *pos, bool contended);
 	uint64_t	(*verify) (EunoContext *cx, struct EunoTree *tree,
 						   const EunoVerify *verify);	/* returns findings */
 	void		(*stats) (EunoContext *cx, struct EunoTree *tree,

@@ -18,7 +18,9 @@ const EunoTreeOps *const subjects[] = {
 	&reference_ops,
 	&euno_bptree_ops,
 	&euno_art_olc_ops,
-	&euno_art_rowex_ops
+	&euno_art_rowex_ops,
+	&contended_ops,
+	&flapping_ops
 };
 const int	nsubjects = sizeof(subjects) / sizeof(subjects[0]);
 
@@ -27,7 +29,9 @@ subject_selected(const EunoTreeOps *ops)
 {
 	const char *value = getenv("EUNO_TREE");
 
-	return value == NULL || strcmp(value, ops->name) == 0;
+	if (value == NULL)
+		return ops != &contended_ops && ops != &flapping_ops;
+	return strcmp(value, ops->name) == 0;
 }
 
 bool

@@ -21,6 +21,10 @@ extern void reference_destroy(EunoTree *tree);
 extern const EunoTreeOps *const subjects[];
 extern const int nsubjects;
 
+/* Those of them that must be asked for (modes.c). */
+extern const EunoTreeOps contended_ops;
+extern const EunoTreeOps flapping_ops;
+
 /* Only those that EUNO_TREE names, if it is set. */
 extern bool subject_selected(const EunoTreeOps *ops);
 

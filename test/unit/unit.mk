@@ -19,7 +19,7 @@ UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
 	-Isrc -Itest/unit
 UNIT_FLAGS_plain = -O2
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
-UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256
+UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=128
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
 UNIT_LINK_fuzz = -fsanitize=fuzzer,address
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
@@ -27,7 +27,7 @@ UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 UNIT_FLAGS_tsan = -O1 -fsanitize=thread
 
 UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c
-UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c mob.c hook.c)
+UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c modes.c mob.c hook.c)
 UNIT_TESTS = arena oracle forms nomem callouts liars domains threads predicate epoch processes fuzz
 
 # "hook" has somebody else take over, or a process stop, between any two steps.

@@ -65,6 +65,7 @@ typedef struct BptView
 	uint32_t	heap;
 	BptFormat	format;
 	bool		open;			/* the prefix says nothing of keys (BPT_OPEN) */
+	bool		scattered;		/* there are more entries in the annex */
 	bool		torn;
 	EunoLock   *lock;			/* of a shared leaf; NULL: a private copy */
 	uint64_t	version;		/* what it is seen at */
@@ -158,6 +159,20 @@ typedef struct BptFence
 	EunoTid		tid;
 } BptFence;
 
+/* What a split is made of; large, in private memory. */
+typedef struct BptSplit
+{
+	BptWork		work;
+	uint32_t	at;				/* which item is the new one */
+	BptFence	low;
+	BptFence	high;
+	BptFence	middle;
+	uint8_t		high_buf[BPT_MAX_COMPOSITE + 8];
+	uint8_t		middle_buf[BPT_MAX_COMPOSITE + 8];
+	BptImage	left;
+	BptImage	right;
+} BptSplit;
+
 /* What to do to a leaf to insert an entry; made before the leaf is locked. */
 typedef struct BptPut
 {
@@ -229,6 +244,7 @@ extern bool euno_bpt_appends(const EunoTree *tree, const BptView *view,
 							 const BptGap *gap);
 extern void euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put);
 extern void euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap);
+extern bool euno_bpt_tid_among(EunoTid tid, const EunoTid *tids, uint32_t n);
 extern uint32_t euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids,
 										  uint32_t n);
 
@@ -322,6 +338,41 @@ extern EunoStatus euno_bpt_moves(EunoContext *cx, EunoTree *tree,
 								 uint64_t *position, EunoMove *to,
 								 uint32_t *n);
 
+/* bpt_scatter.c, bpt_scatter_read.c, bpt_scatter_mode.c: contended leaves */
+struct BptShape;
+struct BptScattered;
+
+extern EunoStatus euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree,
+										  BptPlace *place, const BptKey *key,
+										  const EunoEntry *entry,
+										  bool no_split);
+extern EunoStatus euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree,
+										  BptPlace *place, const BptKey *key,
+										  const EunoGuard *guard,
+										  bool *again);
+extern EunoStatus euno_bpt_scatter_contains(EunoContext *cx, BptPlace *place,
+											const BptKey *key);
+extern EunoTid euno_bpt_scatter_tid(const BptLeaf *leaf,
+									const struct BptShape *shape,
+									const uint8_t *suffix);
+extern uint32_t euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf,
+									  EunoTid *tids);
+extern uint32_t euno_bpt_scatter_remove_tids(EunoContext *cx, BptLeaf *leaf,
+											 const EunoTid *tids, uint32_t n);
+extern EunoStatus euno_bpt_scatter_snapshot(EunoContext *cx, BptPlace *place,
+											BptImage *raw, BptView *view,
+											struct BptScattered *s);
+extern EunoStatus euno_bpt_gather(EunoContext *cx, EunoTree *tree,
+								  BptPlace *place);
+extern bool euno_bpt_scatter_point(EunoContext *cx, const BptLeaf *leaf,
+								   const BptKey *key, EunoBatch *batch);
+extern EunoStatus euno_bpt_scatter(EunoContext *cx, EunoTree *tree,
+								   BptLeaf *leaf);
+extern EunoStatus euno_bpt_calm(EunoContext *cx, EunoTree *tree,
+								BptLeaf *leaf);
+extern EunoStatus euno_bpt_set_mode(EunoContext *cx, EunoTree *tree,
+									const EunoPosition *pos, bool contended);
+
 /* the operations */
 extern EunoStatus euno_bpt_create(EunoContext *cx, EunoTree *tree,
 								  const EunoTreeConfig *config);
@@ -331,6 +382,12 @@ extern EunoStatus euno_bpt_split(EunoContext *cx, EunoTree *tree,
 								 BptPlace *place, const BptKey *key,
 								 const BptGap *gap, const EunoEntry *entry,
 								 bool no_split, BptLeaf **created);
+extern uint32_t euno_bpt_split_left(EunoTree *tree, BptSplit *s, uint32_t at,
+									const BptLeaf *leaf, bool beyond);
+extern EunoStatus euno_bpt_split_right(EunoContext *cx, EunoTree *tree,
+									   BptSplit *s, uint32_t m,
+									   BptLeaf *old_right, uint64_t seqno,
+									   BptLeaf **right);
 extern void euno_bpt_fences(BptPlace *place, BptFence *low, BptFence *high,
 							uint8_t *buf);
 extern void euno_bpt_image_like(BptImage *image, const BptLeaf *leaf);
@@ -449,8 +506,9 @@ bpt_view(const BptLeaf *leaf, BptView *view)
 	view->suffix_len = euno_load16(&leaf->suffix_len);
 	view->heap = euno_load16(&leaf->heap);
 	format = euno_load8(&leaf->format);
-	view->format = (BptFormat) (format & ~BPT_OPEN);
+	view->format = (BptFormat) (format & ~(BPT_OPEN | BPT_SCATTERED));
 	view->open = (format & BPT_OPEN) != 0;
+	view->scattered = (format & BPT_SCATTERED) != 0;
 	view->heads = (const uint64_t *) ((const uint8_t *) leaf + view->body);
 	view->tails = (const uint8_t *) (view->heads + view->cap);
 	view->offs = (const uint16_t *) view->tails;

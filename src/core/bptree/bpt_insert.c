@@ -39,6 +39,14 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		if (status != EUNO_OK)
 			break;
 		bpt_place_find(cx, &place, &key, &gap);
+		if (__builtin_expect(place.view.scattered, 0) && !gap.exact)
+		{
+			status = euno_bpt_scatter_insert(cx, tree, &place, &key, entry,
+											 no_split);
+			if (status == EUNO_STALE)
+				continue;
+			break;
+		}
 		room = !gap.exact &&
 			euno_bpt_leaf_plan(tree, &place.view, entry, &key, &gap, &put);
 		if (room)

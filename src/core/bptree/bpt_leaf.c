@@ -490,8 +490,8 @@ euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap)
 }
 
 /* Is tid among these, which are sorted? */
-static bool
-tid_among(EunoTid tid, const EunoTid *tids, uint32_t n)
+bool
+euno_bpt_tid_among(EunoTid tid, const EunoTid *tids, uint32_t n)
 {
 	uint32_t	lo = 0;
 
@@ -523,7 +523,7 @@ remove_tids_fixed(BptView *view, const EunoTid *tids, uint32_t n)
 	for (uint32_t i = 0; i < view->count; i = next)
 	{
 		next = bpt_next_slot(view, i);
-		if (tid_among(euno_bpt_first_tid(view, i), tids, n))
+		if (euno_bpt_tid_among(euno_bpt_first_tid(view, i), tids, n))
 		{
 			removed++;
 			continue;
@@ -570,7 +570,7 @@ euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
 			break;
 		for (uint32_t k = 0; k < old; k++)
 		{
-			if (!tid_among(have[k], tids, n))
+			if (!euno_bpt_tid_among(have[k], tids, n))
 				have[left++] = have[k];
 		}
 		if (left == old)

@@ -43,7 +43,7 @@ leaf_used(const BptLeaf *leaf)
 {
 	BptView		view;
 
-	if (!euno_bpt_view(leaf, &view))
+	if (!euno_bpt_view(leaf, &view) || view.scattered)
 		return BPT_NODE_MAX;
 	if (view.format == BPT_FIXED)
 		return (size_t) view.entries * (8 + view.tail_len);
@@ -77,7 +77,8 @@ merge_build(Merge *m)
 
 	if (!copy_leaf(m->cx, m->left, &m->left_place, &m->left_image) ||
 		!copy_leaf(m->cx, m->right, &m->right_place, &m->right_image) ||
-		left->right != m->right)
+		left->right != m->right || m->left_place.view.scattered ||
+		m->right_place.view.scattered)
 		return false;
 	euno_bpt_items_init(&m->work, tree);
 	if (!euno_bpt_items_add_leaf(&m->work, &m->left_place.view) ||

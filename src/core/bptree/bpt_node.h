@@ -24,6 +24,10 @@
  * key) and two flags; with PAYLOAD: uint16 length; with LIST: uint8 number of
  * further TIDs, uint16 bytes of list; then tail, payload, list.
  *
+ * A contended leaf has an *annex*: segments, each on cache lines of its own with
+ * a lock of its own, to which entries are put unsorted (Eunomia, section 5.1:
+ * the leaf itself are its reserved keys).  README, "Contended leaves".
+ *
  * An inner node has count separators and count + 1 children; child i leads to
  * what is not below separator i - 1 and below separator i.  Separators are
  * low fences of leaves, without trailing zero bytes, and in BYTES order
@@ -75,6 +79,12 @@ typedef enum BptFormat
  */
 #define BPT_OPEN			0x80
 
+/*
+ * Set in the format of a contended leaf: entries are in its annex, too.  Changes
+ * with the leaf's version.
+ */
+#define BPT_SCATTERED		0x20
+
 #define BPT_REC_LEN			0x0FFF
 #define BPT_REC_PAYLOAD		0x1000
 #define BPT_REC_LIST		0x2000
@@ -116,11 +126,59 @@ typedef struct BptLeaf
 	uint16_t	posted;			/* bit d: in domain d's directory, whose mutex
 								 * protects the bit; next to nothing that the
 								 * leaf's lock protects */
-	uint8_t		pad[10];		/* for contention detection */
+	uint8_t		pad[2];
+	struct BptAnnex *annex;		/* with BPT_SCATTERED; changes with it */
 	/* the low fence (constant), then the body */
 } BptLeaf;
 
 #define BPT_LEAF_HEADER		128
+
+/* Segments of an annex, bytes of each, and the most entries of one. */
+#ifndef BPT_SEGMENTS
+#define BPT_SEGMENTS		8
+#define BPT_SEGMENT_SIZE	256
+#endif
+#define BPT_SEGMENT_HEADER	64
+#define BPT_SEGMENT_SLOTS	32
+#define BPT_SEGMENT_ROOM	(BPT_SEGMENT_SIZE - BPT_SEGMENT_HEADER)
+#define BPT_ANNEX_SLOTS		(BPT_SEGMENTS * BPT_SEGMENT_SLOTS)
+
+/*
+ * A segment has the entries whose hash says so: which segment, mark bit and tag
+ * an entry has, a hash of its key tells.  So all who write one key meet at one
+ * lock (Eunomia's lock bits), and who looks for a key needs one segment.
+ */
+typedef struct BptSegment
+{
+	EunoLock	lock;			/* after the leaf's, by number */
+	uint64_t	used;			/* bit i: slot i has an entry */
+	uint32_t	writes;			/* entries put in or taken out */
+	uint32_t	waits;			/* of them, how many found it locked */
+	uint8_t		tags[BPT_SEGMENT_SLOTS];	/* of each slot, if used */
+	uint8_t		pad[8];
+	uint8_t		bytes[BPT_SEGMENT_ROOM];	/* stride each */
+} BptSegment;
+
+typedef struct BptAnnex
+{
+	/* what changes with the leaf's version */
+	uint64_t	shape;			/* see BptShape */
+	uint32_t	folds;
+	uint32_t	domain;			/* constant */
+	BptLimbo	limbo;
+	uint32_t	closing;		/* a hint: it is about to be emptied */
+	uint8_t		pad0[12];
+
+	/*
+	 * Mark bits, a word for each segment, whose lock protects it: no bit, no
+	 * entry.  Apart from the segments, so that who finds none touches none.
+	 */
+	uint64_t	marks[8];
+
+	uint64_t	exits;			/* reads that a missing mark ended; a sample */
+	uint8_t		pad1[56];
+	BptSegment	segments[BPT_SEGMENTS];
+} BptAnnex;
 
 typedef struct BptInner
 {
@@ -156,6 +214,10 @@ typedef struct BptPair
 
 _Static_assert(sizeof(BptLeaf) == BPT_LEAF_HEADER, "leaf header is two lines");
 _Static_assert(sizeof(BptInner) == BPT_INNER_HEADER, "pairs do not straddle");
+_Static_assert(offsetof(BptSegment, bytes) == BPT_SEGMENT_HEADER &&
+			   offsetof(BptAnnex, segments) == 192 &&
+			   BPT_SEGMENTS <= 8 && BPT_SEGMENT_SIZE % 64 == 0,
+			   "segments have cache lines of their own");
 _Static_assert(EUNO_MAX_DOMAINS <= 16, "a bit of a leaf for each domain");
 _Static_assert(offsetof(BptLeaf, low_tid) == 64, "hot fields share a line");
 
@@ -209,7 +271,8 @@ typedef struct BptBody
 	uint64_t	merges;
 	uint64_t	leaves;
 	uint64_t	numbers;		/* given to leaves */
-	uint8_t		pad1[24];
+	uint64_t	scattered;		/* leaves that are contended */
+	uint8_t		pad1[16];
 
 	EunoLock	limbo_mutex;
 	BptLimbo   *limbo;			/* oldest retired node */

@@ -53,6 +53,7 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	stats->lag = euno_bpt_log_lag(tree, domain);
 	stats->splits = euno_load64(&body->splits);
 	stats->merges = euno_load64(&body->merges);
+	stats->scattered = euno_load64(&body->scattered);
 	euno_epoch_enter(cx->process);
 	root = euno_load_ptr_acquire(&dir->root);
 	stats->height = 1U + (root != NULL ? euno_load8(&root->level) : 0);
@@ -75,6 +76,7 @@ const EunoTreeOps euno_bptree_ops = {
 	.compact = euno_bpt_compact,
 	.maintain = euno_bpt_maintain,
 	.set_domains = euno_bpt_set_domains,
+	.set_mode = euno_bpt_set_mode,
 	.verify = euno_bpt_verify,
 	.moves = euno_bpt_moves,
 	.stats = euno_bpt_stats

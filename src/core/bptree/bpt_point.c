@@ -193,6 +193,7 @@ euno_bpt_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	{
 		right = euno_load_ptr_acquire(&leaf->right);
 		done = point_leaf(&view, right, &key, batch) && !view.torn &&
+			(!view.scattered || euno_bpt_scatter_point(cx, leaf, &key, batch)) &&
 			euno_lock_validate(&leaf->lock, version);
 	}
 	euno_epoch_exit(cx->process);

@@ -350,6 +350,8 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 	bool		all;
 
 	status = euno_bpt_seek(rd->cx, rd->tree, from, false, &rd->place);
+	if (status == EUNO_OK && rd->place.view.scattered)
+		status = euno_bpt_gather(rd->cx, rd->tree, &rd->place);
 	if (status != EUNO_OK)
 		return status;
 	right = rd->place.copied ? rd->place.image->leaf.right :
@@ -391,6 +393,8 @@ backward_leaf(Read *rd, const BptKey *to, const BptKey *lo, BptLeaf **again)
 	int			where;
 
 	status = euno_bpt_seek(rd->cx, rd->tree, to, true, &rd->place);
+	if (status == EUNO_OK && rd->place.view.scattered)
+		status = euno_bpt_gather(rd->cx, rd->tree, &rd->place);
 	if (status != EUNO_OK)
 		return status;
 	right = rd->place.copied ? rd->place.image->leaf.right :

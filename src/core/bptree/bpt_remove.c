@@ -35,6 +35,16 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		bpt_place_find(cx, &place, &key, &gap);
 		if (!gap.exact || place.view.torn)
 		{
+			if (place.view.scattered && !place.view.torn)
+			{
+				bool		again;
+
+				status = euno_bpt_scatter_remove(cx, tree, &place, &key, guard,
+												 &again);
+				if (again)
+					continue;
+				break;
+			}
 			status = euno_bpt_valid(&place);
 			if (status == EUNO_STALE)
 				continue;
@@ -83,7 +93,13 @@ euno_bpt_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 		if (status != EUNO_OK)
 			break;
 		bpt_place_find(cx, &place, &key, &gap);
-		status = euno_bpt_valid(&place);
+		if (!gap.exact && place.view.scattered && !place.view.torn)
+		{
+			status = euno_bpt_scatter_contains(cx, &place, &key);
+			gap.exact = true;
+		}
+		else
+			status = euno_bpt_valid(&place);
 	} while (status == EUNO_STALE);
 	if (status == EUNO_OK && !gap.exact)
 		status = EUNO_NOT_FOUND;

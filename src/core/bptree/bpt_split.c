@@ -108,20 +108,6 @@ gap_item(BptView *view, const BptGap *gap)
 	return at;
 }
 
-/* What a split is made of; large, in private memory. */
-typedef struct Split
-{
-	BptWork		work;
-	uint32_t	at;				/* which item is the new one */
-	BptFence	low;
-	BptFence	high;
-	BptFence	middle;
-	uint8_t		high_buf[BPT_MAX_COMPOSITE + 8];
-	uint8_t		middle_buf[BPT_MAX_COMPOSITE + 8];
-	BptImage	left;
-	BptImage	right;
-} Split;
-
 /*
  * The last leaf's prefix goes by its entries, and the new one, above all of
  * them, does not have it: with a short separator the left leaf would lose its
@@ -129,7 +115,7 @@ typedef struct Split
  * comes right after the last entry.  0 if it is not.
  */
 static uint32_t
-build_beyond(EunoTree *tree, Split *s)
+build_beyond(EunoTree *tree, BptSplit *s)
 {
 	const BptItems *it = &s->work.it;
 	uint32_t	m = it->n - 1;
@@ -150,9 +136,9 @@ build_beyond(EunoTree *tree, Split *s)
 }
 
 /* Chooses the split point and builds the left leaf.  0 if impossible. */
-static uint32_t
-build_left(EunoTree *tree, Split *s, uint32_t at, const BptLeaf *leaf,
-		   bool beyond)
+uint32_t
+euno_bpt_split_left(EunoTree *tree, BptSplit *s, uint32_t at,
+					const BptLeaf *leaf, bool beyond)
 {
 	const BptItems *it = &s->work.it;
 	uint32_t	m = beyond ? build_beyond(tree, s) : 0;
@@ -176,9 +162,9 @@ build_left(EunoTree *tree, Split *s, uint32_t at, const BptLeaf *leaf,
 }
 
 /* Allocates and builds the right leaf, not yet reachable. */
-static EunoStatus
-build_right(EunoContext *cx, EunoTree *tree, Split *s, uint32_t m,
-			BptLeaf *old_right, uint64_t seqno, BptLeaf **right)
+EunoStatus
+euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
+					 BptLeaf *old_right, uint64_t seqno, BptLeaf **right)
 {
 	const BptItems *it = &s->work.it;
 	BptFormat	format;
@@ -225,11 +211,11 @@ some_equal(BptView *view)
 
 /*
  * An ascending load has filled the last leaf: the new entry goes to a leaf of
- * its own, and nothing has to be taken apart.  1, as build_left; 0 if that
+ * its own, and nothing has to be taken apart.  1, as euno_bpt_split_left; 0 if that
  * cannot be done, or equal keys should be looked for.
  */
 static uint32_t
-build_append(EunoTree *tree, Split *s, BptView *view, const BptKey *key_new,
+build_append(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key_new,
 			 const EunoEntry *entry)
 {
 	uint8_t		key[BPT_MAX_COMPOSITE + 8];
@@ -263,7 +249,7 @@ build_append(EunoTree *tree, Split *s, BptView *view, const BptKey *key_new,
 static EunoStatus
 repack_or_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 				const BptKey *key, const BptGap *gap, const EunoEntry *entry,
-				bool repack, bool no_split, Split *s, uint32_t *m)
+				bool repack, bool no_split, BptSplit *s, uint32_t *m)
 {
 	BptItems   *it = &s->work.it;
 	BptLeaf    *leaf = place->leaf;
@@ -296,8 +282,9 @@ repack_or_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 		return EUNO_FULL;
 	if (it->n < 2)
 		return EUNO_CORRUPT;
-	*m = build_left(tree, s, at, &place->image->leaf, place->view.open &&
-					euno_bpt_compare_prefix(key, &place->image->leaf,
+	*m = euno_bpt_split_left(tree, s, at, &place->image->leaf,
+							 place->view.open &&
+							 euno_bpt_compare_prefix(key, &place->image->leaf,
 											place->view.prefix_len) != 0);
 	return *m == 0 ? EUNO_CORRUPT : EUNO_OK;
 }
@@ -321,7 +308,7 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	BptLeaf    *leaf = place->leaf;
 	BptLeaf    *right;
 	EunoStatus	status = euno_bpt_copy(place);
-	Split		s;
+	BptSplit	s;
 	bool		appends;
 	uint32_t	m;
 
@@ -343,8 +330,8 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 		if (m == 0)
 			return status;
 	}
-	status = build_right(cx, tree, &s, m, place->image->leaf.right,
-						 euno_add64(&body->seqno, 2) + 1, &right);
+	status = euno_bpt_split_right(cx, tree, &s, m, place->image->leaf.right,
+								  euno_add64(&body->seqno, 2) + 1, &right);
 	if (status != EUNO_OK)
 		return status;
 	s.left.leaf.right = right;

@@ -11,6 +11,14 @@
 #include <stdio.h>
 
 #include "core/bptree/bpt_directory.h"
+#include "core/bptree/bpt_scatter.h"
+
+/*
+ * A segment's version counts so often in the sum of versions: an annex goes away
+ * with its leaf's next version, and that must not look as if nothing had
+ * happened.
+ */
+#define SEGMENT_WEIGHT	UINT64_C(0x9E3779B97F4A7C15)
 
 typedef struct Verifier
 {
@@ -19,7 +27,7 @@ typedef struct Verifier
 	const EunoVerify *verify;
 	uint64_t	findings;
 	uint64_t	entries;
-	uint64_t	versions;		/* sum over the leaves, when looked at */
+	uint64_t	versions;		/* sum over leaves and segments, when looked at */
 	uint64_t	leaf_number;
 	bool		has_last;		/* "last" is the entry before */
 	uint8_t		last[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
@@ -28,6 +36,7 @@ typedef struct Verifier
 	BptPlace	place;
 	BptImage	image;
 	BptWork		work;
+	BptScattered scattered;		/* the annex of a leaf that has one */
 } Verifier;
 
 static void
@@ -95,6 +104,25 @@ check_records(Verifier *v, BptView *view)
 		found(v, "the records do not fill the heap");
 	if (ntids != view->leaf->ntids)
 		found(v, "the number of TIDs is wrong");
+}
+
+/* The annex of a contended leaf: is each entry where it is looked for? */
+static void
+check_annex(Verifier *v)
+{
+	const BptScattered *s = &v->scattered;
+
+	for (uint32_t i = 0; i < s->n; i++)
+	{
+		const uint8_t *entry = s->bytes + i * s->shape.stride;
+		BptSpot		spot;
+
+		bpt_spot(&s->shape, entry, &spot);
+		if (spot.segment != s->segment[i] || spot.tag != s->tag[i])
+			found(v, "an entry of an annex is not where its hash says");
+		if ((s->marks[s->segment[i]] & spot.mark) == 0)
+			found(v, "an entry of an annex has no mark");
+	}
 }
 
 /* Low fence <= entries < high fence, in order; shows them to the caller. */
@@ -188,8 +216,15 @@ check_leaf(Verifier *v, const uint8_t *high_bytes, const BptFence *high)
 		found(v, "the entries cannot be decoded");
 	else if (view->format == BPT_FIXED && v->work.it.n != view->entries)
 		found(v, "the number of entries is wrong");
+	else if (view->scattered && (v->scattered.shape.hashed >
+								 v->scattered.shape.stride ||
+								 !euno_bpt_scatter_merge(&v->work, leaf,
+														 &v->scattered)))
+		found(v, "the annex cannot be decoded");
 	else
 		check_items(v, &low, high);
+	if (view->scattered)
+		check_annex(v);
 }
 
 /* Does a descent to the leaf's low fence end there? */
@@ -218,6 +253,39 @@ check_descent(Verifier *v, BptLeaf *leaf)
 		found(v, "a descent to the leaf does not find it");
 }
 
+/*
+ * Copies the leaf, and its annex if it has one, as they were at one moment.
+ * EUNO_OK, EUNO_STALE or EUNO_CORRUPT (which check_leaf will see, too).
+ */
+static EunoStatus
+look_at_leaf(Verifier *v)
+{
+	BptView		view;
+	EunoStatus	status;
+
+	if (!euno_bpt_view(v->place.leaf, &view) || !view.scattered)
+		return euno_bpt_copy(&v->place);
+	status = euno_bpt_scatter_snapshot(v->cx, &v->place, &v->image,
+									   &v->place.view, &v->scattered);
+	v->place.copied = status == EUNO_OK;
+	for (uint32_t i = 0; i < BPT_SEGMENTS && status == EUNO_OK; i++)
+		v->versions += SEGMENT_WEIGHT * v->scattered.versions[i];
+	return status;
+}
+
+/* The sum of what the locks of a leaf's segments say. */
+static uint64_t
+annex_versions(const BptLeaf *leaf)
+{
+	const BptAnnex *annex = bpt_annex(leaf);
+	uint64_t	versions = 0;
+
+	for (uint32_t i = 0; i < BPT_SEGMENTS && annex != NULL; i++)
+		versions += SEGMENT_WEIGHT *
+			euno_load64_acquire(&annex->segments[i].lock.word);
+	return versions;
+}
+
 /* The chain of leaves, from left to right. */
 static void
 check_chain(Verifier *v)
@@ -241,7 +309,7 @@ check_chain(Verifier *v)
 			v->place.leaf = leaf;
 			live = euno_lock_read(&leaf->lock, &v->place.version, v->cx->env,
 								  &v->cx->counters);
-		} while (live && euno_bpt_copy(&v->place) == EUNO_STALE);
+		} while (live && look_at_leaf(v) == EUNO_STALE);
 		if (live)
 			euno_bpt_fences(&v->place, &low, &high, buf);
 		euno_epoch_exit(v->cx->process);
@@ -361,12 +429,14 @@ check_counts(Verifier *v)
 
 	euno_bpt_stats(v->cx, v->tree, &stats);
 	euno_fence_acquire();
+	euno_epoch_enter(v->cx->process);
 	for (BptLeaf *leaf = euno_load_ptr_acquire(&bpt_body(v->tree)->first);
 		 leaf != NULL; leaf = euno_load_ptr_acquire(&leaf->right))
 	{
-		versions += euno_load64_acquire(&leaf->lock.word);
+		versions += euno_load64_acquire(&leaf->lock.word) + annex_versions(leaf);
 		leaves++;
 	}
+	euno_epoch_exit(v->cx->process);
 	if (versions != v->versions || leaves != v->leaf_number)
 		return;
 	if (stats.entries != v->entries)

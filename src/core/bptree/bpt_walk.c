@@ -44,8 +44,8 @@ typedef struct WalkLeaf
 	BptLeaf    *right;
 	uint32_t	n;
 	uint32_t	ngone;
-	EunoTid		tids[BPT_LEAF_TIDS];
-	EunoTid		gone[BPT_LEAF_TIDS];
+	EunoTid		tids[BPT_LEAF_TIDS + BPT_ANNEX_SLOTS];
+	EunoTid		gone[BPT_LEAF_TIDS + BPT_ANNEX_SLOTS];
 } WalkLeaf;
 
 /* Copies a leaf's TIDs.  EUNO_OK, EUNO_STALE or EUNO_CORRUPT. */
@@ -80,6 +80,8 @@ walk_copy(EunoContext *cx, BptLeaf *leaf, WalkLeaf *wl)
 		else
 			view.torn = true;
 	}
+	if (view.scattered && !view.torn)
+		wl->n += euno_bpt_scatter_tids(cx, leaf, wl->tids + wl->n);
 	if (!euno_lock_validate(&leaf->lock, version))
 		return EUNO_STALE;
 	return view.torn ? EUNO_CORRUPT : EUNO_OK;
@@ -148,6 +150,9 @@ walk_leaf(EunoContext *cx, EunoTree *tree, EunoWalk *walk, BptLeaf *leaf,
 		else
 		{
 			removed = euno_bpt_leaf_remove_tids(leaf, wl->gone, wl->ngone);
+			if (euno_load8(&leaf->format) & BPT_SCATTERED)
+				removed += euno_bpt_scatter_remove_tids(cx, leaf, wl->gone,
+														wl->ngone);
 			bpt_count(cx, tree, -(int64_t) removed);
 			euno_lock_release(&leaf->lock, cx->env);
 		}

@@ -1,0 +1,483 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_scatter_mode.c
+ *	  A leaf becomes contended, and calm again; an annex is emptied.
+ *
+ * Emptying moves an annex's entries to the leaf's sorted part, and splits the
+ * leaf only when that is full (Eunomia, section 5.2: reorganize before
+ * splitting).  As everywhere, what will be in the leaf is built first, from what
+ * was seen at some versions, and the locks are taken at these: the leaf's, then
+ * those of all segments.  Whoever needs the room can do it; nobody waits for
+ * somebody who does.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt_scatter.h"
+
+/* How full, in percent, a leaf may be after its annex has been emptied. */
+#define FOLD_FILL	85
+
+/*
+ * Where the caller's leaf belongs to the tree's items [a, b), with this prefix:
+ * how would its annex keep entries?  False if it cannot: they are not equally
+ * long, have payloads, or are too long.
+ */
+static bool
+choose_shape(const BptItems *it, uint32_t a, uint32_t b, uint32_t base,
+			 BptShape *shape)
+{
+	uint32_t	keys = 1;
+	uint8_t		before[BPT_MAX_COMPOSITE];
+	uint8_t		key[BPT_MAX_COMPOSITE];
+
+	if (a == b)
+		return false;
+	for (uint32_t i = a; i < b; i++)
+	{
+		const BptItem *item = &it->items[i];
+
+		if (item->payload_len > 0 || item->key_len != it->items[a].key_len)
+			return false;
+		if (keys > BPT_SEGMENTS)
+			continue;
+		(void) euno_bpt_item_copy(it, i, 0, key);
+		if (i > a && memcmp(before, key, item->key_len) != 0)
+			keys++;
+		memcpy(before, key, item->key_len);
+	}
+	shape->base = base;
+	shape->stride = it->items[a].key_len + EUNO_TID_BYTES - base;
+	if (shape->stride == 0 || shape->stride > BPT_SEGMENT_ROOM / 2)
+		return false;
+
+	/* Where there are few keys, they would meet in few segments. */
+	shape->hashed = shape->stride;
+	if (keys > BPT_SEGMENTS && shape->stride > EUNO_TID_BYTES)
+		shape->hashed -= EUNO_TID_BYTES;
+	return true;
+}
+
+/* The bytes that all composites of the leaf's range have in common. */
+static uint32_t
+common_base(const BptLeaf *leaf)
+{
+	return (leaf->format & BPT_OPEN) != 0 ? 0 : leaf->prefix_len;
+}
+
+/* Memory for an annex, empty.  NULL: there is none. */
+static BptAnnex *
+annex_alloc(EunoContext *cx, EunoTree *tree, int domain)
+{
+	BptAnnex   *annex = cx->env->alloc(tree->alloc_arg, domain, BPT_ANNEX_BYTES);
+	BptAnnex	zero;
+
+	if (annex == NULL)
+		return NULL;
+	memset(&zero, 0, sizeof(zero));
+	zero.domain = zero.limbo.domain = (uint32_t) domain;
+	euno_copy_in(annex, &zero, sizeof(zero));
+	return annex;
+}
+
+/* Adds the entries of an annex to the sorted items of its leaf. */
+bool
+euno_bpt_scatter_merge(BptWork *work, const BptLeaf *leaf,
+					   const BptScattered *s)
+{
+	BptItems   *it = &work->it;
+	uint32_t	stride = s->shape.stride;
+	uint32_t	i = it->n;
+	uint32_t	j = s->n;
+	uint32_t	key_len = s->shape.base + stride - EUNO_TID_BYTES;
+	uint8_t		mine[BPT_MAX_COMPOSITE];
+
+	if (it->n + s->n > BPT_LEAF_TIDS ||
+		it->nbytes + s->n * stride > BPT_ITEM_BYTES ||
+		s->shape.base + stride < EUNO_TID_BYTES)
+		return false;
+	it->source[1] = bpt_low(leaf);
+	it->source_len[1] = s->shape.base;
+	it->n += s->n;
+	for (uint32_t to = it->n; j > 0;)
+	{
+		const uint8_t *entry = s->bytes + s->order[j - 1] * stride;
+		BptItem    *item = &it->items[--to];
+
+		memset(mine, 0, stride);
+		if (i > 0)
+			(void) euno_bpt_item_copy(it, i - 1, s->shape.base, mine);
+		if (i > 0 && memcmp(mine, entry, stride) > 0)
+		{
+			*item = it->items[--i];
+			continue;
+		}
+		item->off = it->nbytes;
+		item->key_len = (uint16_t) key_len;
+		item->payload_len = 0;
+		item->tid = euno_bpt_scatter_tid(leaf, &s->shape, entry);
+		item->source = 1;
+		memcpy(it->bytes + it->nbytes, entry, stride);
+		it->nbytes += stride > EUNO_TID_BYTES ? stride - EUNO_TID_BYTES : 0;
+		j--;
+	}
+	return true;
+}
+
+/* What emptying an annex is made of; large, in private memory. */
+typedef struct Fold
+{
+	EunoContext *cx;
+	EunoTree   *tree;
+	bool		calm;			/* the leaf shall have no annex any more */
+	BptPlace	place;
+	BptAnnex   *annex;
+	BptShape	shape;			/* that the annex is to have */
+	uint32_t	m;				/* items that stay, if it is split */
+	BptLeaf    *right;
+	bool		both;			/* the right leaf has an annex, too: spare[1] */
+	BptView		view;
+	BptScattered scattered;
+	BptSplit	split;
+	BptImage	raw;
+} Fold;
+
+/* Sees the leaf and its annex at some versions, and takes them apart. */
+static EunoStatus
+fold_look(Fold *f)
+{
+	BptLeaf    *leaf = f->place.leaf;
+	EunoContext *cx = f->cx;
+	EunoStatus	status;
+	BptView		view;
+
+	f->place.copied = false;
+	if (!euno_lock_read(&leaf->lock, &f->place.version, cx->env, &cx->counters))
+		return EUNO_NOT_FOUND;
+	if (!euno_bpt_view(leaf, &view) || !view.scattered)
+		return euno_lock_validate(&leaf->lock, f->place.version) ?
+			EUNO_NOT_FOUND : EUNO_STALE;
+	f->annex = bpt_annex(leaf);
+	if (f->annex == NULL)
+		return EUNO_STALE;
+	if (euno_load32(&f->annex->closing) == 0)
+		euno_store32(&f->annex->closing, 1);
+	status = euno_bpt_scatter_snapshot(cx, &f->place, &f->raw, &f->view,
+									   &f->scattered);
+	if (status != EUNO_OK)
+		return status;
+	f->shape = f->scattered.shape;
+	euno_bpt_items_init(&f->split.work, f->tree);
+	if (!euno_bpt_items_add_leaf(&f->split.work, &f->view) ||
+		!euno_bpt_scatter_merge(&f->split.work, &f->raw.leaf, &f->scattered))
+		return EUNO_CORRUPT;
+	euno_bpt_fences(&f->place, &f->split.low, &f->split.high, f->split.high_buf);
+	return EUNO_OK;
+}
+
+/* Builds the leaf with all entries in its sorted part, if they fit. */
+static bool
+fold_build(Fold *f)
+{
+	BptSplit   *s = &f->split;
+	const BptItems *it = &s->work.it;
+	BptFormat	format;
+	uint32_t	room = (uint32_t) bpt_leaf_size(&f->raw.leaf) - f->raw.leaf.body;
+	uint32_t	used;
+
+	used = euno_bpt_measure(it, 0, it->n,
+							euno_bpt_prefix(f->tree, it, 0, it->n, &s->low,
+											&s->high), &format);
+	if (it->n > 1 &&
+		(used > room * (f->calm ? 100 : FOLD_FILL) / 100 ||
+		 it->n + BPT_ANNEX_SLOTS > BPT_LEAF_TIDS - 2))
+		return false;
+	return euno_bpt_encode(f->tree, it, 0, it->n, &s->low, &s->high, &s->left);
+}
+
+/* Gives a leaf that nobody can reach an annex of its own, if there is memory. */
+static void
+right_scatter(Fold *f)
+{
+	EunoContext *cx = f->cx;
+	BptLeaf    *right = f->right;
+	BptShape	shape;
+
+	if (!choose_shape(&f->split.work.it, f->m, f->split.work.it.n,
+					  common_base(&f->split.right.leaf), &shape))
+		return;
+	if (cx->spare[1] == NULL)
+	{
+		cx->spare[1] = annex_alloc(cx, f->tree, cx->domain);
+		cx->spare_size[1] = BPT_ANNEX_BYTES;
+	}
+	if (cx->spare[1] == NULL)
+		return;
+	euno_store64(&((BptAnnex *) cx->spare[1])->shape, bpt_shape_word(&shape));
+	euno_store_ptr(&right->annex, (BptAnnex *) cx->spare[1]);
+	euno_store8(&right->format, euno_load8(&right->format) | BPT_SCATTERED);
+	f->both = true;
+}
+
+/* Builds both leaves of a split.  The right one is not reachable. */
+static EunoStatus
+fold_split(Fold *f)
+{
+	BptSplit   *s = &f->split;
+	uint32_t	n = s->work.it.n;
+	uint32_t	at = n / 2;
+	uint64_t	seqno = euno_add64(&bpt_body(f->tree)->seqno, 2);
+	EunoStatus	status;
+
+	/* An ascending load leaves its last entry in the annex. */
+	if (f->raw.leaf.right == NULL && s->work.it.items[n - 1].source == 1)
+		at = n - 1;
+	f->m = euno_bpt_split_left(f->tree, s, at, &f->raw.leaf, false);
+	if (f->m == 0)
+		return EUNO_CORRUPT;
+	status = euno_bpt_split_right(f->cx, f->tree, s, f->m, f->raw.leaf.right,
+								  seqno + 1, &f->right);
+	if (status != EUNO_OK)
+		return status;
+	s->left.leaf.right = f->right;
+	s->left.leaf.seqno = seqno + 2;
+	if (!f->calm)
+		right_scatter(f);
+	return EUNO_OK;
+}
+
+/* Locks all segments at the versions they were seen at; false, and none. */
+static bool
+lock_segments(Fold *f)
+{
+	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
+	{
+		if (euno_lock_upgrade(&f->annex->segments[i].lock,
+							  f->scattered.versions[i]))
+			continue;
+		while (i-- > 0)
+			euno_lock_release_unchanged(&f->annex->segments[i].lock, f->cx->env);
+		return false;
+	}
+	return true;
+}
+
+/* Puts in what was built.  False, and nothing changed, if it is too late. */
+static bool
+fold_install(Fold *f)
+{
+	BptLeaf    *leaf = f->place.leaf;
+	BptAnnex   *annex = f->annex;
+	BptBody    *body = bpt_body(f->tree);
+	const EunoEnvironment *env = f->cx->env;
+
+	if (!euno_lock_upgrade(&leaf->lock, f->place.version))
+		return false;
+	if (!lock_segments(f))
+	{
+		euno_lock_release_unchanged(&leaf->lock, env);
+		return false;
+	}
+	if (!f->calm)
+		f->split.left.leaf.format |= BPT_SCATTERED;
+	euno_bpt_install(leaf, &f->split.left);
+	if (f->calm)
+		euno_store_ptr(&leaf->annex, (BptAnnex *) NULL);
+	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
+	{
+		euno_store64(&annex->segments[i].used, 0);
+		euno_store64(&annex->marks[i], 0);
+	}
+	euno_store64(&annex->shape, bpt_shape_word(&f->shape));
+	euno_store32(&annex->folds, euno_load32(&annex->folds) + 1);
+	euno_store32(&annex->closing, 0);
+	if (f->right != NULL)
+	{
+		(void) euno_add64(&body->leaves, 1);
+		euno_bpt_move_note(f->tree, leaf, f->right);
+	}
+	(void) euno_add64(&body->scattered, (uint64_t) f->both - f->calm);
+	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
+		euno_lock_release(&annex->segments[i].lock, env);
+	euno_lock_release(&leaf->lock, env);
+	return true;
+}
+
+/* One try.  EUNO_OK, EUNO_STALE, EUNO_NOT_FOUND (no annex), or an error. */
+static EunoStatus
+fold_once(Fold *f)
+{
+	EunoStatus	status = fold_look(f);
+	BptSplit   *s = &f->split;
+	const BptLeaf *leaf = &f->raw.leaf;
+
+	if (status != EUNO_OK)
+		return status;
+	euno_bpt_image_like(&s->left, leaf);
+	s->left.leaf.right = leaf->right;
+	s->left.leaf.seqno = leaf->seqno;
+	f->right = NULL;
+	f->both = false;
+	f->m = s->work.it.n;
+	if (!fold_build(f))
+	{
+		if (f->m < 2)
+			return EUNO_CORRUPT;
+		status = fold_split(f);
+	}
+	if (status == EUNO_OK && !f->calm)
+		(void) choose_shape(&s->work.it, 0, f->m, common_base(&s->left.leaf),
+							&f->shape);
+	if (status == EUNO_OK && !fold_install(f))
+		status = EUNO_STALE;
+	return status;
+}
+
+/*
+ * Moves all entries of a contended leaf's annex to its sorted part, and splits
+ * the leaf if that gets too full.  With "calm", the annex goes away.  To be called
+ * within an epoch in which the leaf was seen linked.  EUNO_STALE: that was done,
+ * by us or others; EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry or return.
+ */
+EunoStatus
+euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
+{
+	BptBody    *body = bpt_body(tree);
+	EunoStatus	status;
+	Fold		f;
+
+	f.cx = cx;
+	f.tree = tree;
+	f.calm = calm;
+	bpt_place_init(&f.place, &f.raw);
+	f.place.leaf = leaf;
+	do
+		status = fold_once(&f);
+	while (status == EUNO_STALE);
+	if (status == EUNO_OK && f.right != NULL)
+	{
+		euno_bpt_spare_used(cx);
+		if (f.both)
+			cx->spare[1] = NULL;
+		(void) euno_add64(&body->splits, 1);
+		euno_bpt_publish(cx, tree, f.right);
+	}
+	if (cx->spare[0] != NULL || cx->spare[1] != NULL)
+		euno_bpt_spare_drop(cx);
+	if (status == EUNO_OK && calm)
+		euno_bpt_retire(cx, tree, f.annex, BPT_ANNEX_BYTES, &f.annex->limbo);
+	if (status == EUNO_NO_MEMORY)
+		euno_store32(&f.annex->closing, 0);
+	(void) euno_bpt_reclaim(cx, tree);
+	return status == EUNO_OK || status == EUNO_NOT_FOUND ? EUNO_STALE : status;
+}
+
+/*
+ * Makes a leaf contended: gives it an annex, to which entries are put from now
+ * on.  To be called within an epoch in which the leaf was seen linked.  EUNO_OK
+ * (also if it is already), EUNO_NOT_FOUND (it is gone, or its entries cannot be
+ * kept that way), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry or return.
+ */
+EunoStatus
+euno_bpt_scatter(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
+{
+	int			domain = (int) euno_load32(&leaf->limbo.domain);
+	BptAnnex   *annex = NULL;
+	EunoStatus	status = EUNO_OK;
+	BptShape	shape;
+	BptImage	image;
+	BptPlace	place;
+	BptWork		work;
+
+	if (bpt_is_opaque(tree))
+		return EUNO_NOT_FOUND;
+	for (;;)
+	{
+		bpt_place_init(&place, &image);
+		place.leaf = leaf;
+		status = EUNO_NOT_FOUND;
+		if (!euno_lock_read(&leaf->lock, &place.version, cx->env, &cx->counters))
+			break;
+		status = euno_bpt_copy(&place);
+		if (status == EUNO_STALE)
+			continue;
+		if (status != EUNO_OK || place.view.scattered)
+			break;
+		status = EUNO_NOT_FOUND;
+		euno_bpt_items_init(&work, tree);
+		if (!euno_bpt_items_add_leaf(&work, &place.view) ||
+			work.it.n + 2 * BPT_ANNEX_SLOTS > BPT_LEAF_TIDS ||
+			!choose_shape(&work.it, 0, work.it.n, common_base(&image.leaf),
+						  &shape))
+			break;
+		status = EUNO_NO_MEMORY;
+		if (annex == NULL)
+			annex = annex_alloc(cx, tree, domain);
+		if (annex == NULL)
+			break;
+		euno_store64(&annex->shape, bpt_shape_word(&shape));
+		if (!euno_lock_upgrade(&leaf->lock, place.version))
+			continue;
+		euno_store_ptr(&leaf->annex, annex);
+		euno_store8(&leaf->format, image.leaf.format | BPT_SCATTERED);
+		(void) euno_add64(&bpt_body(tree)->scattered, 1);
+		euno_lock_release(&leaf->lock, cx->env);
+		return EUNO_OK;
+	}
+	if (annex != NULL)
+		euno_bpt_free(cx, tree, domain, annex, BPT_ANNEX_BYTES);
+	return status;
+}
+
+/*
+ * The opposite: a contended leaf becomes calm.  To be called within an epoch in
+ * which the leaf was seen linked.  EUNO_OK (also if it is calm, or gone),
+ * EUNO_NO_MEMORY (it had to be split), EUNO_CORRUPT.  No locks on entry or
+ * return.
+ */
+EunoStatus
+euno_bpt_calm(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
+{
+	EunoStatus	status = euno_bpt_fold(cx, tree, leaf, true);
+
+	return status == EUNO_STALE ? EUNO_OK : status;
+}
+
+/*
+ * Switches the mode of the leaf that covers a position, or with NULL of all
+ * leaves; see EunoTreeOps.  No locks on entry or return.
+ */
+EunoStatus
+euno_bpt_set_mode(EunoContext *cx, EunoTree *tree, const EunoPosition *pos,
+				  bool contended)
+{
+	BptLeaf    *leaf = NULL;
+	EunoStatus	status = EUNO_OK;
+	BptImage	image;
+	BptPlace	place;
+	BptKey		key;
+
+	if (bpt_is_opaque(tree))
+		return EUNO_NOT_FOUND;
+	euno_epoch_enter(cx->process);
+	if (pos == NULL)
+		leaf = euno_load_ptr_acquire(&bpt_body(tree)->first);
+	else
+	{
+		euno_bpt_key_position(tree, pos, &key);
+		bpt_place_init(&place, &image);
+		status = euno_bpt_seek(cx, tree, &key, false, &place);
+		leaf = place.leaf;
+	}
+	while (status == EUNO_OK && leaf != NULL)
+	{
+		status = contended ? euno_bpt_scatter(cx, tree, leaf) :
+			euno_bpt_calm(cx, tree, leaf);
+		if (pos != NULL)
+			break;
+		leaf = euno_load_ptr_acquire(&leaf->right);
+		if (status == EUNO_NOT_FOUND)
+			status = EUNO_OK;
+	}
+	euno_epoch_exit(cx->process);
+	return status;
+}
