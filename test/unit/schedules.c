@@ -428,7 +428,8 @@ run_all(uint32_t seeds, bool bounded, bool stop)
 			if (is_wanted(getenv("EUNO_TREE"), trees[t]->name, true) &&
 				is_wanted(getenv("EUNO_CASES"), c->name, false) &&
 				!(c->keys == KEYS_COMPARE && trees[t]->bytes_only) &&
-				!((c->flags & CASE_RADIX) != 0 && !trees[t]->bytes_only))
+				!((c->flags & CASE_RADIX) != 0 && !trees[t]->bytes_only) &&
+				!((c->flags & CASE_MODES) != 0 && trees[t]->set_mode == NULL))
 				test_case(trees[t], c, seeds, bounded);
 		}
 	}

@@ -527,6 +527,20 @@ do_merge(Player *player)
 		coroutine_fail("a merge failed");
 }
 
+/* Makes the leaf that entry i belongs to contended, or calm, if it can be. */
+static void
+do_mode(Player *player, bool contended, uint32_t i)
+{
+	EunoPosition pos = {.key = entries[i].key,.keylen = entries[i].keylen,
+	.tid = entries[i].tid};
+	EunoStatus	status = EUNO_OK;
+
+	if (ops->set_mode != NULL)
+		status = ops->set_mode(&player->cx, &shared.tree, &pos, contended);
+	if (status != EUNO_OK && status != EUNO_NOT_FOUND)
+		coroutine_fail("a leaf's mode could not be set");
+}
+
 static void
 report(void *arg, const char *what)
 {
@@ -699,6 +713,10 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 			if (ops->maintain != NULL)
 				ops->maintain(&player->cx, &shared.tree,
 							  player->cx.domain);
+			break;
+		case 'a':
+		case 'z':
+			do_mode(player, what == 'a', a);
 			break;
 		case 'D':
 			if (ops->set_domains != NULL &&

@@ -27,7 +27,8 @@ typedef enum Keys
 /*
  * Operations are words: iN insert entry N, rN remove it, cN look for it, fA-B
  * read from A to B, bA-B the same backward, wA-B walk and remove A to B, m
- * merge, v verify, M maintain the directory of the own domain, DN use N domains.
+ * merge, v verify, M maintain the directory of the own domain, DN use N domains,
+ * aN make the leaf that entry N belongs to contended, zN make it calm.
  * At the start, of KEYS_FAN: kA-B insert fillers, xA-B remove them.  These are
  * other children of the same node, three after each entry; they must stay.
  *
@@ -55,6 +56,7 @@ typedef struct Case
 #define CASE_PINNED		2		/* see above */
 #define CASE_LAGGING	4		/* operations post no more than they must */
 #define CASE_RADIX		8		/* says nothing of other trees */
+#define CASE_MODES		16		/* says nothing of trees without modes */
 
 /* What all runs since stage_open did. */
 typedef struct StageCounts

@@ -32,9 +32,10 @@ UNIT_TESTS = arena oracle forms nomem callouts liars domains threads predicate e
 
 # "hook" has somebody else take over, or a process stop, between any two steps.
 # ThreadSanitizer has nothing to say about a single thread or other processes.
-UNIT_plain = model/schedules-bptree model/schedules-art-olc model/schedules-art-rowex $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/predicate hook/processes model/litmus
-UNIT_asan = $(addprefix asan/,$(UNIT_TESTS))
-UNIT_tsan = tsan/arena tsan/threads tsan/predicate tsan/epoch
+UNIT_plain = model/schedules-bptree model/schedules-art-olc model/schedules-art-rowex $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/predicate hook/processes model/litmus \
+	$(addprefix plain/,oracle-flapping forms-contended nomem-flapping threads-contended) hook/threads-flapping
+UNIT_asan = $(addprefix asan/,$(UNIT_TESTS) oracle-flapping threads-contended)
+UNIT_tsan = tsan/arena tsan/threads tsan/threads-contended tsan/threads-flapping tsan/predicate tsan/epoch
 
 .PHONY: unit unit-asan unit-tsan
 unit: $(addprefix $(UNIT_BUILD)/,$(UNIT_plain))
@@ -65,6 +66,14 @@ $(UNIT_BUILD)/model/schedules: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(UNIT_SCH
 $(UNIT_BUILD)/model/schedules-%: $(UNIT_BUILD)/model/schedules
 	@printf '#!/bin/sh\nEUNO_TREE=%s exec "$${0%%%%-*}"\n' $(subst -,/,$*) >$@
 	@chmod +x $@
+
+# A program run over the B+tree with its leaves forced into modes.
+define unit_mode
+$$(UNIT_BUILD)/%-$(1): $$(UNIT_BUILD)/%
+	@printf '#!/bin/sh\nEUNO_TREE=bptree/$(1) exec "$$$${0%%%%-*}"\n' >$$@
+	@chmod +x $$@
+endef
+$(foreach mode,contended flapping,$(eval $(call unit_mode,$(mode))))
 
 $(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix test/unit/,litmus.c coroutines.c memory.c tap.c env.c) $(UNIT_CORE))
 	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_model) -o $@ $^
