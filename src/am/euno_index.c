@@ -126,6 +126,7 @@ unwind(int nest_level)
 		euno_context_reset(op->cx);
 		if (op->building)
 		{
+			euno_make_room = NULL;
 			if (op->out_of_memory)
 				euno_full_note(op->held, euno_tree_bytes(op->held));
 			euno_tree_abandon_build(op->held);

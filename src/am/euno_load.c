@@ -19,6 +19,7 @@
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "mem/euno_domains.h"
 
 #define MERGE_BATCH 256
 
@@ -50,10 +51,41 @@ insert_entry(EunoIndex *idx, EunoTreeSlot *slot, const EunoEntry *entry)
 	EunoContext *cx;
 	EunoStatus	status = EUNO_OK;
 
-	(void) euno_index_pin(idx, &cx);
-	status = slot->ops->insert(cx, &slot->tree, entry, false);
-	euno_index_unpin(idx);
+	do
+	{
+		(void) euno_index_pin(idx, &cx);
+		status = slot->ops->insert(cx, &slot->tree, entry, false);
+		euno_index_unpin(idx);
+	} while (status == EUNO_NO_MEMORY && slot->must_stay &&
+			 euno_full_make_room(idx));
 	return status;
+}
+
+/* The index that is being loaded. */
+static EunoIndex *loading = NULL;
+
+static bool
+make_room(void)
+{
+	return euno_full_make_room(loading);
+}
+
+/*
+ * Inner nodes are made at the end, within an epoch, in which no room can be
+ * made: so before.  They take a hundredth of the leaves, in each domain.
+ */
+static void
+make_room_for_end(EunoIndex *idx, EunoTreeSlot *slot)
+{
+	uint64		needed = euno_tree_bytes(slot) / 64 * euno_ndomains;
+	uint64		reserved;
+	uint64		used;
+	uint64		peak;
+
+	do
+		euno_registry_memory(&reserved, &used, &peak);
+	while (used + needed + euno_arena_kept(euno_registry_arena()) > reserved &&
+		   euno_full_make_room(idx));
 }
 
 /*
@@ -72,6 +104,10 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 	EunoStatus	status = EUNO_OK;
 	int64		loaded = 0;
 
+	/* Whoever writes needs this tree more than those who read need others. */
+	loading = idx;
+	if (ordered && slot->must_stay)
+		euno_make_room = make_room;
 	if (ordered)
 		status = ops->bulk_begin(cx, &slot->tree, bulk);
 	while (status == EUNO_OK && euno_sort_next(sort, &entry))
@@ -86,6 +122,9 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
 		}
 	}
+	euno_make_room = NULL;
+	if (status == EUNO_OK && slot->must_stay)
+		make_room_for_end(idx, slot);
 	if (status == EUNO_OK && ordered)
 		status = ops->bulk_end(cx, bulk);
 	if (status != EUNO_OK)

@@ -185,7 +185,10 @@ euno_rebuild_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 		LockRelation(heap, ShareLock);
 
 	euno_become_owner(heap, &owner);
-	status = euno_tree_create(idx, slot, index);
+	do
+		status = euno_tree_create(idx, slot, index);
+	while (status == EUNO_NO_MEMORY && slot->must_stay &&
+		   euno_full_make_room(idx));
 	if (status != EUNO_OK && status != EUNO_EXISTS)
 		euno_index_error(idx, index, status);
 	if (status == EUNO_OK)

@@ -59,13 +59,20 @@ static EunoProcess my_process;
 static bool my_process_ready = false;
 static uint32 node_lock_event = 0;
 
+bool		(*euno_make_room) (void) = NULL;
+
 /*
  * Allocation for core: tree_arg is the slot's array of pools.
  */
 static void *
 env_alloc(void *tree_arg, int domain, size_t size)
 {
-	return euno_pool_alloc(&((EunoPool *) tree_arg)[domain], size);
+	EunoPool   *pool = &((EunoPool *) tree_arg)[domain];
+	void	   *node = euno_pool_alloc(pool, size);
+
+	while (node == NULL && euno_make_room != NULL && euno_make_room())
+		node = euno_pool_alloc(pool, size);
+	return node;
 }
 
 static void

@@ -142,6 +142,14 @@ extern int	euno_max_memory_mb;
 extern int	euno_max_indexes;
 extern const EunoEnvironment euno_environment;
 
+/*
+ * What an allocation that found no room calls; true: it tries again.  NULL
+ * but while this process loads a tree that writes depend on: it may raise, and
+ * waits for others to leave what it gives up, so nothing may be locked and no
+ * epoch entered.
+ */
+extern bool (*euno_make_room) (void);
+
 extern void euno_registry_reserve(void);	/* _PG_init */
 extern Size euno_registry_shmem_size(void);
 extern void euno_registry_shmem_startup(void);	/* also after a crash */

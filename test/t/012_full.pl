@@ -166,6 +166,32 @@ for my $t (1 .. 6)
 	is( by_index($node, 'postgres', "SELECT count(*), min(b), max(b) FROM w$t WHERE b > ''"),
 		by_seqscan($node, 'postgres', "SELECT count(*), min(b), max(b) FROM w$t WHERE b > ''"), "answers of table $t");
 }
+
+# A unique index that is absent is needed by the next insert: others make room.
+$node->safe_psql('postgres', 'DROP TABLE w1, w2, w3, w4, w5, w6; TRUNCATE grow, keys');
+for my $structure ('bptree', 'art', 'compared')
+{
+	my $keys = $structure eq 'compared' ? 'USING euno ((k COLLATE "und-x-icu"))' : "USING euno ((k::bigint)) WITH (structure = $structure)";
+
+	# Text in such a collation has no byte encoding.
+	$node->safe_psql('postgres',
+		"TRUNCATE keys; DROP INDEX keys_k; CREATE UNIQUE INDEX keys_k ON keys $keys; INSERT INTO keys SELECT g * 1000003::bigint FROM generate_series(1, 40000) g; SELECT euno_evict('keys_k')");
+	for my $round (1 .. 60)
+	{
+		($ret, $stdout, $stderr) = $node->psql('postgres',
+			"SET euno.on_full = error; INSERT INTO grow SELECT g, md5(g || '/' || random()) FROM generate_series(1, 3000) g");
+		last if $stderr ne '';
+	}
+	like($stderr, qr/out of memory for euno index "grow_b"/, "$structure: there is no room");
+	($ret, $stdout, $stderr) = $node->psql('postgres', 'INSERT INTO keys VALUES (7)');
+	is($ret, 0, "$structure: an insert builds the unique index") or diag $stderr;
+	like($stderr, qr/WARNING:  evicted euno index "(grow_b|idle_b|used_a)"/, "$structure: at others' cost");
+	is(state_of('keys_k'), 'ready', "$structure: it is there");
+	($ret, $stdout, $stderr) = $node->psql('postgres', 'INSERT INTO keys VALUES (7)');
+	like($stderr, qr/duplicate key/, "$structure: and is unique");
+	is($node->safe_psql('postgres', "SELECT euno_index_check('keys_k', true)"), '', "$structure: and whole");
+	$node->safe_psql('postgres', 'TRUNCATE grow');
+}
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|XX00/, 'nothing broke');
 
 $node->stop;
