@@ -4,10 +4,11 @@
  *	  An access method that does nothing: what is left of a query's time when
  *	  finding the row in the index costs next to nothing.
  *
- * For measurements only.  The key is one int8 column with values from 1 up,
- * and the row of each is found in an array of this backend's own, which it
- * fills from the heap when it first uses the index.  So it is right only while
- * the table does not change, and for equality only.
+ * For measurements only.  Rows are found in an array of this backend's own,
+ * which it fills from the heap when it first uses the index.  So it is right
+ * only while the table does not change, and for equality only.  A key of int8
+ * is its row's place in the array, so values begin at 1; rows of other keys
+ * are found by a hash of 64 bits, which stands for the key.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,10 +19,13 @@
 #include "access/relscan.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
 #include "fmgr.h"
 #include "nodes/pathnodes.h"
+#include "port/pg_bitutils.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -32,32 +36,88 @@ PG_FUNCTION_INFO_V1(floor_handler);
 
 typedef struct FloorScan
 {
-	int64		key;
+	uint64		key;
 	bool		done;
-	IndexTuple	tuple;
+	IndexTuple	tuple;			/* NULL: not of int8 */
 } FloorScan;
 
-static ItemPointerData *places;
-static int64 nplaces;
+typedef struct FloorPlace
+{
+	uint64		key;
+	ItemPointerData tid;		/* invalid: nothing is here */
+} FloorPlace;
+
+static FloorPlace *places;
+static int64 nplaces;			/* of hashed keys a power of 2 */
 static Oid	filled;				/* relation file whose rows these are */
 
-static void
-floor_place(int64 key, ItemPointer tid)
+/* The attribute of the key's type that all else depends on. */
+static bool
+floor_is_hashed(Relation index)
 {
-	if (key < 1)
-		elog(ERROR, "floor: keys begin at 1");
-	if (key > nplaces)
-	{
-		int64		more = Max(key, nplaces * 2 + 1024);
-		Size		size = more * sizeof(ItemPointerData);
+	return TupleDescAttr(RelationGetDescr(index), 0)->atttypid != INT8OID;
+}
 
-		places = places == NULL ?
-			MemoryContextAllocHuge(TopMemoryContext, size) :
-			repalloc_huge(places, size);
-		memset(places + nplaces, 0, (more - nplaces) * sizeof(ItemPointerData));
-		nplaces = more;
+static uint64
+floor_key(Relation index, Datum key)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), 0);
+	struct varlena *text;
+
+	if (!floor_is_hashed(index))
+		return (uint64) DatumGetInt64(key);
+	if (att->attbyval)
+		return hash_bytes_extended((unsigned char *) &key, sizeof(Datum), 0);
+	if (att->attlen > 0)
+		return hash_bytes_extended((unsigned char *) DatumGetPointer(key),
+								   att->attlen, 0);
+	text = PG_DETOAST_DATUM_PACKED(key);
+	return hash_bytes_extended((unsigned char *) VARDATA_ANY(text),
+							   VARSIZE_ANY_EXHDR(text), 0);
+}
+
+/* Room for this many, all of them empty. */
+static void
+floor_make_room(int64 more)
+{
+	Size		size = more * sizeof(FloorPlace);
+
+	places = places == NULL ?
+		MemoryContextAllocHuge(TopMemoryContext, size) :
+		repalloc_huge(places, size);
+	memset(places + nplaces, 0, (more - nplaces) * sizeof(FloorPlace));
+	nplaces = more;
+}
+
+/* Where the key is, or would be.  There is always an empty place. */
+static FloorPlace *
+floor_find(uint64 key)
+{
+	uint64		at = key & (nplaces - 1);
+
+	while (ItemPointerIsValid(&places[at].tid) && places[at].key != key)
+		at = (at + 1) & (nplaces - 1);
+	return &places[at];
+}
+
+static void
+floor_place(Relation index, Datum value, ItemPointer tid)
+{
+	uint64		key = floor_key(index, value);
+	FloorPlace *place;
+
+	if (floor_is_hashed(index))
+		place = floor_find(key);
+	else
+	{
+		if (key < 1 || key > PG_INT32_MAX)
+			elog(ERROR, "floor: keys are from 1 to 2147483647");
+		if (key > (uint64) nplaces)
+			floor_make_room(Max((int64) key, nplaces * 2 + 1024));
+		place = &places[key - 1];
 	}
-	places[key - 1] = *tid;
+	place->key = key;
+	place->tid = *tid;
 }
 
 /* Reads the table's visible rows. */
@@ -73,6 +133,8 @@ floor_fill(Relation index)
 	if (places != NULL)
 		pfree(places);
 	places = NULL;
+	if (floor_is_hashed(index))
+		floor_make_room(pg_nextpower2_64(2 * (uint64) Max(heap->rd_rel->reltuples, 1024)));
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 	{
 		bool		isnull;
@@ -80,7 +142,7 @@ floor_fill(Relation index)
 									   &isnull);
 
 		if (!isnull)
-			floor_place(DatumGetInt64(key), &slot->tts_tid);
+			floor_place(index, key, &slot->tts_tid);
 	}
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
@@ -109,9 +171,7 @@ floor_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			 Relation heap, IndexUniqueCheck check, bool unchanged,
 			 IndexInfo *info)
 {
-	if (!isnull[0])
-		floor_place(DatumGetInt64(values[0]), tid);
-	return false;
+	elog(ERROR, "floor: the table must not change");
 }
 
 static IndexBulkDeleteResult *
@@ -130,7 +190,7 @@ floor_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 static bool
 floor_canreturn(Relation index, int column)
 {
-	return true;
+	return !floor_is_hashed(index);
 }
 
 static void
@@ -167,7 +227,8 @@ floor_beginscan(Relation index, int nkeys, int norderbys)
 	if (filled != index->rd_rel->relfilenode)
 		floor_fill(index);
 	scan->xs_itupdesc = RelationGetDescr(index);
-	so->tuple = index_form_tuple(scan->xs_itupdesc, &zero, &isnull);
+	if (!floor_is_hashed(index))
+		so->tuple = index_form_tuple(scan->xs_itupdesc, &zero, &isnull);
 	scan->opaque = so;
 	return scan;
 }
@@ -180,7 +241,7 @@ floor_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 
 	so->done = nkeys != 1 || (keys[0].sk_flags & SK_ISNULL) != 0;
 	if (!so->done)
-		so->key = DatumGetInt64(keys[0].sk_argument);
+		so->key = floor_key(scan->indexRelation, keys[0].sk_argument);
 }
 
 static bool
@@ -188,11 +249,20 @@ floor_gettuple(IndexScanDesc scan, ScanDirection direction)
 {
 	FloorScan  *so = scan->opaque;
 
-	if (so->done || so->key < 1 || so->key > nplaces ||
-		!ItemPointerIsValid(&places[so->key - 1]))
+	FloorPlace *place;
+
+	if (so->done)
 		return false;
 	so->done = true;
-	scan->xs_heaptid = places[so->key - 1];
+	if (so->tuple == NULL)
+		place = floor_find(so->key);
+	else if (so->key >= 1 && so->key <= (uint64) nplaces)
+		place = &places[so->key - 1];
+	else
+		return false;
+	if (!ItemPointerIsValid(&place->tid))
+		return false;
+	scan->xs_heaptid = place->tid;
 	scan->xs_recheck = false;
 	if (scan->xs_want_itup)
 	{

@@ -1,0 +1,103 @@
+# Insert.pm: rows into tables with one index and with five, and their WAL.
+#
+# Each access method has a table of its own, which grows from round to round;
+# "none" is the table alone.
+
+package Insert;
+
+use strict;
+use warnings;
+use Bench;
+
+my $five = [qw(a b c d e)];
+my $five_columns = 'a int8, b int8, c int8, d int8, e int8';
+
+# measure => [columns, those with an index, values of row n]
+my %insert = (
+	'insert random int8' => ['id int8', ['id'], 'hashint8extended(n, 7)'],
+	'insert random uuid' => ['id uuid', ['id'], 'md5(n::text)::uuid'],
+	'insert Zipf 0.99 int8' => ['id int8', ['id'],
+		"floor(((hashint8extended(n, 7) & 1048575) / 1048576.0 * ($run{rows} ^ 0.01 - 1) + 1) ^ 100)::int8 * 7919 % $run{rows}"],
+	'insert ascending int8' => ['id int8', ['id'], 'n'],
+	'insert random, 5 indexes' => [$five_columns, $five, join(', ', map { "hashint8extended(n, $_)" } 1 .. 5)],
+	'insert ascending, 5 indexes' => [$five_columns, $five, join(', ', ('n') x 5)]);
+my $batch = int($run{rows} / 20);
+
+sub measures
+{
+	return grep { wants_any("$_, a row", "WAL of $_, a row") } sort keys %insert;
+}
+
+sub table_of
+{
+	my ($measure, $am) = @_;
+
+	return "ins_$am" . ($measure =~ s/\W/_/gr);
+}
+
+# Tables that already have rows/2 rows.
+sub load
+{
+	for my $measure (measures())
+	{
+		my ($columns, $keys, $values) = @{ $insert{$measure} };
+
+		say_so("loading for: $measure");
+		for my $am (methods(qw(none btree euno art)))
+		{
+			my $table = table_of($measure, $am);
+
+			sql("CREATE TABLE $table ($columns, n int8)",
+				"INSERT INTO $table SELECT $values, n FROM generate_series(1, $run{rows} / 2) n",
+				$am eq 'none' ? () : map { "CREATE INDEX ON $table " . index_on($am, $_) } @$keys);
+		}
+	}
+	sql('VACUUM ANALYZE');
+	return;
+}
+
+sub run_round
+{
+	my ($round) = @_;
+	my $first = int($run{rows} / 2) + ($round - 1) * $batch;
+
+	for my $measure (measures())
+	{
+		my ($columns, undef, $values) = @{ $insert{$measure} };
+
+		say_so("round $round: $measure");
+		sql("CREATE UNLOGGED TABLE source ($columns, n int8)",
+			"INSERT INTO source SELECT $values, n FROM generate_series($first + 1, $first + $batch) n");
+		for my $am (turns($round, qw(none btree euno art)))
+		{
+			my @results = session('CHECKPOINT', 'SELECT count(*) FROM source', 'SELECT pg_current_wal_insert_lsn()',
+				'INSERT INTO ' . table_of($measure, $am) . ' TABLE source', 'SELECT pg_current_wal_insert_lsn()');
+			note("$measure, a row", 'us', $am, $results[3][0] * 1000 / $batch) if wants("$measure, a row");
+			my $wal = "WAL of $measure, a row";
+			note($wal, 'bytes', $am, sql("SELECT pg_wal_lsn_diff('$results[4][1]', '$results[2][1]')") / $batch) if wants($wal);
+		}
+		sql('DROP TABLE source');
+	}
+	return;
+}
+
+# Both must have what was inserted.
+sub check
+{
+	for my $measure (measures())
+	{
+		my ($key) = @{ $insert{$measure}[1] };
+
+		for my $am (methods(qw(btree euno art)))
+		{
+			my $table = table_of($measure, $am);
+			my ($answer) = sql('SET enable_seqscan = off; SET enable_bitmapscan = off',
+				"SELECT count(*) FROM (SELECT $key FROM $table ORDER BY $key OFFSET 0) x");
+			my $all = int($run{rows} / 2) + $run{rounds} * $batch;
+			die "$measure, $am: $answer of $all rows\n" if $answer != $all;
+		}
+	}
+	return;
+}
+
+1;
