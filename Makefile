@@ -6,12 +6,13 @@
 #   make prove_installcheck tests that start servers of their own
 #   make check              everything, from scratch; needs nothing running
 #   make unit               the trees alone, without a server (also unit-asan,
-#                           unit-tsan, unit-fuzz, unit-mutants, bench-core)
+#                           unit-tsan, unit-fuzz, unit-mutants)
 #   make check-numa         in emulated machines with 2 and 4 NUMA nodes
 #   make sim                the trees on simulated machines of up to 192 cores
 #                           (also sim-validate, sim-smoke)
-#   make demo, make bench   euno beside btree on this machine; bench-rebuild
-#                           measures what follows a restart
+#   make demo, make bench   euno beside btree on this machine; bench-quick in a
+#                           quarter of an hour, bench-core the trees alone;
+#                           bench-rebuild measures what follows a restart
 #
 # PG_CONFIG, CC and COPT mean what they mean to PGXS.  WERROR= builds with a
 # compiler that knows warnings this code has not met.
@@ -38,7 +39,7 @@ WERROR ?= -Werror
 # Goals that must work before PostgreSQL's development files are there, or
 # that PGXS has a rule of its own for (its "check" only says that it does
 # nothing).  When one of them is asked for, the rest goes to a second make.
-ALONE = check check-numa demo bench bench-rebuild unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core \
+ALONE = check check-numa demo bench bench-quick bench-core bench-rebuild unit unit-asan unit-tsan unit-fuzz unit-mutants \
 	sim sim-validate sim-smoke
 OTHERS = $(filter-out $(ALONE),$(MAKECMDGOALS))
 
@@ -60,10 +61,16 @@ demo:
 bench:
 	@exec test/bench/server_bench
 
+bench-quick:
+	@EUNO_QUICK=1 exec test/bench/server_bench
+
+bench-core:
+	@EUNO_PARTS=trees exec test/bench/server_bench
+
 bench-rebuild:
 	@exec test/bench/rebuild_bench
 
-unit unit-asan unit-tsan unit-fuzz unit-mutants bench-core:
+unit unit-asan unit-tsan unit-fuzz unit-mutants:
 	$(MAKE) -f test/unit/unit.mk $@
 
 sim sim-validate sim-smoke:

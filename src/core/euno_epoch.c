@@ -37,7 +37,7 @@ euno_epoch_enter(EunoProcess *process)
 {
 	EunoEpochs *epochs = process->epochs;
 
-	if (process->depth++ > 0)
+	if (process->depth++ > 0 || EUNO_ALONE)
 		return;
 
 	/*
@@ -53,7 +53,7 @@ euno_epoch_enter(EunoProcess *process)
 void
 euno_epoch_exit(EunoProcess *process)
 {
-	if (--process->depth > 0)
+	if (--process->depth > 0 || EUNO_ALONE)
 		return;
 
 	/* Release: our loads from the nodes come before anyone's reuse of them. */

@@ -38,6 +38,10 @@
 #endif
 #endif
 
+#ifndef EUNO_ALONE
+#define EUNO_ALONE 0
+#endif
+
 typedef enum EunoHookKind
 {
 	EUNO_HOOK_LOAD,
@@ -90,7 +94,26 @@ extern void euno_model_move(void *to, const void *from, size_t n);
 	euno_model_cas((p), sizeof(*(p)), expected, desired, order, failure_order)
 #define EUNO_FENCE(order) euno_model_fence(order)
 
-#else							/* !EUNO_TEST_MODEL */
+#elif EUNO_ALONE
+
+#define EUNO_LOAD(p, order) (*(p))
+#define EUNO_STORE(p, value, order) ((void) (*(p) = (value)))
+#define EUNO_UPDATE(name, NAME, p, value, order) \
+	__extension__ ({ \
+		__typeof__(p) update_p = (p); \
+		__typeof__(*update_p + 0) update_old = *update_p; \
+		euno_alone_##name(update_p, update_old, value); \
+		update_old; })
+#define euno_alone_exchange_n(p, old, value) (*(p) = (value))
+#define euno_alone_fetch_add(p, old, value) (*(p) = (__typeof__(*(p))) ((old) + (value)))
+#define euno_alone_fetch_or(p, old, value) (*(p) = (__typeof__(*(p))) ((old) | (value)))
+#define euno_alone_fetch_and(p, old, value) (*(p) = (__typeof__(*(p))) ((old) & (value)))
+#define EUNO_CAS(p, expected, desired, order, failure_order) \
+	(*(p) == *(expected) ? (*(p) = (desired), true) : \
+	 (*(expected) = *(p), false))
+#define EUNO_FENCE(order) ((void) 0)
+
+#else							/* for real */
 
 #define EUNO_LOAD(p, order) \
 	(EUNO_HOOK(EUNO_HOOK_LOAD, (p), sizeof(*(p))), \
@@ -107,7 +130,7 @@ extern void euno_model_move(void *to, const void *from, size_t n);
 								 failure_order))
 #define EUNO_FENCE(order) __atomic_thread_fence(order)
 
-#endif							/* EUNO_TEST_MODEL */
+#endif
 
 #define EUNO_DEFINE_ACCESS(type, bits) \
 static inline type \
@@ -354,14 +377,21 @@ euno_move(void *to, const void *from, size_t n)
 
 #else
 
+/* No copy is moved past a load or store of a lock word. */
+#if EUNO_ALONE
+#define euno_fence_copy() ((void) 0)
+#else
+#define euno_fence_copy() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#endif
+
 /* Shared to private; the source may be changing (see above). */
 static inline void
 euno_copy_out(void *to, const void *from, size_t n)
 {
 	EUNO_HOOK(EUNO_HOOK_LOAD, from, n);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	euno_fence_copy();
 	memcpy(to, from, n);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	euno_fence_copy();
 }
 
 /* Private to shared; the node is locked or not yet published. */
@@ -369,9 +399,9 @@ static inline void
 euno_copy_in(void *to, const void *from, size_t n)
 {
 	EUNO_HOOK(EUNO_HOOK_STORE, to, n);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	euno_fence_copy();
 	memcpy(to, from, n);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	euno_fence_copy();
 }
 
 /* Within a locked node; the ranges may overlap. */
@@ -379,9 +409,9 @@ static inline void
 euno_move(void *to, const void *from, size_t n)
 {
 	EUNO_HOOK(EUNO_HOOK_STORE, to, n);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	euno_fence_copy();
 	memmove(to, from, n);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	euno_fence_copy();
 }
 
 #endif

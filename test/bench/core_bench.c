@@ -1,443 +1,620 @@
 /*-------------------------------------------------------------------------
  *
  * core_bench.c
- *	  How long the tree's operations take, without a server.
+ *	  How long the trees' operations take, without a server.
  *
- * Prints a table of nanoseconds per operation and bytes per entry.  EUNO_ROWS
- * sets the number of entries (10 million), EUNO_THREADS the most threads (16),
- * EUNO_DOMAINS the number of domains, over which threads are spread (1),
- * EUNO_TREE the tree ("bptree").  With EUNO_GROWTH it prints for each tree and size
- * a line: name, entries, CPU nanoseconds of a lookup of sparse integers.
- * Times are those of all threads over the operations of all threads: "wall" says
- * what one gets, "cpu" what it costs, also on a machine that others use.
+ * All subjects do the same in turns, some thousand operations each, so that a
+ * machine that others use spoils ratios little; then the synchronized ones do
+ * with two threads and with sixteen; then lookups are measured by the number
+ * of entries.  Prints samples: measure, unit, subject, value, with tabs
+ * between.  Times are nanoseconds of processor time an operation; threads'
+ * are millions of operations a second.  What it is doing goes to standard
+ * error.
+ *
+ * EUNO_ROWS is the number of entries (10 million), EUNO_ROUNDS that of the
+ * rounds (3), EUNO_GROWTH the largest tree, if the memory there is holds it
+ * (100 million; 0: none), EUNO_ONLY a regular expression that picks measures.
  *
  *-------------------------------------------------------------------------
  */
-#include <math.h>
-#include <pthread.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "env.h"
+#include "keys.h"
+#include "subject.h"
 
-#define MAX_THREADS 64
-#define STRING_BYTES 40
-#define ZIPF_THETA 0.99
+#define TURN 20000				/* operations */
+#define MAX_TURNS 50			/* of a job that does not change the tree */
 #define SCAN_ENTRIES 100
+#define MAX_THREADS 16
+#define NSUBJECTS 6
 
-typedef enum Keys
+typedef enum Kind
 {
-	DENSE,						/* int8: 0, 1, 2, ... */
-	SPARSE,						/* int8: scattered over all 64 bits */
-	STRINGS						/* 40 bytes, half of them alike */
-} Keys;
+	READ,
+	UPDATE,						/* another TID for the key: insert, remove */
+	INSERT,						/* the next row */
+	SCAN,						/* SCAN_ENTRIES */
+	READ_UPDATE,
+	NKINDS
+} Kind;
 
-typedef enum Job
+typedef enum Law
 {
-	INSERT_RANDOM,
-	INSERT_ASCENDING,
-	LOOKUP_RANDOM,
-	LOOKUP_ZIPF,
-	SCAN_RANDOM,				/* SCAN_ENTRIES from a random place on */
-	SCAN_ALL
+	UNIFORM,
+	ZIPF,
+	LATEST,						/* Zipf, from the last insert back */
+	IN_ORDER,
+	SCATTERED					/* each row once */
+} Law;
+
+typedef struct Job
+{
+	const char *name;
+	Law			law;
+	uint8_t		percent[NKINDS];
 } Job;
 
-static const char *const key_names[] = {"int8 dense", "int8 sparse", "string 40"};
-static const char *const job_names[] = {
-	"insert, random", "insert, ascending", "lookup", "lookup, Zipf 0.99",
-	"scan of 100, per entry", "scan of all, per entry"
+/* YCSB: Cooper et al., SoCC 2010; its scans are up to 100 long, ours all. */
+static const Job jobs[] = {
+	{"insert, ascending", IN_ORDER, {[INSERT] = 100}},
+	{"insert, random", SCATTERED, {[INSERT] = 100}},
+	{"lookup", UNIFORM, {[READ] = 100}},
+	{"lookup, Zipf 0.99", ZIPF, {[READ] = 100}},
+	{"scan of 100", UNIFORM, {[SCAN] = 100}},
+	{"scan of 100, Zipf 0.99", ZIPF, {[SCAN] = 100}},
+	{"YCSB A", UNIFORM, {[READ] = 50,[UPDATE] = 50}},
+	{"YCSB A, Zipf 0.99", ZIPF, {[READ] = 50,[UPDATE] = 50}},
+	{"YCSB B", UNIFORM, {[READ] = 95,[UPDATE] = 5}},
+	{"YCSB B, Zipf 0.99", ZIPF, {[READ] = 95,[UPDATE] = 5}},
+	{"YCSB C", UNIFORM, {[READ] = 100}},
+	{"YCSB C, Zipf 0.99", ZIPF, {[READ] = 100}},
+	{"YCSB D", UNIFORM, {[READ] = 95,[INSERT] = 5}},
+	{"YCSB D, Zipf 0.99", LATEST, {[READ] = 95,[INSERT] = 5}},
+	{"YCSB E", UNIFORM, {[SCAN] = 95,[INSERT] = 5}},
+	{"YCSB E, Zipf 0.99", ZIPF, {[SCAN] = 95,[INSERT] = 5}},
+	{"YCSB F", UNIFORM, {[READ] = 50,[READ_UPDATE] = 50}},
+	{"YCSB F, Zipf 0.99", ZIPF, {[READ] = 50,[READ_UPDATE] = 50}}
 };
 
-typedef struct Bench
-{
-	const EunoTreeOps *ops;
-	Keys		keys;
-	uint64_t	rows;
-	uint32_t	bits;			/* rows <= 2^bits */
-	EunoTree   *tree;
-	NodeSource	source;
-	EunoPool   *pools;			/* one a domain */
-	EunoEpochs *epochs;
-	double		zeta;			/* of rows, for Zipf */
-} Bench;
+#define NJOBS (sizeof(jobs) / sizeof(jobs[0]))
+#define FIRST_YCSB 6
 
-typedef struct Work
+/* What one thread does in a turn: made before time counts. */
+typedef struct Plan
 {
+	uint32_t	n;
+	uint64_t   *row;
+	uint8_t    *kind;
+} Plan;
+
+typedef struct Worker
+{
+	Subject    *subject;
+	EunoProcess process;
+	EunoContext cx;
+	Plan		plan;
 	pthread_t	thread;
-	Bench	   *bench;
-	Job			job;
-	uint32_t	number;
-	uint32_t	threads;
-	uint64_t	operations;		/* to do; entries seen, for scans */
-	uint64_t	seen;
-} Work;
+	pthread_barrier_t *barrier;
+} Worker;
 
-static EunoArena *arena;
-static int	ndomains = 1;
+static Subject subjects[NSUBJECTS];
+static KeySet keyset;
+static uint64_t next_row;		/* rows below are in the trees */
+static uint32_t *version[NSUBJECTS];	/* of each row's TID */
+static uint32_t last_version;
+static regex_t only;
 
-/* A permutation of 0 .. rows - 1: a few Feistel-like steps, walked in cycles. */
-static uint64_t
-scatter(const Bench *bench, uint64_t i)
+static bool
+wanted(const char *measure)
 {
-	uint64_t	mask = (UINT64_C(1) << bench->bits) - 1;
+	return regexec(&only, measure, 0, NULL, 0) == 0;
+}
 
+/* Version 0 is a row's first, others are each of one row. */
+static EunoTid
+version_tid(uint64_t row, uint32_t v)
+{
+	return make_tid(v == 0 ? row : UINT32_MAX + (uint64_t) v);
+}
+
+static EunoEntry
+nth_entry(uint64_t i)
+{
+	static uint8_t key[MAX_KEY];
+	EunoEntry	entry = {.key = key,.tid = version_tid(i, 0)};
+
+	entry.keylen = make_key(&keyset, i, key);
+	return entry;
+}
+
+/* Makes n operations; returns how many rows they insert. */
+static void
+make_plan(Plan *plan, const Job *job, Random *random, uint64_t from)
+{
+	uint64_t	inserts = from;
+
+	for (uint32_t i = 0; i < plan->n; i++)
+	{
+		uint32_t	dice = random_below(random, 100);
+		double		u = (double) (random_next(random) >> 11) / 9007199254740992.0;
+		Kind		kind = READ;
+
+		while (dice >= job->percent[kind])
+			dice -= job->percent[kind++];
+		plan->kind[i] = (uint8_t) kind;
+		if (kind == INSERT)
+		{
+			plan->row[i] = job->law == SCATTERED ? scatter(&keyset, inserts) : inserts;
+			inserts++;
+		}
+		else if (job->law == UNIFORM)
+			plan->row[i] = random_next(random) % keyset.rows;
+		else if (job->law == ZIPF)
+			plan->row[i] = scatter(&keyset, zipf(&keyset, u));
+		else
+			plan->row[i] = inserts - 1 - zipf(&keyset, u);
+	}
+}
+
+/* Rows that a plan inserts. */
+static uint64_t
+count_inserts(const Plan *plan)
+{
+	uint64_t	n = 0;
+
+	for (uint32_t i = 0; i < plan->n; i++)
+		n += plan->kind[i] == INSERT;
+	return n;
+}
+
+static void
+plan_init(Plan *plan, uint32_t n)
+{
+	plan->n = n;
+	plan->row = malloc(n * sizeof(uint64_t));
+	plan->kind = malloc(n);
+	if (plan->row == NULL || plan->kind == NULL)
+		die("no memory");
+}
+
+static void
+plan_free(Plan *plan)
+{
+	free(plan->row);
+	free(plan->kind);
+}
+
+static void
+do_read(Worker *w, EunoCursor *cursor, uint64_t row, uint32_t want)
+{
+	EunoTid		tids[SCAN_ENTRIES];
+	EunoBatch	batch = {.tids = tids};
+	uint8_t		key[MAX_KEY];
+	uint32_t	seen;
+	int			tries = 0;
+
+	cursor->lo.key = key;
+	cursor->lo.keylen = make_key(&keyset, row, key);
+	cursor->hi.key = want > 1 ? NULL : key;
+	cursor->hi.keylen = want > 1 ? 0 : cursor->lo.keylen;
 	do
 	{
-		for (int round = 0; round < 3; round++)
-		{
-			i = (i * UINT64_C(0x9E3779B97F4A7C15) + 12345) & mask;
-			i ^= i >> (bench->bits / 2 + 1);
-		}
-	} while (i >= bench->rows);
-	return i;
-}
-
-/* The key of row i, in an order that is that of i for DENSE and STRINGS. */
-static uint32_t
-make_key(const Bench *bench, uint64_t i, uint8_t *key)
-{
-	if (bench->keys == SPARSE)
-		i *= UINT64_C(0x9E3779B97F4A7C15);
-	else
-		i += UINT64_C(0x8000000000000000);
-	key[0] = 2;
-	if (bench->keys == STRINGS)
-	{
-		memset(key + 1, 'k', STRING_BYTES / 2);
-		for (int d = STRING_BYTES; d > STRING_BYTES / 2; d--, i /= 10)
-			key[d] = (uint8_t) ('0' + i % 10);
-		key[STRING_BYTES + 1] = 0;
-		return STRING_BYTES + 2;
-	}
-	i = __builtin_bswap64(i);
-	memcpy(key + 1, &i, 8);
-	return 9;
-}
-
-static EunoTid
-make_tid(uint64_t i)
-{
-	return (i / 200) << 16 | (i % 200 + 1);
-}
-
-/* After Gray et al., "Quickly generating billion-record synthetic databases". */
-static uint64_t
-zipf(const Bench *bench, Random *random)
-{
-	double		n = (double) bench->rows;
-	double		u = (double) (random_next(random) >> 11) / 9007199254740992.0;
-	double		uz = u * bench->zeta;
-	double		zeta2 = 1 + pow(0.5, ZIPF_THETA);
-	double		eta = (1 - pow(2 / n, 1 - ZIPF_THETA)) / (1 - zeta2 / bench->zeta);
-	uint64_t	rank;
-
-	if (uz < 1)
-		return 0;
-	if (uz < zeta2)
-		return 1;
-	rank = (uint64_t) (n * pow(eta * u - eta + 1, 1 / (1 - ZIPF_THETA)));
-	return rank < bench->rows ? rank : bench->rows - 1;
-}
-
-static void
-die(const char *what)
-{
-	fprintf(stderr, "%s\n", what);
-	exit(1);
-}
-
-static void
-do_inserts(Work *work, EunoContext *cx)
-{
-	Bench	   *bench = work->bench;
-	uint8_t		key[STRING_BYTES + 2];
-
-	for (uint64_t j = work->number; j < bench->rows; j += work->threads)
-	{
-		uint64_t	i = work->job == INSERT_RANDOM ? scatter(bench, j) : j;
-		EunoEntry	entry = {.key = key,.tid = make_tid(i)};
-
-		entry.keylen = make_key(bench, i, key);
-		if (bench->ops->insert(cx, bench->tree, &entry, false) != EUNO_OK)
-			die("an insert failed");
-		work->seen++;
-	}
-}
-
-static void
-do_lookups(Work *work, EunoContext *cx)
-{
-	Bench	   *bench = work->bench;
-	Random		random = {work->number * 77 + 1};
-	EunoCursor *cursor = calloc(1, sizeof(EunoCursor));
-	EunoTid		tids[4];
-	EunoBatch	batch = {.max_items = 4,.tids = tids};
-	uint8_t		key[STRING_BYTES + 2];
-
-	cursor->lo.key = cursor->hi.key = key;
-	cursor->lo.side = -1;
-	cursor->hi.side = 1;
-	for (uint64_t j = 0; j < work->operations; j++)
-	{
-		uint64_t	i = work->job == LOOKUP_ZIPF ?
-			scatter(bench, zipf(bench, &random)) :
-			random_next(&random) % bench->rows;
-
-		cursor->lo.keylen = cursor->hi.keylen = make_key(bench, i, key);
-		euno_cursor_start(cursor);
-		if (bench->ops->read(cx, bench->tree, cursor, true, &batch) != EUNO_OK ||
-			batch.nitems != 1 || tids[0] != make_tid(i))
-			die("a lookup went wrong");
-	}
-	work->seen = work->operations;
-	free(cursor);
-}
-
-static void
-do_scans(Work *work, EunoContext *cx)
-{
-	Bench	   *bench = work->bench;
-	Random		random = {work->number * 77 + 1};
-	EunoCursor *cursor = calloc(1, sizeof(EunoCursor));
-	EunoTid		tids[1024];
-	EunoBatch	batch = {.max_items = 1024,.tids = tids};
-	uint8_t		key[STRING_BYTES + 2];
-	uint64_t	limit = work->job == SCAN_ALL ? UINT64_MAX : SCAN_ENTRIES;
-
-	cursor->hi.side = 1;
-	cursor->lo.side = -1;
-	cursor->lo.key = key;
-	while (work->seen < work->operations)
-	{
-		uint64_t	seen = 0;
-
-		if (work->job == SCAN_RANDOM)
-			cursor->lo.keylen = make_key(bench, random_next(&random) % bench->rows,
-										 key);
+		seen = 0;
 		euno_cursor_start(cursor);
 		do
 		{
-			batch.max_items = limit - seen < 1024 ? (uint32_t) (limit - seen) : 1024;
-			if (bench->ops->read(cx, bench->tree, cursor, true, &batch) != EUNO_OK)
-				die("a scan failed");
+			batch.max_items = want > 1 ? want - seen : 4;
+			if (w->subject->ops->read(&w->cx, w->subject->tree, cursor, true, &batch) != EUNO_OK)
+				die("a read failed");
 			seen += batch.nitems;
-		} while (batch.nitems > 0 && seen < limit);
-		work->seen += seen;
-		if (work->job == SCAN_ALL && seen != bench->rows)
-			die("a scan did not see all entries");
-	}
-	free(cursor);
+		} while (want > 1 && batch.nitems > 0 && !cursor->at_hi && seen < want);
+
+		/*
+		 * A batch of a radix tree has each entry at a moment of its own: it
+		 * may have neither TID of a row that is being updated.
+		 */
+	} while (seen == 0 && ++tries < 100);
+	if (seen == 0)
+		die("a lookup went wrong");
 }
 
-static void *
-run_work(void *arg)
+static void
+do_insert(Worker *w, uint64_t row)
 {
-	Work	   *work = arg;
-	EunoProcess process = {work->bench->epochs, work->number, 0};
-	EunoContext cx = {.process = &process,.env = &test_env,
-	.domain = (int) work->number % ndomains};
+	uint8_t		key[MAX_KEY];
+	EunoEntry	entry = {.key = key,.tid = version_tid(row, 0)};
 
-	if (work->job <= INSERT_ASCENDING)
-		do_inserts(work, &cx);
-	else if (work->job <= LOOKUP_ZIPF)
-		do_lookups(work, &cx);
-	else
-		do_scans(work, &cx);
-	return NULL;
+	entry.keylen = make_key(&keyset, row, key);
+	if (w->subject->ops->insert(&w->cx, w->subject->tree, &entry, false) != EUNO_OK)
+		die("an insert failed");
 }
 
-/* Nanoseconds per operation. */
-typedef struct Times
+/*
+ * As for a new version of a row, and the vacuum of the old one.  The row has an
+ * entry at every moment.
+ */
+static void
+do_update(Worker *w, uint64_t row)
 {
-	double		wall;
-	double		cpu;
-} Times;
+	uint32_t	v = __atomic_add_fetch(&last_version, 1, __ATOMIC_RELAXED);
+	uint8_t		key[MAX_KEY];
+	EunoEntry	entry = {.key = key,.tid = version_tid(row, v)};
 
-/* Does a job with this many threads. */
-static Times
-run_job(Bench *bench, Job job, uint32_t threads)
+	entry.keylen = make_key(&keyset, row, key);
+	if (w->subject->ops->insert(&w->cx, w->subject->tree, &entry, false) != EUNO_OK)
+		die("an update failed");
+	v = __atomic_exchange_n(&version[w->subject - subjects][row], v, __ATOMIC_RELAXED);
+	entry.tid = version_tid(row, v);
+	if (w->subject->ops->remove(&w->cx, w->subject->tree, &entry, NULL) != EUNO_OK)
+		die("an update failed");
+}
+
+static void
+do_plan(Worker *w)
 {
-	static Work works[MAX_THREADS];
-	double		start = now();
-	double		cpu_start = cpu_seconds();
-	uint64_t	seen = 0;
-	Times		times;
+	static __thread EunoCursor cursor;
 
-	for (uint32_t t = 0; t < threads; t++)
+	cursor.lo.side = -1;
+	cursor.hi.side = 1;
+	for (uint32_t i = 0; i < w->plan.n; i++)
 	{
-		works[t] = (Work)
+		uint64_t	row = w->plan.row[i];
+
+		switch (w->plan.kind[i])
 		{
-			.bench = bench,.job = job,.number = t,.threads = threads,
-				.operations = (bench->rows < 4000000 ? bench->rows : 4000000) / threads
-		};
-		pthread_create(&works[t].thread, NULL, run_work, &works[t]);
+			case READ_UPDATE:
+				do_read(w, &cursor, row, 1);
+				do_update(w, row);
+				break;
+			case READ:
+				do_read(w, &cursor, row, 1);
+				break;
+			case UPDATE:
+				do_update(w, row);
+				break;
+			case INSERT:
+				do_insert(w, row);
+				break;
+			default:
+				do_read(w, &cursor, row, SCAN_ENTRIES);
+		}
 	}
-	for (uint32_t t = 0; t < threads; t++)
-	{
-		pthread_join(works[t].thread, NULL);
-		seen += works[t].seen;
-	}
-	times.wall = (now() - start) * 1e9 / (double) seen;
-	times.cpu = (cpu_seconds() - cpu_start) * 1e9 / (double) seen;
-	return times;
 }
 
 static void
-make_tree(Bench *bench)
+sample(const char *measure, const char *unit, const char *subject, double value)
 {
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, (uint16_t) ndomains};
-	EunoProcess process = {bench->epochs, 0, 0};
-	EunoContext cx = {.process = &process,.env = &test_env};
-
-	memset(bench->tree, 0, sizeof(EunoTree));
-	for (int d = 0; d < ndomains; d++)
-		euno_pool_init(&bench->pools[d], arena, d);
-	node_source_init(&bench->source, bench->pools);
-	bench->tree->alloc_arg = &bench->source;
-	if (bench->ops->create(&cx, bench->tree, &config) != EUNO_OK)
-		die("no tree");
-}
-
-static void
-release(Bench *bench)
-{
-	for (int d = 0; d < ndomains; d++)
-		euno_pool_release(&bench->pools[d]);
-}
-
-static void
-print_row(const Bench *bench, Job job, uint32_t threads, Times times)
-{
-	printf("| %-11s | %-22s | %7u | %7.1f | %7.1f |", key_names[bench->keys],
-		   job_names[job], threads, times.wall, times.cpu);
-	if (job <= INSERT_ASCENDING)
-		printf(" %11.2f |", (double) bench->source.live_bytes /
-			   (double) bench->rows);
-	else
-		printf(" %11s |", "");
-	printf("\n");
+	printf("%s\t%s\t%s\t%.4f\n", measure, unit, subject, value);
 	fflush(stdout);
 }
 
-static void
-run_keys(Bench *bench, uint32_t max_threads)
+/* Can the subject do this job? */
+static bool
+can(const Subject *s, const Job *job)
 {
-	static const uint32_t threads[] = {1, 2, 16};
-	static const Job reads[] = {LOOKUP_RANDOM, LOOKUP_ZIPF, SCAN_RANDOM, SCAN_ALL};
+	return s->ops != &array_ops || job->percent[READ] + job->percent[SCAN] == 100;
+}
 
-	for (int job = INSERT_ASCENDING; job >= INSERT_RANDOM; job--)
+/*
+ * A job by all subjects in turns.  What inserts, does so for all rows; the mean
+ * counts then, for a tree that grows is not the same in all turns, otherwise
+ * the median of the turns.
+ */
+static void
+run_turns(const char *measure, const Job *job, bool print)
+{
+	static double times[NSUBJECTS][MAX_TURNS];
+	Random		random = {job - jobs + 1};
+	bool		all = job->percent[INSERT] == 100;
+	uint64_t	turns = all ? (keyset.rows + TURN - 1) / TURN : keyset.rows / TURN / 2;
+	double		sums[NSUBJECTS] = {0};
+	Worker		w;
+
+	if (all)
+		next_row = 0;
+	else
+		turns = turns < 5 ? 5 : turns > MAX_TURNS ? MAX_TURNS : turns;
+	plan_init(&w.plan, job->percent[SCAN] > 0 ? TURN / 20 : TURN);
+	for (uint64_t turn = 0; turn < turns; turn++)
 	{
-		/* scattered keys have no ascending order of their own */
-		if (job == INSERT_ASCENDING && bench->keys == SPARSE)
-			continue;
-		for (int t = 2; t >= 0; t--)
+		if (all && turn == turns - 1)
+			w.plan.n = (uint32_t) (keyset.rows - next_row);
+		make_plan(&w.plan, job, &random, next_row);
+		for (int k = 0; k < NSUBJECTS; k++)
 		{
-			if (threads[t] > max_threads)
+			int			which = (int) ((turn + (uint64_t) k) % NSUBJECTS);
+			double		start;
+
+			w.subject = &subjects[which];
+			if (!can(w.subject, job))
 				continue;
-			make_tree(bench);
-			print_row(bench, (Job) job, threads[t],
-					  run_job(bench, (Job) job, threads[t]));
-			if (job != INSERT_RANDOM || threads[t] != 1)
-				release(bench);
+			thread_enter(0, &w.process, &w.cx);
+			start = thread_seconds();
+			do_plan(&w);
+			start = thread_seconds() - start;
+			sums[which] += start;
+			if (!all)
+				times[which][turn] = start / w.plan.n * 1e9;
 		}
+		next_row += count_inserts(&w.plan);
 	}
-	for (size_t r = 0; r < sizeof(reads) / sizeof(reads[0]); r++)
+	for (int k = 0; k < NSUBJECTS && print; k++)
 	{
-		for (int t = 0; t < 3; t++)
-		{
-			if (threads[t] <= max_threads)
-				print_row(bench, reads[r], threads[t],
-						  run_job(bench, reads[r], threads[t]));
-		}
+		if (can(&subjects[k], job))
+			sample(measure, "ns", subjects[k].name,
+				   all ? sums[k] * 1e9 / (double) keyset.rows :
+				   median(times[k], (uint32_t) turns));
 	}
-	release(bench);
+	plan_free(&w.plan);
 }
 
-/* Sets the number of entries and what follows from it. */
+/* What the background worker does now and then. */
 static void
-set_rows(Bench *bench, uint64_t rows)
+compact_all(void)
 {
-	bench->rows = rows;
-	bench->bits = 0;
-	while ((UINT64_C(1) << bench->bits) < rows)
-		bench->bits++;
-	bench->zeta = 0;
-	for (uint64_t i = 1; i <= rows; i++)
-		bench->zeta += 1 / pow((double) i, ZIPF_THETA);
+	for (int k = 0; k < NSUBJECTS; k++)
+	{
+		Subject    *s = &subjects[k];
+		uint32_t	merged;
+
+		if (s->ops->compact != NULL &&
+			s->ops->compact(&s->cx, s->tree, UINT32_MAX, &merged) != EUNO_OK)
+			die("compacting failed");
+	}
 }
 
-/* The best of some runs: the machine may be busy. */
+/* All trees anew, the array with all rows. */
 static void
-grow(Bench *bench, const EunoTreeOps *ops, uint64_t most)
+open_all(bool with_array)
 {
-	bench->ops = ops;
-	bench->keys = SPARSE;
-	for (uint64_t rows = 10000; rows <= most; rows *= 10)
+	for (int k = 0; k < NSUBJECTS; k++)
 	{
-		double		best = 0;
-
-		set_rows(bench, rows);
-		make_tree(bench);
-		(void) run_job(bench, INSERT_RANDOM, 1);
-		for (int run = 0; run < 5; run++)
-		{
-			double		cpu = run_job(bench, LOOKUP_RANDOM, 1).cpu;
-
-			if (run == 0 || cpu < best)
-				best = cpu;
-		}
-		printf("%s %llu %.1f\n", ops->name, (unsigned long long) rows, best);
-		fflush(stdout);
-		release(bench);
+		subject_open(&subjects[k]);
+		if (with_array && subjects[k].ops == &array_ops)
+			subject_load(&subjects[k], keyset.rows, nth_entry);
+		memset(version[k], 0, keyset.rows * 2 * sizeof(uint32_t));
 	}
+}
+
+static void
+close_all(void)
+{
+	for (int k = 0; k < NSUBJECTS; k++)
+		subject_close(&subjects[k]);
+}
+
+static void
+run_jobs(void)
+{
+	char		measure[100];
+	bool		any[2] = {false, false};	/* ascending; anything else */
+
+	for (size_t j = 0; j < NJOBS; j++)
+	{
+		snprintf(measure, sizeof(measure), "%s, %s", key_names[keyset.keys], jobs[j].name);
+		any[j > 0] |= wanted(measure);
+	}
+	for (size_t j = 0; j < NJOBS; j++)
+	{
+		bool		print;
+
+		if (!any[j > 0])
+			continue;
+		snprintf(measure, sizeof(measure), "%s, %s", key_names[keyset.keys], jobs[j].name);
+		print = wanted(measure);
+		if (jobs[j].percent[INSERT] == 100)
+			open_all(j > 0);
+		else if (!print)
+			continue;
+		else
+			compact_all();
+		fprintf(stderr, "        %s\n", measure);
+		run_turns(measure, &jobs[j], print);
+		snprintf(measure, sizeof(measure), "%s, an entry after inserts in random order",
+				 key_names[keyset.keys]);
+		for (int k = 0; jobs[j].law == SCATTERED && k < NSUBJECTS && wanted(measure); k++)
+		{
+			if (can(&subjects[k], &jobs[j]))
+				sample(measure, "bytes", subjects[k].name,
+					   subject_bytes(&subjects[k]) / (double) keyset.rows);
+		}
+		if (j == 0)
+			close_all();
+	}
+	if (any[1])
+		close_all();
+}
+
+static void *
+run_worker(void *arg)
+{
+	Worker	   *w = arg;
+
+	pthread_barrier_wait(w->barrier);
+	do_plan(w);
+	return NULL;
+}
+
+/* Millions of operations a second, by this many threads. */
+static double
+run_threads(Subject *s, const Job *job, uint32_t threads, uint64_t operations)
+{
+	static Worker workers[MAX_THREADS];
+	pthread_barrier_t barrier;
+	double		start;
+
+	pthread_barrier_init(&barrier, NULL, threads + 1);
+	for (uint32_t t = 0; t < threads; t++)
+	{
+		Worker	   *w = &workers[t];
+		Random		random = {t + 100};
+
+		plan_init(&w->plan, (uint32_t) (operations / threads));
+		make_plan(&w->plan, job, &random, t * (operations / threads));
+		w->subject = s;
+		w->barrier = &barrier;
+		thread_enter(t, &w->process, &w->cx);
+		pthread_create(&w->thread, NULL, run_worker, w);
+	}
+	pthread_barrier_wait(&barrier);
+	start = now();
+	for (uint32_t t = 0; t < threads; t++)
+		pthread_join(workers[t].thread, NULL);
+	start = now() - start;
+	for (uint32_t t = 0; t < threads; t++)
+		plan_free(&workers[t].plan);
+	pthread_barrier_destroy(&barrier);
+	return (double) (operations / threads * threads) / start / 1e6;
+}
+
+/* Two threads and sixteen: random inserts, lookups, updates. */
+static void
+run_many(void)
+{
+	static const uint8_t picked[] = {1, 2, 7};
+	uint64_t	operations = keyset.rows < 2000000 ? keyset.rows : 2000000;
+
+	for (int k = 0; k < NSUBJECTS; k++)
+	{
+		double		speed[sizeof(picked)][2];
+		char		measure[100];
+
+		if (subjects[k].alone)
+			continue;
+		for (int many = 0; many < 2; many++)
+		{
+			memset(version[k], 0, keyset.rows * 2 * sizeof(uint32_t));
+			subject_open(&subjects[k]);
+			for (size_t p = 0; p < sizeof(picked); p++)
+			{
+				uint64_t	n = p == 0 ? keyset.rows : operations;
+
+				speed[p][many] = run_threads(&subjects[k], &jobs[picked[p]],
+											 many ? 16 : 2, n);
+				snprintf(measure, sizeof(measure), "%s, %s, %d threads",
+						 key_names[keyset.keys], jobs[picked[p]].name, many ? 16 : 2);
+				sample(measure, "million/s", subjects[k].name, speed[p][many]);
+			}
+			subject_close(&subjects[k]);
+		}
+		for (size_t p = 0; p < sizeof(picked); p++)
+		{
+			snprintf(measure, sizeof(measure), "%s, %s, 16 threads of 2 threads' speed",
+					 key_names[keyset.keys], jobs[picked[p]].name);
+			sample(measure, "share", subjects[k].name, speed[p][1] / speed[p][0]);
+		}
+	}
+}
+
+/* Bytes that may be taken without harm. */
+static uint64_t
+available_memory(void)
+{
+	FILE	   *f = fopen("/proc/meminfo", "r");
+	char		line[200];
+	unsigned long long kilobytes = 0;
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		(void) sscanf(line, "MemAvailable: %llu", &kilobytes);
+	if (f != NULL)
+		fclose(f);
+	return kilobytes * 1024;
+}
+
+/* Lookups by size.  All trees and the array take less than 100 bytes a row. */
+static void
+run_growth(uint64_t most, int rounds)
+{
+	char		measure[100];
+
+	for (uint64_t rows = 10000, n = 0; rows <= most; rows = n++ % 2 == 0 ? rows * 3 : rows / 3 * 10)
+	{
+		if (rows * 100 > available_memory() / 4 * 3)
+		{
+			fprintf(stderr, "        no memory for %llu entries\n", (unsigned long long) rows);
+			break;
+		}
+		key_set_init(&keyset, SPARSE, rows);
+		for (int k = 0; k < NSUBJECTS; k++)
+		{
+			subject_open(&subjects[k]);
+			if (!subjects[k].alone || subjects[k].ops == &array_ops)
+				subject_load(&subjects[k], rows, nth_entry);
+		}
+		snprintf(measure, sizeof(measure), "growth: lookup among %llu", (unsigned long long) rows);
+		fprintf(stderr, "        %s\n", measure);
+		for (int round = 0; round < rounds; round++)
+		{
+			Worker		w;
+			Random		random = {(uint64_t) round + 1};
+
+			plan_init(&w.plan, TURN * 5);
+			make_plan(&w.plan, &jobs[2], &random, rows);
+			for (int k = 0; k < NSUBJECTS; k++)
+			{
+				double		start;
+
+				w.subject = &subjects[(k + round) % NSUBJECTS];
+				if (w.subject->alone && w.subject->ops != &array_ops)
+					continue;
+				thread_enter(0, &w.process, &w.cx);
+				do_plan(&w);	/* the caches are its own now */
+				start = thread_seconds();
+				do_plan(&w);
+				sample(measure, "ns", w.subject->name,
+					   (thread_seconds() - start) / w.plan.n * 1e9);
+			}
+			plan_free(&w.plan);
+		}
+		close_all();
+	}
+}
+
+static uint64_t
+setting(const char *name, uint64_t otherwise)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && *value != '\0' ? strtoull(value, NULL, 10) : otherwise;
 }
 
 int
 main(void)
 {
-	const char *rows = getenv("EUNO_ROWS");
-	const char *threads = getenv("EUNO_THREADS");
-	const char *domains = getenv("EUNO_DOMAINS");
-	uint32_t	max_threads = threads != NULL ? (uint32_t) atoi(threads) : 16;
-	const char *tree = getenv("EUNO_TREE");
-	Bench		bench = {.ops = &euno_bptree_ops,.rows = rows != NULL ? strtoull(rows, NULL, 10) : 10000000};
+	uint64_t	rows = setting("EUNO_ROWS", 10000000);
+	int			rounds = (int) setting("EUNO_ROUNDS", 3);
+	uint64_t	most = setting("EUNO_GROWTH", 100000000);
+	const char *pattern = getenv("EUNO_ONLY");
 
-	if (tree != NULL && strcmp(tree, "art/olc") == 0)
-		bench.ops = &euno_art_olc_ops;
-	else if (tree != NULL && strcmp(tree, "art/rowex") == 0)
-		bench.ops = &euno_art_rowex_ops;
-	else if (tree != NULL && strcmp(tree, "bptree") != 0)
-		die("EUNO_TREE is bptree, art/olc or art/rowex");
-	if (bench.rows < 1000)
-		die("EUNO_ROWS must be at least 1000");
-	set_rows(&bench, bench.rows);
-	ndomains = domains != NULL ? atoi(domains) : 1;
-	if (ndomains < 1 || ndomains > EUNO_MAX_DOMAINS)
-		die("EUNO_DOMAINS must be from 1 to 16");
-	arena = euno_arena_reserve((size_t) 16 << 30, ndomains, &test_env);
-	if (arena == NULL)
-		die("no address space");
-	bench.tree = shared_memory(sizeof(EunoTree));
-	bench.pools = shared_memory(sizeof(EunoPool) * EUNO_MAX_DOMAINS);
-	bench.epochs = shared_memory(euno_epochs_size(MAX_THREADS));
-	euno_epochs_init(bench.epochs, MAX_THREADS);
-	if (getenv("EUNO_GROWTH") != NULL)
+	if (rows < TURN)
+		die("EUNO_ROWS must be at least 20000");
+	if (regcomp(&only, pattern != NULL ? pattern : "", REG_EXTENDED | REG_NOSUB) != 0)
+		die("EUNO_ONLY is not a regular expression");
+	subjects_begin(MAX_THREADS);
+	subject_init(&subjects[0], "bptree", &euno_bptree_ops);
+	subject_init(&subjects[1], "art/olc", &euno_art_olc_ops);
+	subject_init(&subjects[2], "art/rowex", &euno_art_rowex_ops);
+	subject_init(&subjects[3], "bptree alone", &alone_bptree_ops);
+	subject_init(&subjects[4], "art alone", &alone_art_olc_ops);
+	subject_init(&subjects[5], "array", &array_ops);
+	for (int k = 0; k < NSUBJECTS; k++)
+		version[k] = shared_memory(rows * 2 * sizeof(uint32_t));
+	for (int round = 0; round < rounds; round++)
 	{
-		uint64_t	most = bench.rows;
-
-		grow(&bench, &euno_bptree_ops, most);
-		grow(&bench, &euno_art_olc_ops, most);
-		return 0;
+		for (int keys = DENSE; keys <= STRINGS; keys++)
+		{
+			key_set_init(&keyset, (Keys) keys, rows);
+			run_jobs();
+			if (keys == SPARSE && wanted("threads"))
+				run_many();
+		}
 	}
-	printf("%s, %llu rows\n\n", bench.ops->name,
-		   (unsigned long long) bench.rows);
-	printf("| keys        | job                    | threads | wall ns |  cpu ns | bytes/entry |\n");
-	printf("|-------------|------------------------|--------:|--------:|--------:|------------:|\n");
-	for (int keys = DENSE; keys <= STRINGS; keys++)
-	{
-		bench.keys = (Keys) keys;
-		run_keys(&bench, max_threads);
-	}
+	for (int k = 0; k < NSUBJECTS; k++)
+		shared_memory_free(version[k], rows * 2 * sizeof(uint32_t));
+	if (wanted("growth"))
+		run_growth(most, rounds > 3 ? rounds : 3);
 	return 0;
 }

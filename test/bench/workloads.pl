@@ -30,7 +30,15 @@ my @parts = map { $part{$_} // die "no part $_\n" } @ARGV;
 $_->[0]->() for @parts;
 for my $round (1 .. $run{rounds})
 {
+	my $begun = time;
+
 	$_->[1]->($round) for @parts;
+	if ($run{limit} && time - $run{started} + (time - $begun) > $run{limit} && $round < $run{rounds})
+	{
+		say_so("another round would take too long: $round of $run{rounds}");
+		$run{rounds} = $round;
+		last;
+	}
 }
 $_->[2]->() for grep { $_->[2] } @parts;
 Report::read_samples("$run{out}/trees.tsv") if -e "$run{out}/trees.tsv";

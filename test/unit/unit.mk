@@ -6,7 +6,6 @@
 #   make -f test/unit/unit.mk unit-fuzz   libFuzzer for EUNO_SECONDS, or 60 s
 #   make -f test/unit/unit.mk unit-mutants  do the schedules find what is broken
 #                                         on purpose?  Takes minutes
-#   make -f test/unit/unit.mk bench-core  the benchmark of the trees
 #   make -f test/unit/unit.mk bench-structures  which structure for which keys
 #
 # EUNO_SEED and EUNO_SECONDS make the tests try other things, and longer;
@@ -16,8 +15,9 @@ UNIT_CC ?= gcc
 UNIT_CLANG ?= clang
 UNIT_BUILD = build/unit
 UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
-	-Isrc -Itest/unit
+	-Isrc -Itest/unit -Itest/bench
 UNIT_FLAGS_plain = -O2
+UNIT_FLAGS_alone = -O2 -DEUNO_ALONE=1
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
 UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=128
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
@@ -87,13 +87,18 @@ unit-mutants: $(UNIT_BUILD)/model/schedules
 bench-structures: $(UNIT_BUILD)/plain/structure_bench
 	$<
 
-.PHONY: bench-core
-bench-core: $(UNIT_BUILD)/plain/core_bench
-	$<
-
-$(UNIT_BUILD)/plain/%_bench: $(UNIT_BUILD)/plain/test/bench/%_bench.o \
-		$(patsubst %.c,$(UNIT_BUILD)/plain/%.o,test/unit/env.c $(UNIT_CORE))
+$(UNIT_BUILD)/plain/%_bench: $(UNIT_BUILD)/plain/test/bench/%_bench.o $(UNIT_BUILD)/alone.o \
+		$(patsubst %.c,$(UNIT_BUILD)/plain/%.o,$(addprefix test/bench/,subject.c array.c keys.c) test/unit/env.c $(UNIT_CORE))
 	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_plain) -o $@ $^ -lm
+
+# The trees without synchronization, to go into one program with those that
+# have it: only their tables of functions are seen, by other names.
+UNIT_ALONE = bptree_ops art_olc_ops
+$(UNIT_BUILD)/alone.o: $(patsubst %.c,$(UNIT_BUILD)/alone/%.o,$(filter src/core/%,$(UNIT_CORE)))
+	$(LD) -r -o $@.all $^
+	objcopy $(foreach ops,$(UNIT_ALONE),--redefine-sym euno_$(ops)=alone_$(ops)) $@.all $@.renamed
+	objcopy $(UNIT_ALONE:%=--keep-global-symbol=alone_%) $@.renamed $@
+	@rm -f $@.all $@.renamed
 
 # One set of rules for each flavor.
 define unit_flavor
@@ -106,7 +111,7 @@ $$(UNIT_TESTS:%=$$(UNIT_BUILD)/$(1)/%): $$(UNIT_BUILD)/$(1)/%: \
 		$$(patsubst %.c,$$(UNIT_BUILD)/$(1)/%.o,$$(UNIT_SUPPORT) $$(UNIT_CORE))
 	$$(UNIT_CC) $$(UNIT_CFLAGS) $$(UNIT_FLAGS_$(1)) $$(UNIT_LINK_$(1)) -o $$@ $$^
 endef
-$(foreach flavor,plain hook model asan tsan fuzz,$(eval $(call unit_flavor,$(flavor))))
+$(foreach flavor,plain alone hook model asan tsan fuzz,$(eval $(call unit_flavor,$(flavor))))
 
 .SECONDARY:
 -include $(shell find $(UNIT_BUILD) -name '*.d' 2>/dev/null)

@@ -16,12 +16,14 @@ our %run = (
 	seconds => $ENV{EUNO_SECONDS} // 4,
 	only => $ENV{EUNO_ONLY} // '',
 	bin => $ENV{bin},
+	limit => $ENV{EUNO_LIMIT} // 0,
 	out => $ENV{EUNO_OUT},
 	started => time - ($ENV{EUNO_ELAPSED} // 0),
 	samples => {},				# measure => { subject => [values] }
 	unit => {},					# measure => unit
 	order => []);				# measures as they came up
 my %chosen = map { $_ => 1 } split(' ', $ENV{EUNO_METHODS} // 'none floor btree hash euno art');
+my %zetas;
 my %with = (
 	btree => 'USING btree (%s)', hash => 'USING hash (%s)', floor => 'USING floor (%s)',
 	euno => 'USING euno (%s)', art => 'USING euno (%s) WITH (structure = art)');
@@ -161,8 +163,12 @@ sub zipf_lines
 
 	return "\\set $variable random(1, $n)\n" if $theta == 0;
 	return "\\set $variable 1 + permute(random_zipfian(1, $n, $theta) - 1, $n)\n" if $theta > 1;
-	my $zeta = 0;
-	$zeta += 1 / $_**$theta for 1 .. $n;
+	my $zeta = $zetas{"$n $theta"};
+	if (!defined $zeta)
+	{
+		$zeta += 1 / $_**$theta for 1 .. $n;
+		$zetas{"$n $theta"} = $zeta;
+	}
 	my $eta = (1 - (2 / $n)**(1 - $theta)) / (1 - (1 + 0.5**$theta) / $zeta);
 	my $power = 1 / (1 - $theta);
 	return "\\set u random(0, 999999999) / 1000000000.0\n"

@@ -95,19 +95,25 @@ sub load
 	add_pgbench();
 	add_ycsb();
 	return unless @order;
+	my $scripts = join('', map { $_->[1] } map { @{ $measure{$_}[1] } } @order);
+	my %table = (
+		acct => ["SELECT i::int8 AS id, i::int8 AS v", 'id'],
+		mixed => ["SELECT i::int8 AS id, i::int8 AS v", 'id'],
+		accounts => ["SELECT i AS aid, i % 10 AS bid, i % 5000 AS abalance, repeat(' ', 84)::char(84) AS filler", 'aid', 'abalance'],
+		usertable => ["SELECT i::int8 AS key, repeat(chr(65 + i % 26), 100) AS field", 'key']);
+
 	say_so('loading for clients');
 	for my $am (methods(@ams))
 	{
-		my $index = sub { my ($table, $column) = @_; return "CREATE INDEX ON $am.$table " . index_on($am, $column); };
+		sql("CREATE SCHEMA $am", "CREATE SEQUENCE $am.newkey START " . ($n + 1),
+			"CREATE TABLE $am.history (tid int, bid int, aid int, delta int, mtime timestamp, filler char(22))");
+		for my $name (grep { $scripts =~ /\{am\}\.$_\b/ } sort keys %table)
+		{
+			my ($select, @columns) = @{ $table{$name} };
 
-		sql("CREATE SCHEMA $am",
-			"CREATE TABLE $am.acct AS SELECT i::int8 AS id, i::int8 AS v FROM generate_series(1, $n) i", $index->('acct', 'id'),
-			"CREATE TABLE $am.mixed AS TABLE $am.acct", $index->('mixed', 'id'),
-			"CREATE TABLE $am.accounts AS SELECT i AS aid, i % 10 AS bid, i % 5000 AS abalance, repeat(' ', 84)::char(84) AS filler FROM generate_series(1, $n) i",
-			$index->('accounts', 'aid'), $index->('accounts', 'abalance'),
-			"CREATE TABLE $am.history (tid int, bid int, aid int, delta int, mtime timestamp, filler char(22))",
-			"CREATE TABLE $am.usertable AS SELECT i::int8 AS key, repeat(chr(65 + i % 26), 100) AS field FROM generate_series(1, $n) i",
-			$index->('usertable', 'key'), "CREATE SEQUENCE $am.newkey START " . ($n + 1), 'VACUUM ANALYZE');
+			sql("CREATE TABLE $am.$name AS $select FROM generate_series(1, $n) i",
+				(map { "CREATE INDEX ON $am.$name " . index_on($am, $_) } @columns), "VACUUM ANALYZE $am.$name");
+		}
 	}
 	return;
 }

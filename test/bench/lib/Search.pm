@@ -24,6 +24,11 @@ sub find_texts
 	$texts{text_icu} = 'text COLLATE "und-x-icu"' if sql("SELECT count(*) FROM pg_collation WHERE collname = 'und-x-icu'");
 	say_so('no collation of en_US.UTF-8') unless $texts{text_libc};
 	say_so('no collation of ICU') unless $texts{text_icu};
+	for my $column (keys %texts)
+	{
+		my $name = $column =~ tr/_/ /r;
+		delete $texts{$column} unless wants_any("build, $name", "size of an entry, $name", "lookup, $name", "lookup, $name, Zipf 0.99");
+	}
 	return;
 }
 
@@ -36,16 +41,16 @@ sub load
 
 	say_so("loading $rows rows");
 	find_texts();
-	my $columns = join(', ', map { "$_ $texts{$_}" } sort keys %texts);
-	my $values = join(', ', map { "to_hex(hashint4(n)) || '.user' || n || '\@example.org'" } keys %texts);
-	sql("CREATE TABLE item (id int8, a int4, b int4, f float8, u uuid, v int4, $columns)",
-		"INSERT INTO item SELECT n, n / 100, n % 100, hashint8(n)::float8 * 0.37 + n * 1e-9, md5(n::text)::uuid, n % 1000, $values
+	my $columns = join('', map { ", $_ $texts{$_}" } sort keys %texts);
+	my $values = join('', map { ", to_hex(hashint4(n)) || '.user' || n || '\@example.org'" } keys %texts);
+	sql("CREATE TABLE item (id int8, a int4, b int4, f float8, u uuid, v int4$columns)",
+		"INSERT INTO item SELECT n, n / 100, n % 100, hashint8(n)::float8 * 0.37 + n * 1e-9, md5(n::text)::uuid, n % 1000$values
 			FROM generate_series(1, $rows) n",
 		"CREATE TABLE probe AS SELECT (random() * ($rows - 1))::int8 + 1 AS id FROM generate_series(1, $probes)",
 		# theta 0.99: the continuous law, and popular numbers anywhere
 		"CREATE TABLE probe_zipf AS SELECT (rank * 7919 % $rows) + 1 AS id FROM
 			(SELECT floor(($u * ($rows ^ 0.01 - 1) + 1) ^ 100)::int8 - 1 AS rank FROM generate_series(1, $probes)) r");
-	for my $law ('', '_zipf')
+	for my $law ('', (grep { $_->[0] =~ /Zipf/ } wanted_queries(map { @$_[3 .. $#$_] } sets())) ? '_zipf' : ())
 	{
 		sql("CREATE TABLE wanted$law AS SELECT item.* FROM probe$law JOIN item USING (id) ORDER BY random()",
 			"CREATE TABLE probe${law}_warm AS SELECT * FROM probe$law LIMIT $probes / 10",

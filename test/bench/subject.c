@@ -1,0 +1,129 @@
+/*-------------------------------------------------------------------------
+ *
+ * subject.c
+ *	  What the benchmarks without a server measure (see subject.h).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "subject.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ADDRESS_SPACE ((size_t) 64 << 30)
+
+static EunoArena *arena;
+static EunoEpochs *epochs;
+
+void
+die(const char *what)
+{
+	fprintf(stderr, "%s\n", what);
+	exit(1);
+}
+
+void
+subjects_begin(uint32_t threads)
+{
+	arena = euno_arena_reserve(ADDRESS_SPACE, 1, &test_env);
+	if (arena == NULL)
+		die("no address space");
+	epochs = shared_memory(euno_epochs_size(threads));
+	euno_epochs_init(epochs, threads);
+}
+
+void
+subject_init(Subject *s, const char *name, const EunoTreeOps *ops)
+{
+	memset(s, 0, sizeof(*s));
+	s->name = name;
+	s->ops = ops;
+	s->alone = ops == &alone_bptree_ops || ops == &alone_art_olc_ops ||
+		ops == &array_ops;
+	s->tree = shared_memory(sizeof(EunoTree));
+	s->pool = shared_memory(sizeof(EunoPool));
+	thread_enter(0, &s->process, &s->cx);
+}
+
+void
+thread_enter(uint32_t number, EunoProcess *process, EunoContext *cx)
+{
+	*process = (EunoProcess)
+	{
+		epochs, number, 0
+	};
+	memset(cx, 0, sizeof(*cx));
+	cx->process = process;
+	cx->env = &test_env;
+}
+
+void
+subject_open(Subject *s)
+{
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 1};
+
+	memset(s->tree, 0, sizeof(EunoTree));
+	euno_pool_init(s->pool, arena, 0);
+	node_source_init(&s->source, s->pool);
+	s->tree->alloc_arg = &s->source;
+	if (s->ops->create(&s->cx, s->tree, &config) != EUNO_OK)
+		die("no tree");
+}
+
+void
+subject_close(Subject *s)
+{
+	euno_pool_release(s->pool);
+	node_source_release(&s->source);
+	if (s->ops == &array_ops)
+		(void) s->ops->create(&s->cx, s->tree, NULL);
+}
+
+double
+subject_bytes(const Subject *s)
+{
+	return (double) s->pool->extents * (double) EUNO_EXTENT_SIZE;
+}
+
+void
+subject_load(Subject *s, uint64_t n, EunoEntry (*entry) (uint64_t i))
+{
+	static EunoBulk bulk;
+	EunoStatus	status = s->ops->bulk_begin(&s->cx, s->tree, &bulk);
+
+	for (uint64_t i = 0; status == EUNO_OK && i < n; i++)
+	{
+		EunoEntry	next = entry(i);
+
+		status = s->ops->bulk_add(&s->cx, &bulk, &next);
+	}
+	if (status != EUNO_OK || s->ops->bulk_end(&s->cx, &bulk) != EUNO_OK)
+		die("a bulk load failed");
+}
+
+double
+thread_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
+}
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+	double		x = *(const double *) a;
+	double		y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+double
+median(double *values, uint32_t n)
+{
+	qsort(values, n, sizeof(double), compare_doubles);
+	return values[n / 2];
+}
