@@ -65,7 +65,7 @@ static Player players[NSLOTS];	/* the last is for before and after */
 static EunoEntry entries[ENTRIES];
 static uint8_t key_bytes[ENTRIES][KEY_BYTES + 8];
 static EunoEntry fillers[FILLERS];
-static uint8_t filler_bytes[FILLERS][8];
+static uint8_t filler_bytes[FILLERS][16];
 static uint32_t nfillers;		/* present at the start, and always */
 static const EunoTreeOps *ops;
 static const Case *the_case;
@@ -155,24 +155,27 @@ compare(void *arg, const EunoPosition *pos, const uint8_t *key, uint32_t keylen)
 
 /*
  * Entries and fillers of one node, but for the last eight entries: four part
- * from them a byte earlier, and four another one.
+ * from them a byte earlier, and four another one.  With more bytes, two entries
+ * in a row part at the first of these.
  */
 static void
-make_fan(void)
+make_fan(uint32_t more)
 {
 	for (uint32_t i = 0; i < ENTRIES; i++)
 	{
 		key_bytes[i][0] = i < 44 ? 'x' : 'y';
 		key_bytes[i][1] = i < 40 ? 'x' : 'y';
-		key_bytes[i][2] = (uint8_t) (4 * i);
-		entries[i].keylen = 3;
+		key_bytes[i][2] = (uint8_t) (4 * (more > 0 ? i & ~1U : i));
+		if (more > 0)
+			key_bytes[i][3] = (uint8_t) ('a' + i % 2);
+		entries[i].keylen = 3 + more;
 	}
 	for (uint32_t i = 0; i < FILLERS; i++)
 	{
 		memset(filler_bytes[i], 'x', sizeof(filler_bytes[i]));
 		filler_bytes[i][2] = (uint8_t) (4 * (i / 3) + 1 + i % 3);
 		fillers[i].key = filler_bytes[i];
-		fillers[i].keylen = 3;
+		fillers[i].keylen = 3 + more;
 		fillers[i].tid = (EunoTid) (FILLER_TID + i) << 16 | 1;
 	}
 }
@@ -197,8 +200,8 @@ make_entries(Keys keys)
 		entries[i].keylen = len;
 		entries[i].tid = (EunoTid) (i + 1) << 16 | 1;
 	}
-	if (keys == KEYS_FAN)
-		make_fan();
+	if (keys >= KEYS_FAN)
+		make_fan(keys == KEYS_FAN ? 0 : keys == KEYS_WIDE ? 4 : 12);
 }
 
 /* The number of entries below a position, by the rules of euno_core.h. */

@@ -19,9 +19,12 @@ typedef enum Keys
 	KEYS_POSTING,				/* 4 TIDs a key, 4 keys in a leaf */
 	KEYS_LONG,					/* the same but for the end, by threes */
 	KEYS_COMPARE,				/* a comparator decides */
-	KEYS_FAN					/* children of one node of a radix tree, but for
+	KEYS_FAN,					/* children of one node of a radix tree, but for
 								 * 40 to 43 and 44 to 47, that part from these
 								 * a byte and two bytes earlier */
+	KEYS_WIDE,					/* the same with 4 bytes more, and two entries in
+								 * a row share their child */
+	KEYS_WIDEST					/* the same with 12 */
 } Keys;
 
 /*

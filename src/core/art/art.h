@@ -39,6 +39,7 @@ typedef struct ArtPlace
 	ArtWhere	where;
 	bool		rowex;			/* the versions mean nothing */
 	ArtNode    *holder;			/* of the slot; NULL = the root slot */
+	ArtRef	   *slot;
 	EunoLock   *lock;			/* the holder's */
 	uint64_t	version;		/* ... and what it was */
 	uint64_t	node_version;	/* AT_GAP: of the slot's node */
@@ -48,7 +49,7 @@ typedef struct ArtPlace
 } ArtPlace;
 
 /* What has been allocated for a change that may yet fail. */
-#define ART_MAX_BUILT	3
+#define ART_MAX_BUILT	260		/* a node, and a record for each child */
 
 typedef struct ArtBuild
 {
@@ -62,15 +63,25 @@ typedef struct ArtBuild
 	}			built[ART_MAX_BUILT];
 } ArtBuild;
 
-/* A node's children at one moment. */
+/* A node's children at one moment, in the order of their bytes. */
 typedef struct ArtChildren
 {
 	uint32_t	n;				/* those that are there */
 	uint32_t	ndead;			/* leaf records that were removed */
 	uint8_t		bytes[256];
-	ArtRef		refs[256];
+	ArtChild	child[256];
 	ArtRef		dead[256];
 } ArtChildren;
+
+/* A new node, and what it was made of. */
+typedef struct ArtCopy
+{
+	ArtNode    *node;
+	ArtChildren from;
+	uint32_t	nseen;			/* of from's children, those that were found */
+	uint32_t	nreplaced;		/* records that the new node does without */
+	ArtRef		replaced[256];
+} ArtCopy;
 
 /* The rest of an entry's composite from some byte on. */
 typedef struct ArtTail
@@ -79,7 +90,7 @@ typedef struct ArtTail
 	uint32_t	n;
 	uint32_t	payload_len;
 	const uint8_t *payload;
-	uint8_t		inlined[8];
+	uint8_t		inlined[8 * ART_WORDS];
 } ArtTail;
 
 static inline EunoTid
@@ -160,32 +171,52 @@ extern void *euno_art_build_alloc(ArtBuild *build, size_t size);
 extern void euno_art_build_undo(ArtBuild *build);
 
 /* art_inner.c */
-extern ArtType euno_art_node_type(uint32_t nchildren);
-extern void euno_art_node_init(ArtNode *node, ArtType type,
-							   const uint8_t *path, uint32_t from,
-							   uint32_t level);
+extern ArtType euno_art_node_type(uint32_t nchildren, uint32_t words);
 extern ArtNode *euno_art_build_node(ArtBuild *build, ArtType type,
 									const uint8_t *path, uint32_t from,
 									uint32_t level);
 extern bool euno_art_node_room(ArtNode *node);
-extern bool euno_art_node_add(ArtNode *node, uint8_t byte, ArtRef ref);
-extern void euno_art_node_map(ArtNode *node, uint64_t map[4]);
+extern bool euno_art_node_add(ArtNode *node, uint8_t byte,
+							  const ArtChild *child);
+extern void euno_art_node_map(ArtNode *node, uint64_t map[4],
+							  uint8_t places[256]);
 extern void euno_art_node_children(ArtNode *node, ArtChildren *children);
 extern uint32_t euno_art_path_match(const ArtNode *node, const ArtKey *key,
 									uint32_t depth);
 extern void euno_art_path_copy(const ArtNode *node, uint32_t depth,
 							   uint8_t *path);
 
+/* art_copy.c */
+extern ArtType euno_art_choose(const ArtChildren *children, uint32_t depth,
+							   uint32_t capacity);
+extern size_t euno_art_weight(const ArtChildren *children, uint32_t depth,
+							  ArtType type);
+extern void euno_art_copy_look(ArtCopy *copy, ArtNode *node);
+extern void euno_art_copy_add(ArtCopy *copy, uint8_t byte,
+							  const ArtChild *child);
+extern bool euno_art_copy_build(ArtBuild *build, ArtCopy *copy, ArtType type,
+								const uint8_t *path, uint32_t from,
+								uint32_t level);
+extern bool euno_art_copy_holds(const ArtCopy *copy, ArtNode *node);
+extern uint32_t euno_art_copy_unlinks(const ArtCopy *copy);
+extern void euno_art_copy_retire(EunoContext *cx, EunoTree *tree,
+								 const ArtCopy *copy);
+
 /* art_leaf.c */
-extern ArtRef euno_art_build_leaf(ArtBuild *build, const uint8_t *composite,
-								  uint32_t len, uint32_t depth,
-								  const uint8_t *payload,
-								  uint32_t payload_len);
+extern bool euno_art_build_leaf(ArtBuild *build, const uint8_t *composite,
+								uint32_t len, uint32_t depth,
+								const uint8_t *payload, uint32_t payload_len,
+								uint32_t words, ArtChild *child);
+extern bool euno_art_build_leaf_for(ArtBuild *build, const uint8_t *composite,
+									uint32_t len, const uint8_t *payload,
+									uint32_t payload_len,
+									const ArtPlace *place, ArtChild *child);
 extern size_t euno_art_leaf_size(ArtRef ref);
-extern bool euno_art_leaf_tail(ArtRef ref, uint32_t depth, ArtTail *tail);
+extern bool euno_art_leaf_tail(const ArtChild *child, uint32_t depth,
+							   ArtTail *tail);
 extern uint32_t euno_art_leaf_mismatch(const ArtTail *tail, uint32_t depth,
 									   const ArtKey *key);
-extern ArtRef euno_art_inline_skip(ArtRef ref, uint32_t n);
+extern void euno_art_inline(const uint8_t *bytes, uint32_t n, ArtChild *child);
 
 /* art_descend.c */
 extern EunoStatus euno_art_descend(EunoContext *cx, EunoTree *tree,

@@ -15,7 +15,7 @@
 #include "core/art/art_search.h"
 
 #define MAX_OPEN	2048
-#define MAX_REFS	8192
+#define MAX_REFS	2560
 
 /* A node that is not made yet. */
 typedef struct Open
@@ -34,9 +34,10 @@ typedef struct Pending
 	uint32_t	nrefs;
 	ArtKey		last;			/* whose leaf is not made yet */
 	Open		open[MAX_OPEN];
-	ArtRef		refs[MAX_REFS];
+	ArtChild	refs[MAX_REFS];
 	uint8_t		bytes[MAX_REFS];
 	uint8_t		payload[EUNO_MAX_ENTRY];
+	ArtCopy		copy;
 } Pending;
 
 _Static_assert(sizeof(Pending) <= sizeof(((EunoBulk *) 0)->scratch),
@@ -54,65 +55,65 @@ make_node(EunoContext *cx, EunoTree *tree, Pending *p, uint32_t depth)
 {
 	Open	   *open = &p->open[--p->nopen];
 	uint32_t	n = p->nrefs - open->first;
+	ArtChildren *children = &p->copy.from;
 	ArtBuild	build;
-	ArtNode    *node;
 
+	memcpy(children->bytes, p->bytes + open->first, n);
+	memcpy(children->child, p->refs + open->first, n * sizeof(ArtChild));
+	children->n = n;
 	euno_art_build_start(&build, cx, tree);
-	node = euno_art_build_node(&build, euno_art_node_type(n), p->last.bytes,
-							   depth, open->level);
-	if (node == NULL)
+	if (!euno_art_copy_build(&build, &p->copy,
+							 euno_art_choose(children, open->level + 1U, n),
+							 p->last.bytes, depth, open->level))
 		return 0;
-	for (uint32_t i = 0; i < n; i++)
-		(void) euno_art_node_add(node, p->bytes[open->first + i],
-								 p->refs[open->first + i]);
 	p->nrefs = open->first;
 	art_count(cx, tree, 0, 1);
-	return art_node_ref(node);
+	return art_node_ref(p->copy.node);
 }
 
 /*
  * Makes the last entry's leaf, and all nodes that branch behind byte "level";
- * -1: all nodes.  0 if there is no memory.
+ * -1: all nodes.  False if there is no memory.
  */
-static ArtRef
-close_path(EunoContext *cx, EunoTree *tree, Pending *p, int level)
+static bool
+close_path(EunoContext *cx, EunoTree *tree, Pending *p, int level,
+		   ArtChild *child)
 {
+	int			top = p->nopen > 0 ? p->open[p->nopen - 1].level : -1;
+	uint32_t	depth = (uint32_t) ((top > level ? top : level) + 1);
 	ArtBuild	build;
-	ArtRef		ref = 0;
 
+	/* as if for the widest slot; a narrower one gets a record in make_node */
 	euno_art_build_start(&build, cx, tree);
-	for (bool leaf = true;; leaf = false)
+	if (!euno_art_build_leaf(&build, p->last.bytes, p->last.len, depth,
+							 p->payload, p->payload_len,
+							 depth > 0 ? ART_WORDS : 1, child))
+		return false;
+	while (top > level)
 	{
-		int			top = p->nopen > 0 ? p->open[p->nopen - 1].level : -1;
-		uint32_t	depth = (uint32_t) ((top > level ? top : level) + 1);
-
-		if (leaf)
-			ref = euno_art_build_leaf(&build, p->last.bytes, p->last.len,
-									  depth, p->payload, p->payload_len);
-		if (ref == 0 || top <= level)
-			return ref;
-		p->refs[p->nrefs] = ref;
+		p->refs[p->nrefs] = *child;
 		p->bytes[p->nrefs++] = p->last.bytes[top];
 		top = p->nopen > 1 ? p->open[p->nopen - 2].level : -1;
-		ref = make_node(cx, tree, p,
-						(uint32_t) ((top > level ? top : level) + 1));
-		if (ref == 0)
-			return 0;
+		child->ref = make_node(cx, tree, p,
+							   (uint32_t) ((top > level ? top : level) + 1));
+		child->more[0] = child->more[1] = 0;
+		if (child->ref == 0)
+			return false;
 	}
+	return true;
 }
 
 /* Makes a tree of what there is. */
 static EunoStatus
 finish(EunoContext *cx, EunoTree *tree, Pending *p)
 {
-	ArtRef		ref;
+	ArtChild	child;
 
 	if (!p->any || p->plain)
 		return EUNO_OK;
-	ref = close_path(cx, tree, p, -1);
-	if (ref == 0)
+	if (!close_path(cx, tree, p, -1, &child))
 		return EUNO_NO_MEMORY;
-	euno_store64_release(&art_body(tree)->root, ref);
+	euno_store64_release(&art_body(tree)->root, child.ref);
 	return EUNO_OK;
 }
 
@@ -133,16 +134,16 @@ euno_art_bulk_begin(EunoContext *cx, EunoTree *tree, EunoBulk *bulk)
 static EunoStatus
 part(EunoContext *cx, EunoTree *tree, Pending *p, uint32_t level)
 {
-	ArtRef		ref = close_path(cx, tree, p, (int) level);
+	ArtChild	child;
 
-	if (ref == 0)
+	if (!close_path(cx, tree, p, (int) level, &child))
 		return EUNO_NO_MEMORY;
 	if (p->nopen == 0 || p->open[p->nopen - 1].level < level)
 	{
 		p->open[p->nopen].level = (uint16_t) level;
 		p->open[p->nopen++].first = (uint16_t) p->nrefs;
 	}
-	p->refs[p->nrefs] = ref;
+	p->refs[p->nrefs] = child;
 	p->bytes[p->nrefs++] = p->last.bytes[level];
 	return EUNO_OK;
 }

@@ -29,20 +29,19 @@ typedef struct Compact
 	ArtPlace	place;			/* the slot of the node */
 	ArtNode    *node;
 	ArtBuild	build;
-	ArtNode    *copy;			/* of the node, or of its only child */
 	ArtRef		ref;			/* what the slot is to hold */
 	ArtRef		leaf;			/* the only child, a record that is replaced */
 	ArtNode    *child;			/* the only child, a node that is replaced */
-	uint32_t	nretired;
-	ArtChildren children;		/* of the node */
-	ArtChildren below;			/* of the child */
+	ArtCopy		copy;			/* of the node */
+	ArtCopy		below;			/* of the child */
 } Compact;
 
-/* How large a node should be, with a little room to grow. */
+/* What a node should be, with a little room to grow. */
 static ArtType
-fitting_type(const ArtChildren *children)
+fitting_type(const ArtChildren *children, uint32_t depth)
 {
-	return euno_art_node_type(children->n + children->n / 4);
+	return euno_art_choose(children, depth, children->n + children->n / 4 < 256 ?
+						   children->n + children->n / 4 : 256);
 }
 
 /*
@@ -50,32 +49,31 @@ fitting_type(const ArtChildren *children)
  * has the bytes that the node's path has spelled so far.
  */
 static bool
-prepare_leaf(Compact *c, ArtRef ref)
+prepare_leaf(Compact *c, const ArtChild *only)
 {
 	uint32_t	level = art_level(c->node);
 	uint8_t		composite[ART_MAX_COMPOSITE];
+	ArtChild	leaf;
 	ArtTail		tail;
 
-	if (art_is_leaf(ref) && euno_art_leaf_tail(ref, c->place.depth, &tail))
-	{
-		c->ref = ref;
+	c->ref = only->ref;
+	if (art_is_leaf(only->ref) &&
+		euno_art_leaf_tail(only, c->place.depth, &tail))
 		return true;
-	}
-	if (!euno_art_leaf_tail(ref, level + 1, &tail) ||
+	if (!euno_art_leaf_tail(only, level + 1, &tail) ||
 		level + 1 + tail.n > ART_MAX_COMPOSITE)
 		return false;
 	memcpy(composite, c->at.bytes, level);
-	composite[level] = c->children.bytes[0];
+	composite[level] = c->copy.from.bytes[0];
 	euno_copy_out(composite + level + 1, tail.bytes, tail.n);
-	c->ref = euno_art_build_leaf(&c->build, composite, level + 1 + tail.n,
-								 c->place.depth, tail.payload,
-								 tail.payload_len);
-	if (art_is_leaf(ref))
-	{
-		c->leaf = ref;
-		c->nretired++;
-	}
-	return c->ref != 0;
+	if (!euno_art_build_leaf_for(&c->build, composite, level + 1 + tail.n,
+								 tail.payload, tail.payload_len, &c->place,
+								 &leaf))
+		return false;
+	c->ref = leaf.ref;
+	if (art_is_leaf(only->ref))
+		c->leaf = only->ref;
+	return true;
 }
 
 /* The same with an inner node. */
@@ -87,95 +85,73 @@ prepare_child(Compact *c, ArtRef ref)
 	uint32_t	depth = art_level(c->node) + 1;
 	uint8_t		path[ART_MAX_COMPOSITE];
 
+	c->ref = ref;
 	if (level - art_segment_len(child) <= c->place.depth)
-	{
-		c->ref = ref;
 		return true;
-	}
 	memcpy(path, c->at.bytes, depth - 1);
-	path[depth - 1] = c->children.bytes[0];
+	path[depth - 1] = c->copy.from.bytes[0];
 	euno_art_path_copy(child, depth, path);
-	euno_art_node_children(child, &c->below);
 	c->child = child;
-	c->copy = euno_art_build_node(&c->build, fitting_type(&c->below), path,
-								  c->place.depth, level);
-	c->nretired += 1 + c->below.ndead;
-	return c->copy != NULL;
+	euno_art_copy_look(&c->below, child);
+	if (!euno_art_copy_build(&c->build, &c->below,
+							 fitting_type(&c->below.from, level + 1), path,
+							 c->place.depth, level))
+		return false;
+	c->ref = art_node_ref(c->below.node);
+	return true;
 }
 
 /* Decides what becomes of the node, and allocates.  False: it stays. */
 static bool
 prepare(Compact *c)
 {
-	ArtChildren *children = &c->children;
+	const ArtChildren *children = &c->copy.from;
+	uint32_t	depth = art_level(c->node) + 1;
+	ArtType		type;
 
 	c->ref = c->leaf = 0;
-	c->copy = c->child = NULL;
-	euno_art_node_children(c->node, children);
-	c->nretired = 1 + children->ndead;
+	c->child = NULL;
+	euno_art_copy_look(&c->copy, c->node);
 	if (children->n == 0)
 	{
 		c->ref = ART_GONE;
 		return true;
 	}
 	if (children->n == 1)
-		return art_is_node(children->refs[0]) ?
-			prepare_child(c, children->refs[0]) :
-			prepare_leaf(c, children->refs[0]);
-	if (fitting_type(children) >= art_type(c->node) && children->ndead == 0)
-		return false;
-	c->copy = euno_art_build_node(&c->build,
-								  fitting_type(children) < art_type(c->node) ?
-								  fitting_type(children) : art_type(c->node),
-								  c->at.bytes, c->place.depth,
-								  art_level(c->node));
-	return c->copy != NULL;
-}
-
-/*
- * Looks at a locked node again: has it the children that it had?  The same
- * INLINE may have gone from one byte to another meanwhile.
- */
-static bool
-same_children(ArtNode *node, ArtChildren *children)
-{
-	uint32_t	n = children->n;
-	uint32_t	ndead = children->ndead;
-	ArtRef		first = children->refs[0];
-	uint8_t		byte = children->bytes[0];
-
-	euno_art_node_children(node, children);
-	return children->n == n && children->ndead == ndead &&
-		(n == 0 || (children->refs[0] == first && children->bytes[0] == byte));
-}
-
-/* Slot, node and child are locked: the change is made. */
-static void
-commit(Compact *c, ArtRef *slot)
-{
-	const ArtChildren *from = c->child != NULL ? &c->below : &c->children;
-	ArtRef		ref = c->ref;
-
-	if (c->copy != NULL)
+		return art_is_node(children->child[0].ref) ?
+			prepare_child(c, children->child[0].ref) :
+			prepare_leaf(c, &children->child[0]);
+	type = fitting_type(children, depth);
+	if (euno_art_weight(children, depth, type) >=
+		euno_art_weight(children, depth, art_type(c->node)))
 	{
-		for (uint32_t i = 0; i < from->n; i++)
-			(void) euno_art_node_add(c->copy, from->bytes[i], from->refs[i]);
-		ref = art_node_ref(c->copy);
+		if (children->ndead == 0)
+			return false;
+		type = art_type(c->node);
 	}
-	euno_store64_release(slot, ref);
-	art_count(c->cx, c->tree, 0, c->children.n < 2 ? -1 : 0);
+	if (!euno_art_copy_build(&c->build, &c->copy, type, c->at.bytes,
+							 c->place.depth, depth - 1))
+		return false;
+	c->ref = art_node_ref(c->copy.node);
+	return true;
+}
+
+/* How many things the change unlinks. */
+static uint32_t
+unlinked(const Compact *c)
+{
+	return 1 + euno_art_copy_unlinks(&c->copy) + (c->leaf != 0) +
+		(c->child != NULL ? 1 + euno_art_copy_unlinks(&c->below) : 0);
 }
 
 /* What the change has unlinked. */
 static void
 retire(Compact *c)
 {
-	for (uint32_t i = 0; i < c->children.ndead; i++)
-		euno_art_retire_ref(c->cx, c->tree, c->children.dead[i]);
+	euno_art_copy_retire(c->cx, c->tree, &c->copy);
 	if (c->child != NULL)
 	{
-		for (uint32_t i = 0; i < c->below.ndead; i++)
-			euno_art_retire_ref(c->cx, c->tree, c->below.dead[i]);
+		euno_art_copy_retire(c->cx, c->tree, &c->below);
 		euno_art_retire_ref(c->cx, c->tree, art_node_ref(c->child));
 	}
 	if (c->leaf != 0)
@@ -197,11 +173,11 @@ replace(Compact *c)
 
 	/* Linked from a locked slot: it cannot be obsolete; nor can its child. */
 	(void) euno_lock_acquire(&c->node->lock, env, &c->cx->counters);
-	done = same_children(c->node, &c->children);
+	done = euno_art_copy_holds(&c->copy, c->node);
 	if (done && c->child != NULL)
 	{
 		(void) euno_lock_acquire(&c->child->lock, env, &c->cx->counters);
-		done = same_children(c->child, &c->below);
+		done = euno_art_copy_holds(&c->below, c->child);
 		if (!done)
 			euno_lock_release_unchanged(&c->child->lock, env);
 	}
@@ -211,7 +187,8 @@ replace(Compact *c)
 		euno_lock_release_unchanged(c->place.lock, env);
 		return false;
 	}
-	commit(c, slot);
+	euno_store64_release(slot, c->ref);
+	art_count(c->cx, c->tree, 0, c->copy.from.n < 2 ? -1 : 0);
 	euno_lock_release(c->place.lock, env);
 	euno_lock_release_obsolete(&c->node->lock, env);
 	if (c->child != NULL)
@@ -223,7 +200,7 @@ static bool
 compact_node(Compact *c)
 {
 	euno_art_build_start(&c->build, c->cx, c->tree);
-	if (prepare(c) && euno_art_reserve(c->cx, c->tree, c->nretired))
+	if (prepare(c) && euno_art_reserve(c->cx, c->tree, unlinked(c)))
 	{
 		if (replace(c))
 		{
@@ -231,7 +208,7 @@ compact_node(Compact *c)
 			(void) euno_add64(&art_body(c->tree)->merges, 1);
 			return true;
 		}
-		euno_art_unreserve(c->cx, c->tree, c->nretired);
+		euno_art_unreserve(c->cx, c->tree, unlinked(c));
 	}
 	euno_art_build_undo(&c->build);
 	return false;
@@ -249,6 +226,7 @@ compact_root(Compact *c)
 		return false;
 	c->place.rowex = true;
 	c->place.holder = NULL;
+	c->place.slot = &body->root;
 	c->place.lock = &body->root_lock;
 	c->place.ref = ref;
 	if (euno_art_lock_slot(cx, c->tree, &c->at, &c->place) == NULL)

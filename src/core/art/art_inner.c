@@ -18,24 +18,56 @@
  * alignment of its children leave; that of N52 ends with the cache line.
  */
 const ArtLayout euno_art_layouts[ART_NTYPES] = {
-	{2, 16, 32},
-	{4, 16, 48},
-	{8, 24, 88},
-	{16, 32, 160},
-	{30, 48, 288},
-	{52, 64, 480},
-	{86, ART_NODE_HEADER + INDEX_BYTES, 960},
-	{126, ART_NODE_HEADER + INDEX_BYTES, 1280},
-	{256, ART_NODE_HEADER, ART_NODE_MAX}
+	{2, 16, 32, 1},
+	{4, 16, 48, 1},
+	{8, 24, 88, 1},
+	{16, 32, 160, 1},
+	{30, 48, 288, 1},
+	{52, 64, 480, 1},
+
+	{2, 16, 48, 2},
+	{3, 16, 64, 2},
+	{4, 16, 80, 2},
+	{6, 32, 128, 2},
+	{8, 32, 160, 2},
+	{12, 32, 224, 2},
+	{16, 32, 288, 2},
+	{21, 48, 384, 2},
+	{29, 48, 512, 2},
+	{40, 64, 704, 2},
+	{52, 64, 896, 2},
+
+	{2, 16, 64, 3},
+	{4, 16, 112, 3},
+	{8, 24, 216, 3},
+	{12, 24, 312, 3},
+	{16, 32, 416, 3},
+	{22, 40, 568, 3},
+	{30, 48, 768, 3},
+	{50, 64, 1264, 3},
+
+	{86, ART_NODE_HEADER + INDEX_BYTES, 960, 1},
+	{126, ART_NODE_HEADER + INDEX_BYTES, 1280, 1},
+	{87, ART_NODE_HEADER + INDEX_BYTES, 1664, 2},
+	{127, ART_NODE_HEADER + INDEX_BYTES, 2304, 2},
+	{191, ART_NODE_HEADER + INDEX_BYTES, 3328, 2},
+	{127, ART_NODE_HEADER + INDEX_BYTES, 3320, 3},
+	{256, ART_NODE_HEADER, 2064, 1}
 };
 
-/* The smallest type that holds so many children. */
+/*
+ * The smallest type with slots of so many words that holds so many children;
+ * ART_NTYPES if there is none.
+ */
 ArtType
-euno_art_node_type(uint32_t nchildren)
+euno_art_node_type(uint32_t nchildren, uint32_t words)
 {
 	int			type = ART_N2;
 
-	while (type < ART_N256 && euno_art_layouts[type].capacity < nchildren)
+	/* in the table the capacities of slots of a size ascend */
+	while (type < ART_NTYPES &&
+		   (euno_art_layouts[type].words != words ||
+			euno_art_layouts[type].capacity < nchildren))
 		type++;
 	return (ArtType) type;
 }
@@ -44,21 +76,21 @@ euno_art_node_type(uint32_t nchildren)
  * An empty node, not yet reachable.  It branches on byte "level" of "path", of
  * which bytes [from, level) become its segment.
  */
-void
-euno_art_node_init(ArtNode *node, ArtType type, const uint8_t *path,
-				   uint32_t from, uint32_t level)
+static void
+node_init(ArtNode *node, ArtType type, const uint8_t *path, uint32_t from,
+		  uint32_t level)
 {
 	static const uint8_t zeros[ART_NODE_MAX];
+	const ArtLayout *layout = &euno_art_layouts[type];
 	uint32_t	len = level - from;
 	ArtNode		header;
 
 	memset(&header, 0, sizeof(header));
-	header.shape = level | len << 12 | (uint32_t) type << 28;
+	header.shape = level | len << 12 | (uint32_t) type << 24;
 	euno_copy_in(node, &header, ART_NODE_HEADER);
-	euno_copy_in(node->body, zeros,
-				 euno_art_layouts[type].children - ART_NODE_HEADER);
+	euno_copy_in(node->body, zeros, layout->children - ART_NODE_HEADER);
 	euno_copy_in(art_children(node), zeros,
-				 euno_art_layouts[type].capacity * sizeof(ArtRef));
+				 layout->capacity * layout->words * sizeof(ArtRef));
 	if (len > 0)
 	{
 		uint8_t    *segment = (uint8_t *) art_segment(node);
@@ -68,7 +100,7 @@ euno_art_node_init(ArtNode *node, ArtType type, const uint8_t *path,
 	}
 }
 
-/* The same in memory of its own; NULL if there is none. */
+/* The same in memory that it takes; NULL if there is none. */
 ArtNode *
 euno_art_build_node(ArtBuild *build, ArtType type, const uint8_t *path,
 					uint32_t from, uint32_t level)
@@ -77,25 +109,28 @@ euno_art_build_node(ArtBuild *build, ArtType type, const uint8_t *path,
 											art_node_size(type, level - from));
 
 	if (node != NULL)
-		euno_art_node_init(node, type, path, from, level);
+		node_init(node, type, path, from, level);
 	return node;
 }
 
-/* How many slots have been given out, absent children included. */
+/*
+ * How many slots of a LIST have been given out, absent children included.  The
+ * bytes of so many children may be read after this.
+ */
 static uint32_t
-node_used(ArtNode *node)
+list_used(ArtNode *node)
 {
-	ArtType		type = art_type(node);
+	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
 	ArtRef	   *children = art_children(node);
 	uint32_t	low = 0;
-	uint32_t	high = euno_art_layouts[type].capacity;
+	uint32_t	high = layout->capacity;
 
 	/* no slot is empty before one that is not */
 	while (low < high)
 	{
 		uint32_t	middle = (low + high) / 2;
 
-		if (euno_load64(&children[middle]) != 0)
+		if (euno_load64_acquire(&children[middle * layout->words]) != 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -107,38 +142,74 @@ node_used(ArtNode *node)
 bool
 euno_art_node_room(ArtNode *node)
 {
-	uint32_t	capacity = euno_art_layouts[art_type(node)].capacity;
+	ArtType		type = art_type(node);
+	const ArtLayout *layout = &euno_art_layouts[type];
 
-	return capacity == 256 ||
-		euno_load64(&art_children(node)[capacity - 1]) == 0;
+	if (type > ART_LAST_LIST)
+		return type == ART_N256 || euno_load32(&node->used) < layout->capacity;
+	return euno_load64(&art_children(node)[(layout->capacity - 1U) *
+										   layout->words]) == 0;
+}
+
+/*
+ * Number of the free slot of an INDEX nearest to where a byte's child should be.
+ * There is one.
+ */
+static uint32_t
+index_free(ArtNode *node, const ArtLayout *layout, uint8_t byte)
+{
+	const ArtRef *children = art_children(node);
+	uint32_t	place = art_index_place(layout->capacity, byte);
+
+	for (uint32_t distance = 0;; distance++)
+	{
+		if (place + distance < layout->capacity &&
+			euno_load64(&children[(place + distance) * layout->words]) == 0)
+			return place + distance;
+		if (place >= distance &&
+			euno_load64(&children[(place - distance) * layout->words]) == 0)
+			return place - distance;
+	}
 }
 
 /*
  * Adds a child under a byte that has no slot.  False if there is none left.
  * The node is locked, or not yet reachable.
  *
- * Readers of a LIST look at the child first and then again at the key; readers
- * of an INDEX that see the number but not yet the child see nothing there.
+ * The reference comes after the slot's other words, which stay as they are from
+ * then on.  Readers of a LIST look at the child first and then again at the key;
+ * readers of an INDEX that see the number but not yet the child see nothing there.
  */
 bool
-euno_art_node_add(ArtNode *node, uint8_t byte, ArtRef ref)
+euno_art_node_add(ArtNode *node, uint8_t byte, const ArtChild *child)
 {
 	ArtType		type = art_type(node);
-	ArtRef	   *children = art_children(node);
-	uint32_t	at;
+	const ArtLayout *layout = &euno_art_layouts[type];
+	ArtRef	   *slot = art_children(node);
+	uint32_t	at = byte;
 
-	if (type == ART_N256)
+	if (type <= ART_LAST_LIST)
+		at = list_used(node);
+	else if (type != ART_N256)
 	{
-		euno_store64_release(&children[byte], ref);
-		return true;
+		uint32_t	used = euno_load32(&node->used);
+
+		at = layout->capacity;
+		if (used < layout->capacity)
+		{
+			at = index_free(node, layout, byte);
+			euno_store32(&node->used, used + 1);
+		}
 	}
-	at = node_used(node);
-	if (at == euno_art_layouts[type].capacity)
+	if (at == layout->capacity)
 		return false;
-	if (type <= ART_N52)
+	slot += at * layout->words;
+	if (type <= ART_LAST_LIST)
 		euno_store8((uint8_t *) node + ART_KEYS + at, byte);
-	euno_store64_release(&children[at], ref);
-	if (type > ART_N52)
+	for (uint32_t i = 1; i < layout->words; i++)
+		euno_store64(slot + i, child->more[i - 1]);
+	euno_store64_release(slot, child->ref);
+	if (type > ART_LAST_LIST && type != ART_N256)
 	{
 		euno_fence_release();
 		euno_store8(&node->body[byte], (uint8_t) (at + 1));
@@ -146,33 +217,40 @@ euno_art_node_add(ArtNode *node, uint8_t byte, ArtRef ref)
 	return true;
 }
 
-/* For which bytes there are slots, a bit each. */
+/*
+ * For which bytes there are slots, a bit each, and the number of each one's
+ * slot.
+ */
 void
-euno_art_node_map(ArtNode *node, uint64_t map[4])
+euno_art_node_map(ArtNode *node, uint64_t map[4], uint8_t places[256])
 {
 	ArtType		type = art_type(node);
 	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
 	uint32_t	used;
 
-	if (type == ART_N256)
+	if (type > ART_LAST_LIST)
 	{
+		for (uint32_t b = 0; b < 256; b++)
+			places[b] = (uint8_t) b;
 		map[0] = map[1] = map[2] = map[3] = UINT64_MAX;
+		if (type == ART_N256)
+			return;
+		euno_copy_out(places, node->body, INDEX_BYTES);
+		for (uint32_t b = 0; b < 256; b++)
+		{
+			map[b / 64] &= ~((uint64_t) (places[b] == 0) << b % 64);
+			places[b]--;
+		}
 		return;
 	}
 	map[0] = map[1] = map[2] = map[3] = 0;
-	if (type > ART_N52)
-	{
-		for (uint32_t b = 0; b < INDEX_BYTES; b += 16)
-			map[b / 64] |= (uint64_t) (art_match16(node->body + b, 0) ^ 0xFFFF)
-				<< b % 64;
-		return;
-	}
-	used = node_used(node);
+	used = list_used(node);
 	for (uint32_t i = 0; i < used; i++)
 	{
 		uint8_t		byte = euno_load8(&keys[i]);
 
 		map[byte / 64] |= UINT64_C(1) << byte % 64;
+		places[byte] = (uint8_t) i;
 	}
 }
 
@@ -180,24 +258,28 @@ euno_art_node_map(ArtNode *node, uint64_t map[4])
 void
 euno_art_node_children(ArtNode *node, ArtChildren *children)
 {
+	const uint32_t words = euno_art_layouts[art_type(node)].words;
+	uint8_t		places[256];
 	uint64_t	map[4];
 
-	euno_art_node_map(node, map);
+	euno_art_node_map(node, map, places);
 	children->n = children->ndead = 0;
-	for (uint32_t b = 0; b < 256; b++)
+	for (uint32_t w = 0; w < 4; w++)
 	{
-		ArtRef		ref;
-
-		if ((map[b / 64] >> b % 64 & 1) == 0)
-			continue;
-		(void) art_slot(node, art_type(node), (uint8_t) b, &ref);
-		if (!art_is_absent(ref))
+		for (; map[w] != 0; map[w] &= map[w] - 1)
 		{
-			children->bytes[children->n] = (uint8_t) b;
-			children->refs[children->n++] = ref;
+			uint32_t	b = 64 * w + (uint32_t) __builtin_ctzll(map[w]);
+			const ArtRef *slot = art_children(node) + places[b] * words;
+			ArtRef		ref = euno_load64_acquire(slot);
+
+			if (!art_is_absent(ref))
+			{
+				children->bytes[children->n] = (uint8_t) b;
+				children->child[children->n++] = art_child(ref, slot);
+			}
+			else if (art_is_leaf(ref))
+				children->dead[children->ndead++] = ref;
 		}
-		else if (art_is_leaf(ref))
-			children->dead[children->ndead++] = ref;
 	}
 }
 

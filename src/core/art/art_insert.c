@@ -20,16 +20,25 @@ typedef struct Insert
 	ArtKey		key;
 	ArtPlace	place;
 	ArtBuild	build;
-	ArtChildren children;
+	ArtCopy		copy;
 } Insert;
 
-/* The entry's leaf, for a slot at this depth. */
-static ArtRef
-new_leaf(Insert *ins, uint32_t depth)
+/* The entry's leaf, for a slot of so many words at this depth. */
+static bool
+new_leaf(Insert *ins, uint32_t depth, uint32_t words, ArtChild *leaf)
 {
 	return euno_art_build_leaf(&ins->build, ins->key.bytes, ins->key.len,
 							   depth, ins->entry->payload,
-							   ins->entry->payloadlen);
+							   ins->entry->payloadlen, words, leaf);
+}
+
+/* Slots for a node that grows to so many children. */
+static uint32_t
+grown(uint32_t nchildren)
+{
+	uint32_t	wanted = nchildren + nchildren / 4;
+
+	return wanted < 256 ? wanted : 256;
 }
 
 /*
@@ -38,24 +47,29 @@ new_leaf(Insert *ins, uint32_t depth)
  * EUNO_NO_MEMORY.
  */
 static EunoStatus
-grow(Insert *ins, uint8_t byte, ArtRef leaf)
+grow(Insert *ins)
 {
 	EunoContext *cx = ins->cx;
-	ArtChildren *children = &ins->children;
+	ArtCopy    *copy = &ins->copy;
 	ArtNode    *node = art_pointer(ins->place.ref);
 	uint32_t	level = art_level(node);
-	uint32_t	ndead;
-	ArtNode    *larger;
+	uint32_t	unlinked;
+	uint8_t		byte = ins->key.bytes[level];
+	ArtChild	leaf;
 	ArtRef	   *slot;
 	ArtRef		other;
 
-	euno_art_node_children(node, children);
-	ndead = children->ndead;
-	larger = euno_art_build_node(&ins->build,
-								 euno_art_node_type(children->n + 1 +
-													children->n / 4),
-								 ins->key.bytes, ins->place.depth, level);
-	if (larger == NULL || !euno_art_reserve(cx, ins->tree, 1 + ndead))
+	euno_art_copy_look(copy, node);
+	if (!new_leaf(ins, level + 1, ART_WORDS, &leaf))
+		return EUNO_NO_MEMORY;
+	euno_art_copy_add(copy, byte, &leaf);
+	if (!euno_art_copy_build(&ins->build, copy,
+							 euno_art_choose(&copy->from, level + 1,
+											 grown(copy->from.n)),
+							 ins->key.bytes, ins->place.depth, level))
+		return EUNO_NO_MEMORY;
+	unlinked = 1 + euno_art_copy_unlinks(copy);
+	if (!euno_art_reserve(cx, ins->tree, unlinked))
 		return EUNO_NO_MEMORY;
 	slot = euno_art_lock_slot(cx, ins->tree, &ins->key, &ins->place);
 	if (slot != NULL && !euno_art_lock_node(cx, &ins->place))
@@ -63,33 +77,27 @@ grow(Insert *ins, uint8_t byte, ArtRef leaf)
 		euno_lock_release_unchanged(ins->place.lock, cx->env);
 		slot = NULL;
 	}
-	if (slot == NULL)
-	{
-		euno_art_unreserve(cx, ins->tree, 1 + ndead);
-		return EUNO_STALE;
-	}
 
 	/* without versions, others may have been here since */
-	euno_art_node_children(node, children);
-	if (children->ndead != ndead ||
-		children->n >= euno_art_layouts[art_type(larger)].capacity ||
-		art_slot(node, art_type(node), byte, &other) != NULL)
+	if (slot != NULL &&
+		(!euno_art_copy_holds(copy, node) ||
+		 art_slot(node, art_type(node), byte, &other) != NULL))
 	{
 		euno_lock_release_unchanged(&node->lock, cx->env);
 		euno_lock_release_unchanged(ins->place.lock, cx->env);
-		euno_art_unreserve(cx, ins->tree, 1 + ndead);
+		slot = NULL;
+	}
+	if (slot == NULL)
+	{
+		euno_art_unreserve(cx, ins->tree, unlinked);
 		return EUNO_STALE;
 	}
-	for (uint32_t i = 0; i < children->n; i++)
-		(void) euno_art_node_add(larger, children->bytes[i], children->refs[i]);
-	(void) euno_art_node_add(larger, byte, leaf);
-	euno_store64_release(slot, art_node_ref(larger));
+	euno_store64_release(slot, art_node_ref(copy->node));
 	art_count(cx, ins->tree, 1, 0);
 	euno_lock_release(ins->place.lock, cx->env);
 	euno_lock_release_obsolete(&node->lock, cx->env);
 	euno_art_retire_ref(cx, ins->tree, ins->place.ref);
-	for (uint32_t i = 0; i < ndead; i++)
-		euno_art_retire_ref(cx, ins->tree, children->dead[i]);
+	euno_art_copy_retire(cx, ins->tree, copy);
 	return EUNO_OK;
 }
 
@@ -102,20 +110,20 @@ insert_gap(Insert *ins)
 	uint32_t	level = art_level(node);
 	uint8_t		byte = ins->key.bytes[level];
 	bool		room = euno_art_node_room(node);
-	ArtRef		leaf;
+	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
+	ArtChild	leaf;
 	ArtRef		other;
 
-	if (!room && ins->no_split && art_type(node) > ART_N2)
+	if (!room && ins->no_split && layout->capacity >= 4)
 		return EUNO_FULL;
-	leaf = new_leaf(ins, level + 1);
-	if (leaf == 0)
-		return EUNO_NO_MEMORY;
 	if (!room)
-		return grow(ins, byte, leaf);
+		return grow(ins);
+	if (!new_leaf(ins, level + 1, layout->words, &leaf))
+		return EUNO_NO_MEMORY;
 	if (!euno_art_lock_node(cx, &ins->place))
 		return EUNO_STALE;
 	if (art_slot(node, art_type(node), byte, &other) != NULL ||
-		!euno_art_node_add(node, byte, leaf))
+		!euno_art_node_add(node, byte, &leaf))
 	{
 		euno_lock_release_unchanged(&node->lock, cx->env);
 		return EUNO_STALE;
@@ -133,28 +141,34 @@ insert_gap(Insert *ins)
  * reader may come to it by either way (paper, section 4.2, figure 4).
  */
 static EunoStatus
-insert_above(Insert *ins, uint32_t level, uint8_t other, ArtRef old)
+insert_above(Insert *ins, uint32_t level, uint8_t other, const ArtChild *old)
 {
 	EunoContext *cx = ins->cx;
-	ArtNode    *node = euno_art_build_node(&ins->build, ART_N2, ins->key.bytes,
-										   ins->place.depth, level);
+	ArtCopy    *copy = &ins->copy;
 	ArtRef	   *slot;
-	ArtRef		leaf;
+	ArtChild	leaf;
 
-	if (node == NULL)
+	if (!new_leaf(ins, level + 1, ART_WORDS, &leaf))
 		return EUNO_NO_MEMORY;
-	leaf = new_leaf(ins, level + 1);
-	if (leaf == 0)
+	copy->from.n = copy->from.ndead = 0;
+	euno_art_copy_add(copy, other, old);
+	euno_art_copy_add(copy, ins->key.bytes[level], &leaf);
+	if (!euno_art_copy_build(&ins->build, copy,
+							 euno_art_choose(&copy->from, level + 1, 2),
+							 ins->key.bytes, ins->place.depth, level) ||
+		!euno_art_reserve(cx, ins->tree, copy->nreplaced))
 		return EUNO_NO_MEMORY;
-	(void) euno_art_node_add(node, other, old);
-	(void) euno_art_node_add(node, ins->key.bytes[level], leaf);
 	slot = euno_art_lock_slot(cx, ins->tree, &ins->key, &ins->place);
 	if (slot == NULL)
+	{
+		euno_art_unreserve(cx, ins->tree, copy->nreplaced);
 		return EUNO_STALE;
-	euno_store64_release(slot, art_node_ref(node));
+	}
+	euno_store64_release(slot, art_node_ref(copy->node));
 	art_count(cx, ins->tree, 1, 1);
 	(void) euno_add64(&art_body(ins->tree)->splits, 1);
 	euno_lock_release(ins->place.lock, cx->env);
+	euno_art_copy_retire(cx, ins->tree, copy);
 	return EUNO_OK;
 }
 
@@ -165,9 +179,10 @@ insert_path(Insert *ins)
 	ArtNode    *node = art_pointer(ins->place.ref);
 	uint32_t	at = ins->place.mismatch;
 	uint32_t	from = art_level(node) - art_segment_len(node);
+	ArtChild	old = {ins->place.ref, {0, 0}};
 
 	return insert_above(ins, at, euno_load8(art_segment(node) + at - from),
-						ins->place.ref);
+						&old);
 }
 
 /* The slot holds nothing, or what was removed. */
@@ -176,10 +191,13 @@ insert_empty(Insert *ins)
 {
 	EunoContext *cx = ins->cx;
 	bool		retire = art_is_leaf(ins->place.ref);
-	ArtRef		leaf = new_leaf(ins, ins->place.depth);
+	ArtChild	leaf;
 	ArtRef	   *slot;
 
-	if (leaf == 0 || (retire && !euno_art_reserve(cx, ins->tree, 1)))
+	if (!euno_art_build_leaf_for(&ins->build, ins->key.bytes, ins->key.len,
+								 ins->entry->payload, ins->entry->payloadlen,
+								 &ins->place, &leaf) ||
+		(retire && !euno_art_reserve(cx, ins->tree, 1)))
 		return EUNO_NO_MEMORY;
 	slot = euno_art_lock_slot(cx, ins->tree, &ins->key, &ins->place);
 	if (slot == NULL)
@@ -187,7 +205,7 @@ insert_empty(Insert *ins)
 		euno_art_unreserve(cx, ins->tree, retire);
 		return EUNO_STALE;
 	}
-	euno_store64_release(slot, leaf);
+	euno_store64_release(slot, leaf.ref);
 	art_count(cx, ins->tree, 1, 0);
 	euno_lock_release(ins->place.lock, cx->env);
 	if (retire)
@@ -199,24 +217,25 @@ insert_empty(Insert *ins)
 static EunoStatus
 insert_leaf(Insert *ins)
 {
-	ArtRef		old = ins->place.ref;
+	ArtChild	old = art_child(ins->place.ref, ins->place.slot);
 	uint32_t	depth = ins->place.depth;
 	ArtTail		tail;
 	uint8_t		other;
 	uint32_t	at;
 
-	if (art_is_absent(old))
+	if (art_is_absent(old.ref))
 		return insert_empty(ins);
-	if (!euno_art_leaf_tail(old, depth, &tail))
+	if (!euno_art_leaf_tail(&old, depth, &tail))
 		return EUNO_CORRUPT;
 	at = euno_art_leaf_mismatch(&tail, depth, &ins->key);
 	if (at == ins->key.len || at == depth + tail.n)
 		return at == ins->key.len && at == depth + tail.n ? EUNO_EXISTS :
 			EUNO_CORRUPT;
 	euno_copy_out(&other, tail.bytes + at - depth, 1);
-	if (!art_is_leaf(old))
-		old = euno_art_inline_skip(old, at + 1 - depth);
-	return insert_above(ins, at, other, old);
+	if (!art_is_leaf(old.ref))
+		euno_art_inline(tail.inlined + at + 1 - depth, depth + tail.n - at - 1,
+						&old);
+	return insert_above(ins, at, other, &old);
 }
 
 /*

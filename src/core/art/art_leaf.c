@@ -12,52 +12,92 @@
 
 /* Bytes in front of those of the composite, and how many the payload has. */
 static uint32_t
-record_header(const uint8_t *record, uint32_t *start, uint32_t *payload_len)
+record_header(ArtRef ref, uint32_t *start, uint32_t *payload_len)
 {
-	uint16_t	head[2];
+	uint32_t	n = (ref & ART_PAYLOAD) != 0 ? 2 : 1;
+	uint16_t	head[2] = {0, 0};
 
-	euno_copy_out(head, record, sizeof(head));
-	*start = head[0] & ART_HIGH_MASK;
-	*payload_len = (head[0] & ART_HAS_PAYLOAD) != 0 ? head[1] : 0;
-	return (head[0] & ART_HAS_PAYLOAD) != 0 ? 4 : 2;
+	euno_copy_out(head, art_pointer(ref), n * sizeof(uint16_t));
+	*start = head[0];
+	*payload_len = head[1];
+	return n * (uint32_t) sizeof(uint16_t);
+}
+
+/* Bytes as INLINE; at most 23 of them. */
+void
+euno_art_inline(const uint8_t *bytes, uint32_t n, ArtChild *child)
+{
+	uint64_t	words[ART_WORDS] = {0, 0, 0};
+	uint32_t	first = n < art_inline_max(1) ? n : art_inline_max(1);
+
+	memcpy(words, bytes, first);
+	memcpy(words + 1, bytes + first, n - first);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	for (int i = 0; i < ART_WORDS; i++)
+		words[i] = __builtin_bswap64(words[i]);
+#endif
+	child->ref = words[0] | ART_TAG_INLINE | (ArtRef) n << ART_COUNT_SHIFT;
+	child->more[0] = words[1];
+	child->more[1] = words[2];
 }
 
 /*
- * A leaf for a slot at this depth, inline if it fits; 0 if there is no memory.
- * Not yet reachable.
+ * A leaf for a slot of so many words at this depth, inline if it fits.  False
+ * if there is no memory.  Not yet reachable.
  */
-ArtRef
+bool
 euno_art_build_leaf(ArtBuild *build, const uint8_t *composite, uint32_t len,
 					uint32_t depth, const uint8_t *payload,
-					uint32_t payload_len)
+					uint32_t payload_len, uint32_t words, ArtChild *child)
 {
 	uint32_t	n = len - depth;
 	uint16_t	head[2] = {(uint16_t) depth, (uint16_t) payload_len};
-	uint32_t	header = 2;
+	uint32_t	header = payload_len > 0 ? 4 : 2;
 	uint8_t    *record;
 
-	if (n <= ART_INLINE_MAX && payload_len == 0)
+	if (n <= art_inline_max(words) && payload_len == 0)
 	{
-		ArtRef		ref = ART_TAG_INLINE | (ArtRef) n << ART_COUNT_SHIFT;
-
-		for (uint32_t i = 0; i < n; i++)
-			ref |= (ArtRef) composite[depth + i] << (56 - 8 * i);
-		return ref;
-	}
-	if (payload_len > 0)
-	{
-		head[0] |= ART_HAS_PAYLOAD;
-		header = 4;
+		euno_art_inline(composite + depth, n, child);
+		return true;
 	}
 	record = euno_art_build_alloc(build, header + n + payload_len);
 	if (record == NULL)
-		return 0;
+		return false;
 	euno_copy_in(record, head, header);
 	euno_copy_in(record + header, composite + depth, n);
 	if (payload_len > 0)
 		euno_copy_in(record + header + n, payload, payload_len);
-	return (ArtRef) (uintptr_t) record | (ArtRef) len << ART_HIGH_SHIFT |
-		ART_TAG_LEAF;
+	child->ref = (ArtRef) (uintptr_t) record | (ArtRef) len << ART_HIGH_SHIFT |
+		ART_TAG_LEAF | (payload_len > 0 ? ART_PAYLOAD : 0);
+	child->more[0] = child->more[1] = 0;
+	return true;
+}
+
+/*
+ * The same for a slot that has held something before: what it has besides the
+ * reference stays as it is, so only the same bytes can be inline again.
+ */
+bool
+euno_art_build_leaf_for(ArtBuild *build, const uint8_t *composite,
+						uint32_t len, const uint8_t *payload,
+						uint32_t payload_len, const ArtPlace *place,
+						ArtChild *child)
+{
+	uint32_t	words = place->holder == NULL ? 1 :
+		euno_art_layouts[art_type(place->holder)].words;
+	uint32_t	n = len - place->depth;
+	ArtChild	there;
+
+	if (n > art_inline_max(1) && n <= art_inline_max(words) &&
+		payload_len == 0)
+	{
+		euno_art_inline(composite + place->depth, n, child);
+		there = art_child(child->ref, place->slot);
+		if (there.more[0] == child->more[0] && there.more[1] == child->more[1])
+			return true;
+	}
+	return euno_art_build_leaf(build, composite, len, place->depth, payload,
+							   payload_len, 1, child);
 }
 
 /* Bytes of a leaf's record. */
@@ -66,7 +106,7 @@ euno_art_leaf_size(ArtRef ref)
 {
 	uint32_t	start;
 	uint32_t	payload_len;
-	uint32_t	header = record_header(art_pointer(ref), &start, &payload_len);
+	uint32_t	header = record_header(ref, &start, &payload_len);
 
 	return header + art_leaf_len(ref) - start + payload_len;
 }
@@ -76,25 +116,28 @@ euno_art_leaf_size(ArtRef ref)
  * False if it cannot be in such a slot.
  */
 bool
-euno_art_leaf_tail(ArtRef ref, uint32_t depth, ArtTail *tail)
+euno_art_leaf_tail(const ArtChild *child, uint32_t depth, ArtTail *tail)
 {
+	ArtRef		ref = child->ref;
 	uint32_t	start;
 	uint32_t	header;
 
 	if (!art_is_leaf(ref))
 	{
-		uint64_t	bytes = ref & ~UINT64_C(0xFF);
+		uint64_t	words[ART_WORDS] = {ref, child->more[0], child->more[1]};
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-		bytes = __builtin_bswap64(bytes);
+		for (int i = 0; i < ART_WORDS; i++)
+			words[i] = __builtin_bswap64(words[i]);
 #endif
-		memcpy(tail->inlined, &bytes, 8);
+		memcpy(tail->inlined, words, art_inline_max(1));
+		memcpy(tail->inlined + art_inline_max(1), words + 1, 16);
 		tail->bytes = tail->inlined;
 		tail->n = art_inline_count(ref);
 		tail->payload_len = 0;
-		return true;
+		return tail->n <= art_inline_max(ART_WORDS);
 	}
-	header = record_header(art_pointer(ref), &start, &tail->payload_len);
+	header = record_header(ref, &start, &tail->payload_len);
 	if (start > depth || depth > art_leaf_len(ref))
 		return false;
 	tail->bytes = (const uint8_t *) art_pointer(ref) + header + depth - start;
@@ -130,16 +173,4 @@ euno_art_leaf_mismatch(const ArtTail *tail, uint32_t depth, const ArtKey *key)
 		i += here;
 	}
 	return depth + i;
-}
-
-/* An INLINE in a slot that is n bytes further down. */
-ArtRef
-euno_art_inline_skip(ArtRef ref, uint32_t n)
-{
-	ArtRef		bytes = ref & ~UINT64_C(0xFF);
-
-	/* n may be 8 only if there are no bytes left */
-	bytes = n < 8 ? bytes << (8 * n) : 0;
-	return bytes | ART_TAG_INLINE |
-		(ArtRef) (art_inline_count(ref) - n) << ART_COUNT_SHIFT;
 }

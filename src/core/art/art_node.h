@@ -14,14 +14,18 @@
  * changes nothing in that one.
  *
  * Nodes
- *	  LIST	(N2 to N52) a byte for each child, in order of arrival, then the
- *		path segment, then the children in the same order.
- *	  INDEX	(N86, N126) for each byte the child's number plus 1, or 0, then the
- *		children in order of arrival, then the path segment.
- *	  DIRECT (N256) a child for each byte, then the path segment.
+ *	  LIST	(up to 52 children) a byte for each child, in order of arrival, then
+ *		the path segment, then the children in the same order.
+ *	  INDEX	(86 to 191) for each byte the child's number plus 1, or 0, then the
+ *		children, then the path segment.  A child is near the place that its
+ *		byte has among all bytes, so that it can be fetched with the header.
+ *	  DIRECT (256) a child for each byte, then the path segment.
  *
- * A slot of a LIST or INDEX belongs to the byte that it was first given to
- * until the node is replaced: readers that validate nothing depend on it.
+ * A slot is one, two or three words, in all of a node alike.  The first is a
+ * reference.  The others hold what an INLINE has too many bytes for; they are
+ * written before the first one is for the first time, and never again.  A slot
+ * of a LIST or INDEX belongs to the byte that it was first given to until the
+ * node is replaced.  Readers that validate nothing depend on both.
  *
  * The paper has nodes of 4, 16, 48 and 256.  The sizes in between are there
  * because of what trees of random keys are made of: their nodes of one level
@@ -30,15 +34,16 @@
  * References
  *	  0			nothing.
  *	  NODE		an inner node, with its type and its level.
- *	  INLINE	the rest of a composite, if that is at most 7 bytes and there is
- *		no payload.
- *	  LEAF		a record of one entry, and the length of its composite.
+ *	  INLINE	the rest of a composite, if that is at most 7 bytes (15, 23 with
+ *		the slot's other words) and there is no payload.
+ *	  LEAF		a record of one entry, the length of its composite, and whether
+ *		it has a payload.
  *	  With ABSENT set, an INLINE or LEAF has been removed.
  *
  * Leaf record (constant)
  *	  uint16 where in the composite the record's bytes begin (not behind the
- *	  byte that its parent branches on), with HAS_PAYLOAD; if so, uint16 length
- *	  of the payload; the composite's bytes from there on; the payload.
+ *	  byte that its parent branches on); if there is a payload, uint16 its
+ *	  length; the composite's bytes from there on; the payload.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,11 +65,19 @@ typedef uint64_t ArtRef;
 #define ART_ABSENT			UINT64_C(4)
 #define ART_POINTER_MASK	UINT64_C(0x0000FFFFFFFFFFF0)
 
-/* INLINE: bits 4-6 number of bytes, bits 8-63 the bytes, the first on top */
-#define ART_INLINE_MAX		7
-#define ART_COUNT_SHIFT		4
+/*
+ * INLINE: bits 3-7 number of bytes, bits 8-63 the first 7 of them, the first on
+ * top; the slot's other words have 8 each, the same way.
+ */
+#define ART_WORDS			3	/* of a slot, at most */
+#define ART_COUNT_SHIFT		3
+#define ART_COUNT_MASK		31
 
-/* NODE: bits 48-59 level, 60-63 type.  LEAF: bits 48-59 length. */
+/*
+ * NODE: bit 3 and bits 60-63 type, bits 48-59 level.
+ * LEAF: bit 3 has a payload, bits 48-59 length.
+ */
+#define ART_PAYLOAD			UINT64_C(8)
 #define ART_HIGH_SHIFT		48
 #define ART_TYPE_SHIFT		60
 #define ART_HIGH_MASK		0xFFFU
@@ -74,27 +87,37 @@ typedef uint64_t ArtRef;
 
 _Static_assert(ART_MAX_COMPOSITE <= ART_HIGH_MASK, "lengths need 12 bits");
 
+/*
+ * Named after their capacity; N: one word a slot, W: two, V: three.  First all
+ * that are a LIST, last the one that is DIRECT.
+ */
 typedef enum ArtType
 {
-	ART_N2,
-	ART_N4,
-	ART_N8,
-	ART_N16,
-	ART_N30,
-	ART_N52,
-	ART_N86,
-	ART_N126,
+	ART_N2, ART_N4, ART_N8, ART_N16, ART_N30, ART_N52,
+	ART_W2, ART_W3, ART_W4, ART_W6, ART_W8, ART_W12, ART_W16, ART_W21,
+	ART_W29, ART_W40, ART_W52,
+	ART_V2, ART_V4, ART_V8, ART_V12, ART_V16, ART_V22, ART_V30, ART_V50,
+	ART_N86, ART_N126,
+	ART_W87, ART_W127, ART_W191,
+	ART_V127,
 	ART_N256
 } ArtType;
 
-#define ART_NTYPES	9
+#define ART_NTYPES	32
+#define ART_LAST_LIST	ART_V50
 
-/* "children" is the offset without, "size" the size without a segment. */
+_Static_assert(ART_N256 == ART_NTYPES - 1, "types need 5 bits");
+
+/*
+ * "children" is the offset without, "size" the size without a segment, and
+ * "words" the size of a slot.
+ */
 typedef struct ArtLayout
 {
 	uint16_t	capacity;
 	uint16_t	children;
 	uint16_t	size;
+	uint16_t	words;
 } ArtLayout;
 
 extern const ArtLayout euno_art_layouts[ART_NTYPES];
@@ -103,20 +126,28 @@ typedef struct ArtNode
 {
 	EunoLock	lock;
 	uint32_t	shape;			/* constant: level, segment's length << 12,
-								 * type << 28 */
-	uint8_t		keys[4];		/* LIST: the first of them; INDEX: the number of
-								 * children that were added, 2 bytes */
+								 * type << 24 */
+	union
+	{
+		uint8_t		keys[4];	/* LIST: the first of them */
+		uint32_t	used;		/* INDEX: slots that were given out */
+	};
 	uint8_t		body[];
 } ArtNode;
 
 #define ART_NODE_HEADER		16
 #define ART_KEYS			12	/* offset of a LIST's keys */
-#define ART_NODE_MAX		2064	/* bytes, without a segment */
+#define ART_NODE_MAX		3328	/* bytes, without a segment */
 
 _Static_assert(offsetof(ArtNode, body) == ART_NODE_HEADER, "header of a node");
 _Static_assert(offsetof(ArtNode, keys) == ART_KEYS, "keys of a list");
 
-#define ART_HAS_PAYLOAD		0x8000
+/* What a slot holds. */
+typedef struct ArtChild
+{
+	ArtRef		ref;
+	uint64_t	more[ART_WORDS - 1];
+} ArtChild;
 
 /* What has been unlinked, and waits until nobody can see it. */
 #define ART_LIMBO_SIZE		1024
@@ -213,7 +244,7 @@ art_ref_level(ArtRef ref)
 static inline ArtType
 art_ref_type(ArtRef ref)
 {
-	return (ArtType) (ref >> ART_TYPE_SHIFT);
+	return (ArtType) (ref >> ART_TYPE_SHIFT | (ref & 8) << 1);
 }
 
 /* LEAF: length of the composite */
@@ -227,7 +258,14 @@ art_leaf_len(ArtRef ref)
 static inline uint32_t
 art_inline_count(ArtRef ref)
 {
-	return (uint32_t) (ref >> ART_COUNT_SHIFT) & 7;
+	return (uint32_t) (ref >> ART_COUNT_SHIFT) & ART_COUNT_MASK;
+}
+
+/* The most bytes of an INLINE in a slot of so many words. */
+static inline uint32_t
+art_inline_max(uint32_t words)
+{
+	return 8 * words - 1;
 }
 
 static inline uint32_t
@@ -245,7 +283,7 @@ art_segment_len(const ArtNode *node)
 static inline ArtType
 art_type(const ArtNode *node)
 {
-	return (ArtType) (node->shape >> 28);
+	return (ArtType) (node->shape >> 24);
 }
 
 static inline ArtRef
@@ -253,7 +291,8 @@ art_node_ref(const ArtNode *node)
 {
 	return (ArtRef) (uintptr_t) node |
 		(ArtRef) art_level(node) << ART_HIGH_SHIFT |
-		(ArtRef) art_type(node) << ART_TYPE_SHIFT;
+		(ArtRef) art_type(node) << ART_TYPE_SHIFT |
+		(ArtRef) (art_type(node) >> 4) << 3;
 }
 
 /* The path segment: the bytes [level - length, level). */
@@ -262,7 +301,7 @@ art_segment(const ArtNode *node)
 {
 	ArtType		type = art_type(node);
 
-	return (const uint8_t *) node + (type <= ART_N52 ?
+	return (const uint8_t *) node + (type <= ART_LAST_LIST ?
 									 euno_art_layouts[type].children :
 									 euno_art_layouts[type].size);
 }
@@ -279,9 +318,28 @@ art_children(ArtNode *node)
 	ArtType		type = art_type(node);
 	uint32_t	at = euno_art_layouts[type].children;
 
-	if (type <= ART_N52)
+	if (type <= ART_LAST_LIST)
 		at += art_segment_size(art_segment_len(node));
 	return (ArtRef *) ((uint8_t *) node + at);
+}
+
+/*
+ * What a slot holds, that held this reference: all of a slot but that is
+ * constant once there has been one.
+ */
+static inline ArtChild
+art_child(ArtRef ref, const ArtRef *slot)
+{
+	ArtChild	child = {ref, {0, 0}};
+
+	if ((ref & ART_TAG_MASK) == ART_TAG_INLINE)
+	{
+		if (art_inline_count(ref) > art_inline_max(1))
+			child.more[0] = euno_load64(slot + 1);
+		if (art_inline_count(ref) > art_inline_max(2))
+			child.more[1] = euno_load64(slot + 2);
+	}
+	return child;
 }
 
 /* Bytes of a node. */

@@ -27,20 +27,22 @@
 /* A scan's first batch ends where it has so many items and a node ends. */
 #define ENOUGH	32
 
-/* Children to fetch in advance. */
-#define AHEAD	8
+/* Children to fetch in advance: so many lines, or a little more. */
+#define AHEAD	40
 
 typedef struct Frame
 {
 	ArtNode    *node;
 	uint64_t	version;
-	ArtType		type;
+	const ArtRef *slots;
+	uint32_t	words;			/* of a slot */
 	uint32_t	level;
 	int			next;			/* the next child's byte, or beyond */
 	int			ahead;			/* fetched in advance up to this one */
 	bool		at_edge;		/* the path is that of the bound, so far */
 	bool		end_edge;		/* the path is that of the range's end, so far */
 	uint64_t	map[4];			/* euno_art_node_map */
+	uint8_t		places[256];
 } Frame;
 
 typedef struct Read
@@ -57,7 +59,7 @@ typedef struct Read
 	uint32_t	nframes;
 	uint32_t	nrun;
 	uint8_t		run_bytes[RUN];
-	ArtRef		run[RUN];
+	ArtChild	run[RUN];
 	const EunoPosition *stop;	/* the range's end */
 	EunoLock   *lock;			/* of the slot that the lowest frame is from */
 	uint64_t	version;
@@ -88,9 +90,9 @@ ahead(const Read *rd)
 
 /* Puts the composite of a leaf together in rd->key. */
 static bool
-compose(Read *rd, ArtRef ref, uint32_t depth, ArtTail *tail)
+compose(Read *rd, const ArtChild *leaf, uint32_t depth, ArtTail *tail)
 {
-	if (!euno_art_leaf_tail(ref, depth, tail) ||
+	if (!euno_art_leaf_tail(leaf, depth, tail) ||
 		depth + tail->n < EUNO_TID_BYTES ||
 		depth + tail->n > ART_MAX_COMPOSITE)
 		return false;
@@ -99,11 +101,32 @@ compose(Read *rd, ArtRef ref, uint32_t depth, ArtTail *tail)
 	return true;
 }
 
+/* The last n of the first "count" bytes of an INLINE, n at most 8. */
+static inline uint64_t
+inline_bytes(const ArtChild *leaf, uint32_t count, uint32_t n)
+{
+	uint64_t	high = leaf->ref >> 8;	/* 7 bytes */
+	uint64_t	low = leaf->more[0];
+	uint32_t	spare = 15 - count;
+
+	if (count > 15)
+	{
+		high = leaf->more[0];
+		low = leaf->more[1];
+		spare = 23 - count;
+	}
+	if (spare >= 8)
+		low = high >> 8 * (spare - 8);
+	else if (spare > 0)
+		low = high << 8 * (8 - spare) | low >> 8 * spare;
+	return n < 8 ? low & ((UINT64_C(1) << 8 * n) - 1) : low;
+}
+
 /*
  * Adds a leaf to the batch.  EUNO_FULL: there is no room; EUNO_CORRUPT.
  */
 static EunoStatus
-emit(Read *rd, ArtRef ref, uint32_t depth)
+emit(Read *rd, const ArtChild *leaf, uint32_t depth)
 {
 	EunoBatch  *batch = rd->batch;
 	uint32_t	at = rd->used;
@@ -113,15 +136,14 @@ emit(Read *rd, ArtRef ref, uint32_t depth)
 
 	if (batch->nitems >= batch->max_items)
 		return EUNO_FULL;
-	if (!batch->want_keys && !art_is_leaf(ref) &&
-		art_inline_count(ref) >= EUNO_TID_BYTES)
+	if (!batch->want_keys && !art_is_leaf(leaf->ref) &&
+		art_inline_count(leaf->ref) >= EUNO_TID_BYTES)
 	{
-		uint32_t	spare = ART_INLINE_MAX - art_inline_count(ref);
-
-		batch->tids[batch->nitems++] = ref >> 8 >> 8 * spare & EUNO_TID_MAX;
+		batch->tids[batch->nitems++] =
+			inline_bytes(leaf, art_inline_count(leaf->ref), EUNO_TID_BYTES);
 		return EUNO_OK;
 	}
-	if (!compose(rd, ref, depth, &tail))
+	if (!compose(rd, leaf, depth, &tail))
 		return EUNO_CORRUPT;
 	len = rd->key.len - EUNO_TID_BYTES;
 	if (batch->want_keys)
@@ -144,11 +166,11 @@ emit(Read *rd, ArtRef ref, uint32_t depth)
 
 /* Remembers the leaf that was added last. */
 static EunoStatus
-remember(Read *rd, ArtRef ref, uint32_t depth)
+remember(Read *rd, const ArtChild *leaf, uint32_t depth)
 {
 	ArtTail		tail;
 
-	if (!compose(rd, ref, depth, &tail))
+	if (!compose(rd, leaf, depth, &tail))
 		return EUNO_CORRUPT;
 	memcpy(rd->last.bytes, rd->key.bytes, rd->key.len);
 	rd->last.len = rd->key.len;
@@ -177,7 +199,7 @@ flush(Read *rd, Frame *frame)
 	for (i = 0; i < n; i++)
 	{
 		rd->key.bytes[frame->level] = rd->run_bytes[i];
-		status = emit(rd, rd->run[i], frame->level + 1);
+		status = emit(rd, &rd->run[i], frame->level + 1);
 		if (status != EUNO_OK)
 			break;
 	}
@@ -189,19 +211,20 @@ flush(Read *rd, Frame *frame)
 	if (status == EUNO_OK && i > 0)
 	{
 		rd->key.bytes[frame->level] = rd->run_bytes[i - 1];
-		status = remember(rd, rd->run[i - 1], frame->level + 1);
+		status = remember(rd, &rd->run[i - 1], frame->level + 1);
 	}
 	return status;
 }
 
 /* A leaf that may be outside of the range. */
 static EunoStatus
-take_edge(Read *rd, ArtRef ref, uint32_t depth, bool at_edge, bool end_edge)
+take_edge(Read *rd, const ArtChild *leaf, uint32_t depth, bool at_edge,
+		  bool end_edge)
 {
 	EunoStatus	status;
 	ArtTail		tail;
 
-	if (!compose(rd, ref, depth, &tail))
+	if (!compose(rd, leaf, depth, &tail))
 		return EUNO_CORRUPT;
 	if (end_edge && !inside(rd))
 	{
@@ -210,13 +233,13 @@ take_edge(Read *rd, ArtRef ref, uint32_t depth, bool at_edge, bool end_edge)
 	}
 	if (at_edge && !ahead(rd))
 		return EUNO_OK;
-	status = emit(rd, ref, depth);
+	status = emit(rd, leaf, depth);
 	if (status == EUNO_FULL)
 	{
 		rd->full = true;
 		return EUNO_OK;
 	}
-	return status == EUNO_OK ? remember(rd, ref, depth) : status;
+	return status == EUNO_OK ? remember(rd, leaf, depth) : status;
 }
 
 /* The sign of path - bound in the bytes [from, to). */
@@ -285,14 +308,15 @@ enter(Read *rd, ArtRef ref, uint32_t depth, bool at_edge, bool end_edge)
 		end_edge = c == 0;
 	}
 	frame->node = node;
-	frame->type = art_ref_type(ref);
+	frame->slots = art_children(node);
+	frame->words = euno_art_layouts[art_ref_type(ref)].words;
 	frame->level = level;
 	frame->at_edge = at_edge;
 	frame->end_edge = end_edge;
 	frame->next = at_edge ? art_key_byte(&rd->at, level) :
 		rd->forward ? 0 : 255;
 	frame->ahead = frame->next;
-	euno_art_node_map(node, frame->map);
+	euno_art_node_map(node, frame->map, frame->places);
 	rd->nframes++;
 	return EUNO_OK;
 }
@@ -323,11 +347,29 @@ next_byte(const Frame *frame, int from, bool forward)
 	return -1;
 }
 
-static inline void
+/* The slot of a byte that has one. */
+static inline const ArtRef *
+frame_slot(const Frame *frame, int byte)
+{
+	return frame->slots + frame->places[byte] * frame->words;
+}
+
+/* Fetches a child, all of it if it is a LIST.  Lines that were asked for. */
+static inline uint32_t
 prefetch(ArtRef ref)
 {
-	if ((ref & ART_TAG_INLINE) == 0)
-		__builtin_prefetch(art_pointer(ref));
+	const uint8_t *p = art_pointer(ref);
+	uint32_t	size = 64;
+
+	if ((ref & ART_TAG_INLINE) != 0)
+		return 0;
+	if (art_is_node(ref) && art_ref_type(ref) <= ART_LAST_LIST)
+		size = euno_art_layouts[art_ref_type(ref)].size;
+	for (uint32_t at = 0; at < size; at += 64)
+		__builtin_prefetch(p + at);
+	if (size > 64)
+		__builtin_prefetch(p + size - 1);
+	return (size + 63) / 64;
 }
 
 /* Fetches some of the children that come next. */
@@ -339,15 +381,12 @@ fetch_ahead(Read *rd, Frame *frame)
 
 	if (rd->enough == 1 || (byte - frame->ahead) * step < 0)
 		return;
-	for (int n = 0; n < AHEAD; n++)
+	for (uint32_t lines = 0; lines < AHEAD;)
 	{
-		ArtRef		ref;
-
 		byte = next_byte(frame, byte, rd->forward);
 		if (byte < 0)
 			break;
-		(void) art_slot(frame->node, frame->type, (uint8_t) byte, &ref);
-		prefetch(ref);
+		lines += 1 + prefetch(euno_load64_acquire(frame_slot(frame, byte)));
 		byte += step;
 	}
 	frame->ahead = byte;
@@ -375,6 +414,7 @@ advance(Read *rd)
 	{
 		bool		at_edge = byte == at_byte;
 		bool		end_edge = frame->end_edge && byte == end_byte;
+		const ArtRef *slot = frame_slot(frame, byte);
 		ArtRef		ref;
 
 		if ((byte - end_byte) * step > 0)
@@ -383,7 +423,7 @@ advance(Read *rd)
 			rd->ended = status == EUNO_OK && !rd->full;
 			return status;
 		}
-		(void) art_slot(frame->node, frame->type, (uint8_t) byte, &ref);
+		ref = euno_load64_acquire(slot);
 		if (art_is_absent(ref))
 		{
 			frame->next = byte + step;
@@ -392,9 +432,9 @@ advance(Read *rd)
 		if (!art_is_node(ref) && !at_edge && !end_edge)
 		{
 			frame->next = byte + step;
-			prefetch(ref);
+			(void) prefetch(ref);
 			rd->run_bytes[rd->nrun] = (uint8_t) byte;
-			rd->run[rd->nrun++] = ref;
+			rd->run[rd->nrun++] = art_child(ref, slot);
 			if (rd->nrun >= room)
 				return flush(rd, frame);
 			continue;
@@ -407,7 +447,11 @@ advance(Read *rd)
 		frame->next = byte + step;
 		rd->key.bytes[frame->level] = (uint8_t) byte;
 		if (!art_is_node(ref))
-			return take_edge(rd, ref, frame->level + 1, at_edge, end_edge);
+		{
+			ArtChild	leaf = art_child(ref, slot);
+
+			return take_edge(rd, &leaf, frame->level + 1, at_edge, end_edge);
+		}
 		fetch_ahead(rd, frame);
 		return enter(rd, ref, frame->level + 1, at_edge, end_edge);
 	}
@@ -439,6 +483,7 @@ enter_root(Read *rd, EunoTree *tree)
 {
 	ArtBody    *body = art_body(tree);
 	ArtRef		ref;
+	ArtChild	leaf;
 
 	rd->cx->counters.descents++;
 	rd->truncated = false;
@@ -453,7 +498,8 @@ enter_root(Read *rd, EunoTree *tree)
 		return EUNO_STALE;
 	if (art_is_node(ref))
 		return enter(rd, ref, 0, true, true);
-	return art_is_absent(ref) ? EUNO_OK : take_edge(rd, ref, 0, true, true);
+	leaf = art_child(ref, &body->root);
+	return art_is_absent(ref) ? EUNO_OK : take_edge(rd, &leaf, 0, true, true);
 }
 
 /* Reads on until the batch is full or the range has ended. */
@@ -476,6 +522,36 @@ read_on(Read *rd, EunoTree *tree)
 	return EUNO_OK;
 }
 
+/* Does an INLINE start with these bytes?  It has that many, and 6 more. */
+static inline bool
+inline_starts(const ArtChild *leaf, const uint8_t *bytes, uint32_t n)
+{
+	for (uint32_t at = 0; at < n;)
+	{
+		uint32_t	here = n - at < 8 ? n - at : 8;
+
+		at += here;
+		if (inline_bytes(leaf, at, here) != euno_load_be(bytes + at - here, here))
+			return false;
+	}
+	return true;
+}
+
+/* Does a record, "tail" are its last bytes, start with these? */
+static inline bool
+record_starts(const uint8_t *tail, const uint8_t *bytes, uint32_t n)
+{
+	for (; n >= 8; n -= 8, bytes += 8, tail += 8)
+	{
+		if (euno_load_be(tail, 8) != euno_load_be(bytes, 8))
+			return false;
+	}
+
+	/* The TID is behind the key: two bytes of that make eight to be read. */
+	return n == 1 ? euno_load8(tail) == bytes[0] :
+		euno_load_be(tail, n) == euno_load_be(bytes, n);
+}
+
 /*
  * Adds the TID of a leaf to the batch, which is empty, if its composite starts
  * with the key, of which it has all in front of "depth".  The short way for the
@@ -483,44 +559,32 @@ read_on(Read *rd, EunoTree *tree)
  * one of a longer composite.
  */
 static inline bool
-only_leaf(ArtRef ref, uint32_t depth, const ArtKey *key, EunoBatch *batch)
+only_leaf(const ArtChild *leaf, uint32_t depth, const ArtKey *key,
+		  EunoBatch *batch)
 {
+	ArtRef		ref = leaf->ref;
 	uint32_t	n = key->len - depth;
-	const uint8_t *mine = key->bytes + depth;
+	const uint8_t *record = art_pointer(ref);
 	const uint8_t *tail;
-	uint16_t	head;
-	EunoTid		tid;
+	uint16_t	start;
 
 	if (!art_is_leaf(ref))
 	{
 		uint32_t	count = art_inline_count(ref);
 
-		/* n is 0 or 1, or the TID would not be inline */
 		if (count < n + EUNO_TID_BYTES)
 			return false;
-		batch->tids[0] = ref >> 8 >> 8 * (ART_INLINE_MAX - count) & EUNO_TID_MAX;
-		batch->nitems = n == 0 || (uint8_t) (ref >> 56) == mine[0];
+		batch->tids[0] = inline_bytes(leaf, count, EUNO_TID_BYTES);
+		batch->nitems = inline_starts(leaf, key->bytes + depth, n);
 		return true;
 	}
-	euno_copy_out(&head, art_pointer(ref), sizeof(head));
-	if ((head & ART_HIGH_MASK) > depth ||
-		art_leaf_len(ref) < key->len + EUNO_TID_BYTES)
+	euno_copy_out(&start, record, sizeof(start));
+	if (start > depth || art_leaf_len(ref) < key->len + EUNO_TID_BYTES)
 		return false;
-	tail = (const uint8_t *) art_pointer(ref) + depth - (head & ART_HIGH_MASK) +
-		((head & ART_HAS_PAYLOAD) != 0 ? 4 : 2);
-	tid = euno_load_be(tail + (art_leaf_len(ref) - depth) - 8, 8) & EUNO_TID_MAX;
-	for (; n >= 8; n -= 8, mine += 8, tail += 8)
-	{
-		if (euno_load_be(tail, 8) != euno_load_be(mine, 8))
-			return true;
-	}
-
-	/* The TID is behind the key: two bytes of that make eight to be read. */
-	if (n == 1 ? euno_load8(tail) != mine[0] :
-		euno_load_be(tail, n) != euno_load_be(mine, n))
-		return true;
-	batch->tids[0] = tid;
-	batch->nitems = 1;
+	tail = record + depth - start + ((ref & ART_PAYLOAD) != 0 ? 4 : 2);
+	batch->tids[0] = euno_load_be(tail + (art_leaf_len(ref) - depth) - 8, 8) &
+		EUNO_TID_MAX;
+	batch->nitems = record_starts(tail, key->bytes + depth, n);
 	return true;
 }
 
@@ -530,6 +594,7 @@ read_prefix(Read *rd, EunoTree *tree, const EunoPosition *pos)
 {
 	uint32_t	len = pos->keylen < EUNO_MAX_ENTRY ? pos->keylen : EUNO_MAX_ENTRY;
 	EunoStatus	status;
+	ArtChild	leaf;
 	ArtPlace	place;
 	ArtTail		tail;
 
@@ -543,19 +608,20 @@ read_prefix(Read *rd, EunoTree *tree, const EunoPosition *pos)
 		return status;
 	if (place.where == ART_AT_LEAF && !art_is_absent(place.ref))
 	{
+		leaf = art_child(place.ref, place.slot);
 		if (!rd->batch->want_keys &&
-			only_leaf(place.ref, place.depth, &rd->at, rd->batch))
+			only_leaf(&leaf, place.depth, &rd->at, rd->batch))
 		{
 			rd->ended = true;
 			return EUNO_OK;
 		}
-		if (!euno_art_leaf_tail(place.ref, place.depth, &tail))
+		if (!euno_art_leaf_tail(&leaf, place.depth, &tail))
 			return EUNO_CORRUPT;
 		rd->ended = true;
 		if (euno_art_leaf_mismatch(&tail, place.depth, &rd->at) < rd->at.len)
 			return EUNO_OK;
 		memcpy(rd->key.bytes, rd->at.bytes, place.depth);
-		status = emit(rd, place.ref, place.depth);
+		status = emit(rd, &leaf, place.depth);
 		return status == EUNO_FULL ? EUNO_OK : status;
 	}
 	rd->ended = place.where != ART_AT_TREE;

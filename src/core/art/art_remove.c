@@ -18,13 +18,15 @@ look(EunoContext *cx, EunoTree *tree, const ArtKey *key, uint32_t attempts,
 {
 	bool		rowex = art_body(tree)->rowex || attempts >= ART_PATIENCE;
 	EunoStatus	status = euno_art_descend(cx, tree, key, rowex, place);
+	ArtChild	leaf;
 	ArtTail		tail;
 
 	if (status != EUNO_OK)
 		return status;
 	if (place->where != ART_AT_LEAF || art_is_absent(place->ref))
 		return EUNO_NOT_FOUND;
-	if (!euno_art_leaf_tail(place->ref, place->depth, &tail))
+	leaf = art_child(place->ref, place->slot);
+	if (!euno_art_leaf_tail(&leaf, place->depth, &tail))
 		return EUNO_CORRUPT;
 	return place->depth + tail.n == key->len &&
 		euno_art_leaf_mismatch(&tail, place->depth, key) == key->len ?

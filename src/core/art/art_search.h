@@ -46,6 +46,7 @@ static inline ArtRef *
 art_list_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 {
 	uint32_t	capacity = euno_art_layouts[type].capacity;
+	uint32_t	words = euno_art_layouts[type].words;
 	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
 	ArtRef	   *children = art_children(node);
 
@@ -59,11 +60,11 @@ art_list_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 		{
 			uint32_t	i = base + (uint32_t) __builtin_ctz(mask);
 
-			*ref = euno_load64_acquire(&children[i]);
+			*ref = euno_load64_acquire(&children[i * words]);
 			if (*ref == 0)
 				return NULL;
 			if (euno_load8(&keys[i]) == byte)
-				return &children[i];
+				return &children[i * words];
 		}
 	}
 	*ref = 0;
@@ -85,14 +86,16 @@ art_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 		*ref = euno_load64_acquire(slot);
 		return slot;
 	}
-	if (type >= ART_N86)
+	if (type > ART_LAST_LIST)
 	{
 		uint32_t	i = euno_load8(&node->body[byte]);
-		ArtRef	   *slot = (ArtRef *) (node->body + 256) + i - 1;
+		ArtRef	   *slot;
 
 		*ref = 0;
 		if (i == 0)
 			return NULL;
+		slot = (ArtRef *) (node->body + 256) +
+			(i - 1) * euno_art_layouts[type].words;
 		*ref = euno_load64_acquire(slot);
 		return slot;
 	}
@@ -123,21 +126,38 @@ art_path_match(const ArtNode *node, const ArtKey *key, uint32_t depth)
 		(uint32_t) __builtin_clzll(differ << (64 - 8 * len)) / 8;
 }
 
+/* Where in an INDEX of this capacity the child of a byte should be. */
+static inline uint32_t
+art_index_place(uint32_t capacity, uint8_t byte)
+{
+	return capacity * byte >> 8;
+}
+
 /*
- * Fetches all of a LIST, from a reference that is believed: where the child is
- * shows only when the bytes have come, and then it would be waited for again.
+ * Fetches what the search for a byte will read of a node, from a reference that
+ * is believed: all of a LIST, for where the child is shows only when the bytes
+ * have come, and then it would be waited for again; of an INDEX the byte's
+ * number, and the place where its child probably is.
  */
 static inline void
-art_fetch_node(ArtRef ref)
+art_fetch_node(ArtRef ref, uint8_t byte)
 {
 	const uint8_t *node = art_pointer(ref);
 	ArtType		type = art_ref_type(ref);
+	const ArtLayout *layout = &euno_art_layouts[type];
 
-	if (type > ART_N52)
+	if (type > ART_LAST_LIST)
+	{
+		if (type == ART_N256)
+			return;
+		euno_fetch(node + ART_NODE_HEADER + byte);
+		euno_fetch(node + layout->children + 8 * layout->words *
+				   art_index_place(layout->capacity, byte));
 		return;
-	for (uint32_t at = 64; at < euno_art_layouts[type].size; at += 64)
+	}
+	for (uint32_t at = 64; at < layout->size; at += 64)
 		euno_fetch(node + at);
-	euno_fetch(node + euno_art_layouts[type].size - 1);
+	euno_fetch(node + layout->size - 1);
 }
 
 /*
@@ -160,6 +180,7 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 {
 	ArtBody    *body = art_body(tree);
 	ArtNode    *holder = NULL;
+	ArtRef	   *at = &body->root;
 	EunoLock   *lock = &body->root_lock;
 	uint64_t	version = 0;
 	uint64_t	node_version = 0;
@@ -181,10 +202,10 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 		ArtRef	   *slot;
 		ArtRef		child;
 
-		art_fetch_node(ref);
 		level = art_ref_level(ref);
-		if (level < depth)
+		if (level < depth || level >= ART_MAX_COMPOSITE)
 			return EUNO_CORRUPT;
+		art_fetch_node(ref, key->bytes[level]);
 		if (!rowex &&
 			(!euno_lock_read(&node->lock, &node_version, cx->env,
 							 &cx->counters) ||
@@ -210,11 +231,13 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 			break;
 		}
 		holder = node;
+		at = slot;
 		lock = &node->lock;
 		version = node_version;
 		ref = child;
 	}
 	place->holder = holder;
+	place->slot = at;
 	place->lock = lock;
 	place->version = version;
 	place->node_version = node_version;

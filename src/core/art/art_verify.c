@@ -52,21 +52,21 @@ version_of(const EunoLock *lock, uint64_t version)
 
 /* A leaf in a slot that the path leads to. */
 static void
-check_leaf(Verifier *v, ArtRef ref, const ArtKey *path)
+check_leaf(Verifier *v, const ArtChild *leaf, const ArtKey *path)
 {
 	uint8_t		bytes[ART_MAX_COMPOSITE];
 	uint32_t	start = 0;
 	ArtTail		tail;
 
-	if (!euno_art_leaf_tail(ref, path->len, &tail))
+	if (!euno_art_leaf_tail(leaf, path->len, &tail))
 		v->what = "an entry begins behind its place";
 	else if (path->len + tail.n > ART_MAX_COMPOSITE ||
 			 path->len + tail.n < EUNO_TID_BYTES)
 		v->what = "an entry has an impossible length";
-	else if (art_is_leaf(ref))
+	else if (art_is_leaf(leaf->ref))
 	{
 		/* what it has of the path */
-		while (!euno_art_leaf_tail(ref, start, &tail))
+		while (!euno_art_leaf_tail(leaf, start, &tail))
 			start++;
 		euno_copy_out(bytes, tail.bytes, path->len - start);
 		if (memcmp(bytes, path->bytes + start, path->len - start) != 0)
@@ -76,15 +76,16 @@ check_leaf(Verifier *v, ArtRef ref, const ArtKey *path)
 
 /* What a slot holds. */
 static void
-check_child(Verifier *v, ArtRef ref, const ArtKey *path)
+check_child(Verifier *v, const ArtChild *held, const ArtKey *path)
 {
+	ArtRef		ref = held->ref;
 	ArtNode    *child = art_pointer(ref);
 	uint8_t		bytes[ART_MAX_COMPOSITE];
 	uint32_t	from;
 
 	if (!art_is_node(ref))
 	{
-		check_leaf(v, ref, path);
+		check_leaf(v, held, path);
 		return;
 	}
 	if (art_node_ref(child) != ref)
@@ -106,7 +107,9 @@ static void
 check_slots(Verifier *v, ArtNode *node)
 {
 	ArtType		type = art_type(node);
+	const ArtLayout *layout = &euno_art_layouts[type];
 	ArtRef	   *children = art_children(node);
+	uint8_t		places[256];
 	uint64_t	map[4];
 	uint32_t	used = 0;
 	uint32_t	bits = 0;
@@ -114,12 +117,12 @@ check_slots(Verifier *v, ArtNode *node)
 
 	if (type == ART_N256)
 		return;
-	euno_art_node_map(node, map);
-	for (uint32_t i = 0; i < euno_art_layouts[type].capacity; i++)
+	euno_art_node_map(node, map, places);
+	for (uint32_t i = 0; i < layout->capacity; i++)
 	{
-		bool		given = euno_load64(&children[i]) != 0;
+		bool		given = euno_load64(&children[i * layout->words]) != 0;
 
-		if (given && gap)
+		if (given && gap && type <= ART_LAST_LIST)
 			v->what = "a node has an empty slot among its children";
 		gap |= !given;
 		used += given;
@@ -128,6 +131,8 @@ check_slots(Verifier *v, ArtNode *node)
 		bits += (uint32_t) __builtin_popcountll(map[i]);
 	if (bits != used)
 		v->what = "a node has two children for one byte";
+	if (type > ART_LAST_LIST && euno_load32(&node->used) != used)
+		v->what = "a node has another number of children than it says";
 }
 
 /* A node and its leaves.  False if it is being written. */
@@ -149,7 +154,7 @@ check_node(Verifier *v, ArtNode *node, ArtKey *path)
 	{
 		path->bytes[level] = children.bytes[i];
 		euno_art_key_set(path, level + 1);
-		check_child(v, children.refs[i], path);
+		check_child(v, &children.child[i], path);
 	}
 	euno_art_key_set(path, level);
 	return euno_lock_validate(&node->lock, version);
@@ -194,8 +199,10 @@ check_nodes(Verifier *v)
 		{
 			/* no inner node at all */
 			euno_art_key_set(&path, 0);
+			ArtChild	only = art_child(place.ref, place.slot);
+
 			if (!art_is_absent(place.ref))
-				check_child(v, place.ref, &path);
+				check_child(v, &only, &path);
 		}
 		euno_epoch_exit(v->cx->process);
 		if (v->what != NULL)

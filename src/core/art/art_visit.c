@@ -13,18 +13,21 @@
 
 /* The first child at or above "from" that is an inner node; 0 if none. */
 static ArtRef
-next_node(ArtNode *node, uint32_t from, uint32_t *byte)
+next_node(ArtNode *node, uint32_t from, uint32_t *byte, ArtRef **slot)
 {
+	const uint32_t words = euno_art_layouts[art_type(node)].words;
+	uint8_t		places[256];
 	uint64_t	map[4];
 
-	euno_art_node_map(node, map);
+	euno_art_node_map(node, map, places);
 	for (uint32_t b = from; b < 256; b++)
 	{
 		ArtRef		ref;
 
 		if ((map[b / 64] >> b % 64 & 1) == 0)
 			continue;
-		(void) art_slot(node, art_type(node), (uint8_t) b, &ref);
+		*slot = art_children(node) + places[b] * words;
+		ref = euno_load64_acquire(*slot);
 		*byte = b;
 		if (art_is_node(ref))
 			return ref;
@@ -47,6 +50,7 @@ euno_art_visit(EunoContext *cx, EunoTree *tree, ArtKey *at, ArtPlace *place)
 	place->where = ART_AT_LEAF;
 	place->rowex = true;
 	place->holder = NULL;
+	place->slot = &body->root;
 	place->lock = &body->root_lock;
 	place->ref = euno_load64_acquire(&body->root);
 	place->depth = 0;
@@ -57,6 +61,7 @@ euno_art_visit(EunoContext *cx, EunoTree *tree, ArtKey *at, ArtPlace *place)
 		uint32_t	level = art_level(node);
 		uint32_t	m = level;
 		uint32_t	byte = 0;
+		ArtRef	   *slot;
 		ArtRef		ref;
 		uint8_t		path[ART_MAX_COMPOSITE];
 
@@ -81,7 +86,7 @@ euno_art_visit(EunoContext *cx, EunoTree *tree, ArtKey *at, ArtPlace *place)
 			euno_art_key_set(at, level);
 			return EUNO_OK;
 		}
-		ref = next_node(node, at->bytes[level], &byte);
+		ref = next_node(node, at->bytes[level], &byte, &slot);
 		if (ref == 0)
 			return euno_art_key_after(at, level) ? EUNO_STALE : EUNO_NOT_FOUND;
 		free = byte > at->bytes[level];
@@ -91,6 +96,7 @@ euno_art_visit(EunoContext *cx, EunoTree *tree, ArtKey *at, ArtPlace *place)
 			euno_art_key_set(at, level + 1);
 		}
 		place->holder = node;
+		place->slot = slot;
 		place->lock = &node->lock;
 		place->ref = ref;
 		place->depth = level + 1;

@@ -1,0 +1,198 @@
+/*-------------------------------------------------------------------------
+ *
+ * art_copy.c
+ *	  A new node made of another one's children, or of two leaves.
+ *
+ * It gets the type that takes the fewest bytes, records of its leaves included:
+ * wide slots save the record of a leaf, and cost as much for each child that has
+ * none.  So leaves may have to become inline, or records.  All that is needed is
+ * allocated and filled from a first look at the node, without locks; when the
+ * node is locked, it must still hold what was seen.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/art/art.h"
+
+/* The bytes of a leaf from this depth on. */
+static inline uint32_t
+rest_of(ArtRef ref, uint32_t depth)
+{
+	return art_is_leaf(ref) ? art_leaf_len(ref) - depth : art_inline_count(ref);
+}
+
+/* Bytes of the records that the leaves need in slots of so many words. */
+static void
+weigh_records(const ArtChildren *children, uint32_t depth,
+			  size_t bytes[ART_WORDS])
+{
+	bytes[0] = bytes[1] = bytes[2] = 0;
+	for (uint32_t i = 0; i < children->n; i++)
+	{
+		ArtRef		ref = children->child[i].ref;
+		uint32_t	rest;
+
+		if (art_is_node(ref) || (art_is_leaf(ref) && (ref & ART_PAYLOAD) != 0))
+			continue;
+		rest = rest_of(ref, depth);
+		for (uint32_t w = 1; w <= ART_WORDS && rest > art_inline_max(w); w++)
+			bytes[w - 1] += (2 + rest + 15) & ~15U;
+	}
+}
+
+/* Bytes of a node of this type with these children, records included. */
+size_t
+euno_art_weight(const ArtChildren *children, uint32_t depth, ArtType type)
+{
+	size_t		records[ART_WORDS];
+
+	weigh_records(children, depth, records);
+	return euno_art_layouts[type].size +
+		records[euno_art_layouts[type].words - 1];
+}
+
+/*
+ * The type for these children and some more, so many in all.  Their slots are at
+ * this depth.  Wider slots that save records may make the node an eighth larger
+ * than they are worth in bytes: they save a cache miss, too.
+ */
+ArtType
+euno_art_choose(const ArtChildren *children, uint32_t depth,
+				uint32_t capacity)
+{
+	ArtType		best = euno_art_node_type(capacity, 1);
+	size_t		records[ART_WORDS];
+	size_t		least;
+
+	weigh_records(children, depth, records);
+	least = euno_art_layouts[best].size + records[0];
+	for (uint32_t w = 2; w <= ART_WORDS && records[w - 2] > 0; w++)
+	{
+		ArtType		type = euno_art_node_type(capacity, w);
+		size_t		bytes;
+
+		if (type == ART_NTYPES)
+			break;
+		bytes = euno_art_layouts[type].size + records[w - 1];
+		if (records[w - 1] < records[euno_art_layouts[best].words - 1] &&
+			bytes <= least + euno_art_layouts[best].size / 8)
+		{
+			best = type;
+			least = bytes < least ? bytes : least;
+		}
+	}
+	return best;
+}
+
+/* Looks at the children of a node that is to be replaced. */
+void
+euno_art_copy_look(ArtCopy *copy, ArtNode *node)
+{
+	euno_art_node_children(node, &copy->from);
+	copy->nseen = copy->from.n;
+	copy->node = NULL;
+	copy->nreplaced = 0;
+}
+
+/* One more child, or, after nothing was looked at, one of two. */
+void
+euno_art_copy_add(ArtCopy *copy, uint8_t byte, const ArtChild *child)
+{
+	copy->from.bytes[copy->from.n] = byte;
+	copy->from.child[copy->from.n++] = *child;
+}
+
+/*
+ * A child as it is in slots of so many words at this depth.  A record that is
+ * done without is noted.  False if there is no memory.
+ */
+static bool
+convert(ArtBuild *build, ArtCopy *copy, const ArtChild *from, uint32_t depth,
+		uint32_t words, ArtChild *child)
+{
+	ArtRef		ref = from->ref;
+	uint8_t		composite[ART_MAX_COMPOSITE];
+	ArtTail		tail;
+
+	*child = *from;
+	if (art_is_node(ref) || (art_is_leaf(ref) && (ref & ART_PAYLOAD) != 0) ||
+		art_is_leaf(ref) == (rest_of(ref, depth) > art_inline_max(words)))
+		return true;
+	if (!euno_art_leaf_tail(from, depth, &tail))
+		return true;
+	if (art_is_leaf(ref))
+	{
+		uint8_t		bytes[8 * ART_WORDS];
+
+		euno_copy_out(bytes, tail.bytes, tail.n);
+		euno_art_inline(bytes, tail.n, child);
+		copy->replaced[copy->nreplaced++] = ref;
+		return true;
+	}
+	memcpy(composite + depth, tail.bytes, tail.n);
+	return euno_art_build_leaf(build, composite, depth + tail.n, depth, NULL, 0,
+							   words, child);
+}
+
+/*
+ * Makes the node, of this type, for a slot at depth "from"; path and level as
+ * in euno_art_build_node.  False if there is no memory.
+ */
+bool
+euno_art_copy_build(ArtBuild *build, ArtCopy *copy, ArtType type,
+					const uint8_t *path, uint32_t from, uint32_t level)
+{
+	copy->nreplaced = 0;
+	copy->node = euno_art_build_node(build, type, path, from, level);
+	if (copy->node == NULL)
+		return false;
+	for (uint32_t i = 0; i < copy->from.n; i++)
+	{
+		ArtChild	child;
+
+		if (!convert(build, copy, &copy->from.child[i], level + 1,
+					 euno_art_layouts[type].words, &child))
+			return false;
+		(void) euno_art_node_add(copy->node, copy->from.bytes[i], &child);
+	}
+	return true;
+}
+
+/*
+ * Does the node, which is locked, still hold what was seen in it?  What a slot
+ * has besides its reference does not change.
+ */
+bool
+euno_art_copy_holds(const ArtCopy *copy, ArtNode *node)
+{
+	const ArtChildren *from = &copy->from;
+	ArtChildren now;
+
+	euno_art_node_children(node, &now);
+	if (now.n != copy->nseen || now.ndead != from->ndead ||
+		memcmp(now.bytes, from->bytes, now.n) != 0)
+		return false;
+	for (uint32_t i = 0; i < now.n; i++)
+	{
+		if (now.child[i].ref != from->child[i].ref)
+			return false;
+	}
+	return now.ndead == 0 ||
+		memcmp(now.dead, from->dead, now.ndead * sizeof(ArtRef)) == 0;
+}
+
+/* Records that replacing the node unlinks. */
+uint32_t
+euno_art_copy_unlinks(const ArtCopy *copy)
+{
+	return copy->from.ndead + copy->nreplaced;
+}
+
+/* Retires them.  Room has been reserved.  No node locks. */
+void
+euno_art_copy_retire(EunoContext *cx, EunoTree *tree, const ArtCopy *copy)
+{
+	for (uint32_t i = 0; i < copy->from.ndead; i++)
+		euno_art_retire_ref(cx, tree, copy->from.dead[i]);
+	for (uint32_t i = 0; i < copy->nreplaced; i++)
+		euno_art_retire_ref(cx, tree, copy->replaced[i]);
+}
