@@ -122,6 +122,13 @@ art_key_byte(const ArtKey *key, uint32_t i)
 	return i < key->len ? key->bytes[i] : 0;
 }
 
+/* This process's stripe. */
+static inline ArtStripe *
+art_stripe(EunoContext *cx, EunoTree *tree)
+{
+	return &art_body(tree)->stripes[cx->process->slot % ART_STRIPES];
+}
+
 /*
  * Counts what this process added; the sum over all stripes is meant modulo
  * 2^64.  Called while the lock is held under which the change is made, so that
@@ -130,8 +137,7 @@ art_key_byte(const ArtKey *key, uint32_t i)
 static inline void
 art_count(EunoContext *cx, EunoTree *tree, int64_t entries, int64_t inners)
 {
-	ArtStripe  *stripe =
-		&art_body(tree)->stripes[cx->process->slot % ART_STRIPES];
+	ArtStripe  *stripe = art_stripe(cx, tree);
 
 	if (entries != 0)
 		(void) euno_add64(&stripe->entries, (uint64_t) entries);
@@ -164,7 +170,8 @@ extern void euno_art_free(EunoContext *cx, EunoTree *tree, void *p,
 extern bool euno_art_reserve(EunoContext *cx, EunoTree *tree, uint32_t n);
 extern void euno_art_unreserve(EunoContext *cx, EunoTree *tree, uint32_t n);
 extern void euno_art_retire_ref(EunoContext *cx, EunoTree *tree, ArtRef ref);
-extern void euno_art_reclaim(EunoContext *cx, EunoTree *tree, bool all);
+extern void euno_art_reclaim(EunoContext *cx, EunoTree *tree);
+extern void euno_art_reclaim_all(EunoContext *cx, EunoTree *tree);
 extern void euno_art_build_start(ArtBuild *build, EunoContext *cx,
 								 EunoTree *tree);
 extern void *euno_art_build_alloc(ArtBuild *build, size_t size);

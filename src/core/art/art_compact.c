@@ -310,6 +310,6 @@ euno_art_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
 		(uint32_t) sizeof(body->compact_at);
 	memcpy(body->compact_at, c.at.bytes, body->compact_len);
 	euno_mutex_unlock(&body->compact_mutex, cx->env);
-	euno_art_reclaim(cx, tree, true);
+	euno_art_reclaim_all(cx, tree);
 	return EUNO_OK;
 }

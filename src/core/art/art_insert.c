@@ -276,7 +276,7 @@ euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		cx->counters.restarts++;
 	}
 	euno_epoch_exit(cx->process);
-	if (ins.build.n > 0 && euno_load_ptr(&art_body(tree)->closed) != NULL)
-		euno_art_reclaim(cx, tree, false);
+	if (ins.build.n > 0)
+		euno_art_reclaim(cx, tree);
 	return status;
 }

@@ -9,6 +9,10 @@
  * given back.  A change that unlinks something reserves the room for noting it
  * before it takes the first lock, so that unlinking never fails.
  *
+ * Processes note in stripes of their own, so that they do not wait for each
+ * other.  What a process leaves behind is given back by compact, and when memory
+ * runs out.
+ *
  *-------------------------------------------------------------------------
  */
 #include "core/art/art.h"
@@ -36,7 +40,7 @@ euno_art_alloc(EunoContext *cx, EunoTree *tree, size_t size)
 	if (p == NULL)
 	{
 		/* What is waiting for its epoch may do. */
-		euno_art_reclaim(cx, tree, true);
+		euno_art_reclaim_all(cx, tree);
 		p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, round_up(size));
 	}
 	return p;
@@ -51,12 +55,12 @@ euno_art_free(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 
 /* Under the mutex: an empty block is at hand. */
 static void
-limbo_add_spare(ArtBody *body, ArtLimbo *block)
+limbo_add_spare(ArtStripe *stripe, ArtLimbo *block)
 {
-	block->next = body->spare;
+	block->next = stripe->spare;
 	block->n = 0;
-	body->spare = block;
-	body->limbo_free += ART_LIMBO_ITEMS;
+	stripe->spare = block;
+	stripe->room += ART_LIMBO_ITEMS;
 }
 
 /*
@@ -66,22 +70,22 @@ limbo_add_spare(ArtBody *body, ArtLimbo *block)
 bool
 euno_art_reserve(EunoContext *cx, EunoTree *tree, uint32_t n)
 {
-	ArtBody    *body = art_body(tree);
+	ArtStripe  *stripe = art_stripe(cx, tree);
 	ArtLimbo   *block = NULL;
 	bool		done;
 
 	for (;;)
 	{
-		euno_mutex_lock(&body->limbo_mutex, cx->env);
-		if (block != NULL && body->limbo_free < n)
+		euno_mutex_lock(&stripe->mutex, cx->env);
+		if (block != NULL && stripe->room < n)
 		{
-			limbo_add_spare(body, block);
+			limbo_add_spare(stripe, block);
 			block = NULL;
 		}
-		done = body->limbo_free >= n;
+		done = stripe->room >= n;
 		if (done)
-			body->limbo_free -= n;
-		euno_mutex_unlock(&body->limbo_mutex, cx->env);
+			stripe->room -= n;
+		euno_mutex_unlock(&stripe->mutex, cx->env);
 		if (done)
 			break;
 		block = euno_art_alloc(cx, tree, ART_LIMBO_SIZE);
@@ -97,29 +101,29 @@ euno_art_reserve(EunoContext *cx, EunoTree *tree, uint32_t n)
 void
 euno_art_unreserve(EunoContext *cx, EunoTree *tree, uint32_t n)
 {
-	ArtBody    *body = art_body(tree);
+	ArtStripe  *stripe = art_stripe(cx, tree);
 
 	if (n == 0)
 		return;
-	euno_mutex_lock(&body->limbo_mutex, cx->env);
-	body->limbo_free += n;
-	euno_mutex_unlock(&body->limbo_mutex, cx->env);
+	euno_mutex_lock(&stripe->mutex, cx->env);
+	stripe->room += n;
+	euno_mutex_unlock(&stripe->mutex, cx->env);
 }
 
 /* Under the mutex: nothing more will be noted in the open block. */
 static void
-limbo_close(EunoContext *cx, ArtBody *body)
+limbo_close(EunoContext *cx, ArtStripe *stripe)
 {
-	ArtLimbo   *block = body->open;
+	ArtLimbo   *block = stripe->open;
 
 	block->epoch = euno_epoch_retire(cx->process->epochs);
 	block->next = NULL;
-	if (body->closed_tail != NULL)
-		body->closed_tail->next = block;
+	if (stripe->closed_tail != NULL)
+		stripe->closed_tail->next = block;
 	else
-		euno_store_ptr(&body->closed, block);
-	body->closed_tail = block;
-	body->open = NULL;
+		euno_store_ptr(&stripe->closed, block);
+	stripe->closed_tail = block;
+	euno_store_ptr(&stripe->open, NULL);
 }
 
 /*
@@ -129,22 +133,23 @@ limbo_close(EunoContext *cx, ArtBody *body)
 static void
 art_retire(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 {
-	ArtBody    *body = art_body(tree);
+	ArtStripe  *stripe = art_stripe(cx, tree);
 	ArtLimbo   *block;
 
-	euno_mutex_lock(&body->limbo_mutex, cx->env);
-	block = body->open;
+	euno_mutex_lock(&stripe->mutex, cx->env);
+	block = stripe->open;
 	if (block == NULL)
 	{
-		block = body->open = body->spare;
-		body->spare = block->next;
+		block = stripe->spare;
+		euno_store_ptr(&stripe->open, block);
+		stripe->spare = block->next;
 		block->n = 0;
 	}
 	block->items[block->n++] = (uint64_t) (uintptr_t) p |
 		(uint64_t) (round_up(size) / 16) << SIZE_SHIFT;
 	if (block->n == ART_LIMBO_ITEMS)
-		limbo_close(cx, body);
-	euno_mutex_unlock(&body->limbo_mutex, cx->env);
+		limbo_close(cx, stripe);
+	euno_mutex_unlock(&stripe->mutex, cx->env);
 }
 
 /* Retires what a reference refers to, if that is memory. */
@@ -159,38 +164,32 @@ euno_art_retire_ref(EunoContext *cx, EunoTree *tree, ArtRef ref)
 		art_retire(cx, tree, p, euno_art_leaf_size(ref));
 }
 
-/*
- * Gives back what can be given back; with "all", the open block is closed too.
- * Never waits for readers.  No node locks; the caller should not be within the
- * epoch, or it holds up what it could give back.
- */
-void
-euno_art_reclaim(EunoContext *cx, EunoTree *tree, bool all)
+/* Gives back what can be given back of a stripe; with "all", the open block too. */
+static void
+reclaim(EunoContext *cx, EunoTree *tree, ArtStripe *stripe, bool all)
 {
-	ArtBody    *body = art_body(tree);
-
-	while (euno_mutex_trylock(&body->limbo_mutex))
+	while (euno_mutex_trylock(&stripe->mutex))
 	{
 		ArtLimbo   *block;
 
-		if (all && body->open != NULL &&
-			body->limbo_free >= ART_LIMBO_ITEMS - body->open->n)
+		if (all && stripe->open != NULL &&
+			stripe->room >= ART_LIMBO_ITEMS - stripe->open->n)
 		{
 			/* What others have reserved fits the spare blocks. */
-			body->limbo_free -= ART_LIMBO_ITEMS - body->open->n;
-			limbo_close(cx, body);
+			stripe->room -= ART_LIMBO_ITEMS - stripe->open->n;
+			limbo_close(cx, stripe);
 		}
-		block = body->closed;
+		block = stripe->closed;
 		if (block != NULL &&
 			!euno_epoch_passed(cx->process->epochs, block->epoch))
 			block = NULL;
 		if (block != NULL)
 		{
-			euno_store_ptr(&body->closed, block->next);
-			if (body->closed == NULL)
-				body->closed_tail = NULL;
+			euno_store_ptr(&stripe->closed, block->next);
+			if (stripe->closed == NULL)
+				stripe->closed_tail = NULL;
 		}
-		euno_mutex_unlock(&body->limbo_mutex, cx->env);
+		euno_mutex_unlock(&stripe->mutex, cx->env);
 		if (block == NULL)
 			return;
 		for (uint64_t i = 0; i < block->n; i++)
@@ -202,6 +201,34 @@ euno_art_reclaim(EunoContext *cx, EunoTree *tree, bool all)
 						  (size_t) (item >> SIZE_SHIFT) * 16);
 		}
 		euno_art_free(cx, tree, block, ART_LIMBO_SIZE);
+	}
+}
+
+/*
+ * Gives back what can be given back of what processes of this stripe have
+ * unlinked, in full blocks.  Never waits for readers.  No node locks; the caller
+ * should not be within the epoch, or it holds up what it could give back.
+ */
+void
+euno_art_reclaim(EunoContext *cx, EunoTree *tree)
+{
+	ArtStripe  *stripe = art_stripe(cx, tree);
+
+	if (euno_load_ptr(&stripe->closed) != NULL)
+		reclaim(cx, tree, stripe, false);
+}
+
+/* The same of all that anybody has unlinked. */
+void
+euno_art_reclaim_all(EunoContext *cx, EunoTree *tree)
+{
+	for (int i = 0; i < ART_STRIPES; i++)
+	{
+		ArtStripe  *stripe = &art_body(tree)->stripes[i];
+
+		if (euno_load_ptr(&stripe->closed) != NULL ||
+			euno_load_ptr(&stripe->open) != NULL)
+			reclaim(cx, tree, stripe, true);
 	}
 }
 

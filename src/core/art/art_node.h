@@ -163,14 +163,28 @@ typedef struct ArtLimbo
 
 _Static_assert(sizeof(ArtLimbo) == ART_LIMBO_SIZE, "a block of limbo");
 
-#define ART_STRIPES		16
+/*
+ * What processes change at every operation, a line for each process or a few:
+ * counters, and the limbo of what they have unlinked.
+ */
+#define ART_STRIPES		32
 
 typedef struct ArtStripe
 {
 	uint64_t	entries;
 	uint64_t	inners;
-	uint8_t		pad[48];
+
+	/* written under the mutex; open and closed are looked at without */
+	EunoLock	mutex;
+	ArtLimbo   *open;			/* is being filled */
+	ArtLimbo   *spare;			/* empty ones */
+	ArtLimbo   *closed;			/* oldest first */
+	ArtLimbo   *closed_tail;
+	uint64_t	room;			/* items that fit open and spare and that
+								 * nobody has reserved */
 } ArtStripe;
+
+_Static_assert(sizeof(ArtStripe) == 64, "a cache line");
 
 /* EunoTree.body */
 typedef struct ArtBody
@@ -178,17 +192,7 @@ typedef struct ArtBody
 	EunoLock	root_lock;		/* for the slot below, like a node's lock */
 	ArtRef		root;
 	bool		rowex;			/* constant */
-	uint8_t		pad0[47];
-
-	/* written under the mutex; closed is looked at without */
-	EunoLock	limbo_mutex;
-	ArtLimbo   *open;			/* is being filled */
-	ArtLimbo   *spare;			/* empty ones */
-	ArtLimbo   *closed;			/* oldest first */
-	ArtLimbo   *closed_tail;
-	uint64_t	limbo_free;		/* items that fit open and spare and that
-								 * nobody has reserved */
-	uint8_t		pad1[16];
+	uint8_t		pad[47];
 
 	/* counters, and where compact goes on; under its mutex */
 	uint64_t	splits;
