@@ -197,10 +197,10 @@ check_nodes(Verifier *v)
 		}
 		else if (at.len == 0 && place.ref != 0 && !art_is_node(place.ref))
 		{
-			/* no inner node at all */
-			euno_art_key_set(&path, 0);
 			ArtChild	only = art_child(place.ref, place.slot);
 
+			/* no inner node at all */
+			euno_art_key_set(&path, 0);
 			if (!art_is_absent(place.ref))
 				check_child(v, &only, &path);
 		}
