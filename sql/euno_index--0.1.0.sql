@@ -98,11 +98,15 @@ REVOKE ALL ON FUNCTION euno_evict(regclass) FROM PUBLIC;
 REVOKE ALL ON FUNCTION euno_rebuild(regclass) FROM PUBLIC;
 
 CREATE FUNCTION euno_stat_get_indexes(
-    OUT relfilenode oid, OUT state text, OUT structure text,
+    OUT reltablespace oid, OUT relfilenode oid, OUT temporary boolean,
+    OUT state text, OUT structure text,
     OUT entries bigint, OUT bytes bigint, OUT height integer,
     OUT leaves bigint, OUT splits bigint, OUT merges bigint,
-    OUT descents bigint, OUT restarts bigint, OUT right_moves bigint,
-    OUT lock_waits bigint)
+    OUT descents bigint, OUT inserts bigint, OUT removals bigint,
+    OUT restarts bigint, OUT right_moves bigint, OUT lock_waits bigint,
+    OUT conflicts_locked bigint, OUT conflicts_changed bigint,
+    OUT conflicts_same_key bigint, OUT conflicts_other_key bigint,
+    OUT conflicts_split bigint, OUT conflicts_directory bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
@@ -126,26 +130,65 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 REVOKE ALL ON FUNCTION euno_set_domains(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION euno_numa_pages(regclass) FROM PUBLIC;
 
+CREATE FUNCTION euno_hot_leaves(
+    index regclass, n integer DEFAULT 10, OUT leaf bigint,
+    OUT first_key text, OUT last_key text, OUT entries integer,
+    OUT mode text, OUT domain integer, OUT conflicts_per_second double precision,
+    OUT locked bigint, OUT changed bigint, OUT same_key bigint,
+    OUT other_key bigint, OUT split bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+REVOKE ALL ON FUNCTION euno_hot_leaves(regclass, integer) FROM PUBLIC;
+
+CREATE FUNCTION euno_stat_get_worker(
+    OUT pid integer, OUT started timestamptz, OUT rounds bigint,
+    OUT last_round timestamptz, OUT last_round_ms double precision,
+    OUT hot_leaves integer, OUT leaves_split bigint, OUT leaves_merged bigint,
+    OUT directories bigint, OUT trees_collected bigint,
+    OUT errors bigint, OUT last_error text, OUT last_error_at timestamptz)
+RETURNS record
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
 CREATE FUNCTION euno_stat_get_memory(
     OUT reserved_bytes bigint, OUT used_bytes bigint, OUT peak_bytes bigint,
     OUT indexes integer, OUT max_indexes integer)
 RETURNS record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
+-- A tree is known by its relation file, whose number is unique in a tablespace,
+-- among temporary and among other relations.  Of an index without a tree it is
+-- said what it would get.
 CREATE VIEW euno_stat_indexes AS
 SELECT i.indrelid AS relid, i.indexrelid,
        n.nspname AS schemaname, t.relname, c.relname AS indexrelname,
-       coalesce(s.structure, 'bptree') AS structure,
+       coalesce(s.structure, CASE o.structure
+           WHEN 'art' THEN 'art/' || coalesce(o.sync, 'olc')
+           ELSE coalesce(o.structure, 'bptree') END) AS structure,
        CASE WHEN pg_is_in_recovery() THEN 'hidden'
             ELSE coalesce(s.state, 'absent') END AS state,
        s.entries, coalesce(s.bytes, 0) AS bytes, s.height, s.leaves,
-       s.splits, s.merges, s.descents, s.restarts, s.right_moves, s.lock_waits
+       s.splits, s.merges, s.descents, s.inserts, s.removals,
+       s.restarts, s.right_moves, s.lock_waits,
+       s.conflicts_locked, s.conflicts_changed, s.conflicts_same_key,
+       s.conflicts_other_key, s.conflicts_split, s.conflicts_directory
   FROM pg_catalog.pg_index i
        JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
        JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'euno'
        JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
        JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
-       LEFT JOIN euno_stat_get_indexes() s ON s.relfilenode = c.relfilenode
+       JOIN pg_catalog.pg_database d ON d.datname = current_database()
+       CROSS JOIN LATERAL (
+           SELECT max(x.option_value) FILTER (WHERE x.option_name = 'structure') AS structure,
+                  max(x.option_value) FILTER (WHERE x.option_name = 'sync') AS sync
+             FROM pg_catalog.pg_options_to_table(c.reloptions) x) o
+       LEFT JOIN euno_stat_get_indexes() s
+           ON s.relfilenode = c.relfilenode
+              AND s.reltablespace = CASE c.reltablespace WHEN 0 THEN d.dattablespace
+                                         ELSE c.reltablespace END
+              AND CASE WHEN c.relpersistence = 't'
+                       THEN s.temporary AND c.relnamespace = pg_my_temp_schema()
+                       ELSE NOT s.temporary END
  WHERE c.relkind = 'i';
 
 CREATE VIEW euno_memory AS
@@ -154,4 +197,8 @@ SELECT * FROM euno_stat_get_memory();
 CREATE VIEW euno_stat_domains AS
 SELECT * FROM euno_stat_get_domains();
 
-GRANT SELECT ON euno_stat_indexes, euno_memory, euno_stat_domains TO PUBLIC;
+CREATE VIEW euno_stat_worker AS
+SELECT * FROM euno_stat_get_worker();
+
+GRANT SELECT ON euno_stat_indexes, euno_memory, euno_stat_domains,
+    euno_stat_worker TO PUBLIC;

@@ -66,7 +66,9 @@ shmem_request(void)
 		previous_shmem_request();
 	RequestAddinShmemSpace(euno_registry_shmem_size());
 	RequestAddinShmemSpace(euno_domains_shmem_size());
+	RequestAddinShmemSpace(euno_worker_shmem_size());
 	RequestNamedLWLockTranche("EunoRegistry", 1);
+	RequestNamedLWLockTranche(EUNO_WORKER_TRANCHE, 1);
 	RequestNamedLWLockTranche(EUNO_UNIQUE_TRANCHE, EUNO_UNIQUE_STRIPES);
 	RequestNamedLWLockTranche(EUNO_PREDICATE_TRANCHE, EUNO_PREDICATE_STRIPES);
 }
@@ -78,6 +80,7 @@ shmem_startup(void)
 		previous_shmem_startup();
 	euno_registry_shmem_startup();
 	euno_domains_shmem_startup();
+	euno_worker_shmem_startup();
 	euno_snapshot_shmem_startup();
 }
 

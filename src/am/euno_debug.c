@@ -8,6 +8,8 @@
  * soon as it is granted.  isolationtester and pg_locks see the wait.  Several
  * points are separated by commas.
  *
+ * 'point:error' raises an error there instead.
+ *
  * The value 'directory-log' keeps the session from posting separators of leaves
  * that others made: directories of domains lag as far as they can.
  *
@@ -58,6 +60,8 @@ euno_debug_wait(const char *point)
 		item++;
 	}
 
+	if (strncmp(item + length + 1, "error", 5) == 0)
+		elog(ERROR, "stop point \"%s\" was reached", point);
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, (uint32) atoi(item + length + 1), 1);
 	(void) LockAcquire(&tag, ShareLock, false, false);
 	LockRelease(&tag, ShareLock, false);

@@ -120,6 +120,40 @@ euno_rebuild(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+#define INDEX_COLUMNS 23
+
+/* What euno_stat_get_indexes says of a tree. */
+static void
+describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
+			  Datum *values, bool *nulls)
+{
+	int			n = 0;
+
+	values[n++] = ObjectIdGetDatum(slot->key.space);
+	values[n++] = ObjectIdGetDatum(slot->key.number);
+	values[n++] = BoolGetDatum(slot->key.temp_owner >= 0);
+	values[n++] = CStringGetTextDatum(euno_state_name(state));
+	nulls[n] = slot->ops == NULL;
+	values[n++] = CStringGetTextDatum(slot->ops ? slot->ops->name : "");
+	nulls[n] = nulls[n + 2] = nulls[n + 3] = nulls[n + 4] = nulls[n + 5] =
+		state != EUNO_STATE_READY;
+	values[n++] = Int64GetDatum(stats->entries);
+	values[n++] = Int64GetDatum(euno_tree_bytes(slot));
+	values[n++] = Int32GetDatum(stats->height);
+	values[n++] = Int64GetDatum(stats->leaves);
+	values[n++] = Int64GetDatum(stats->splits);
+	values[n++] = Int64GetDatum(stats->merges);
+	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->descents));
+	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->inserts));
+	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->removals));
+	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->restarts));
+	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->right_moves));
+	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->lock_waits));
+	for (int i = 0; i < EUNO_CAUSES; i++)
+		values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->conflicts[i]));
+	Assert(n == INDEX_COLUMNS);
+}
+
 /* One row a tree of this database; temporary ones only if they are ours. */
 PG_FUNCTION_INFO_V1(euno_stat_get_indexes);
 Datum
@@ -137,8 +171,8 @@ euno_stat_get_indexes(PG_FUNCTION_ARGS)
 		EunoContext cx = {.process = euno_process(), .env = &euno_environment};
 		EunoTreeStats stats = {0};
 		EunoState	state;
-		Datum		values[13];
-		bool		nulls[13] = {0};
+		Datum		values[INDEX_COLUMNS];
+		bool		nulls[INDEX_COLUMNS] = {0};
 
 		euno_epoch_enter(cx.process);
 		state = euno_tree_state(slot);
@@ -150,22 +184,7 @@ euno_stat_get_indexes(PG_FUNCTION_ARGS)
 			(slot->key.temp_owner >= 0 &&
 			 slot->key.temp_owner != euno_my_proc_number()))
 			continue;
-
-		values[0] = ObjectIdGetDatum(slot->key.number);
-		values[1] = CStringGetTextDatum(euno_state_name(state));
-		values[2] = CStringGetTextDatum(slot->ops ? slot->ops->name : "");
-		nulls[2] = slot->ops == NULL;
-		values[3] = Int64GetDatum(stats.entries);
-		values[4] = Int64GetDatum(euno_tree_bytes(slot));
-		values[5] = Int32GetDatum(stats.height);
-		values[6] = Int64GetDatum(stats.leaves);
-		values[7] = Int64GetDatum(stats.splits);
-		values[8] = Int64GetDatum(stats.merges);
-		values[9] = Int64GetDatum(pg_atomic_read_u64(&slot->descents));
-		values[10] = Int64GetDatum(pg_atomic_read_u64(&slot->restarts));
-		values[11] = Int64GetDatum(pg_atomic_read_u64(&slot->right_moves));
-		values[12] = Int64GetDatum(pg_atomic_read_u64(&slot->lock_waits));
-		nulls[3] = nulls[5] = nulls[6] = nulls[7] = nulls[8] = state != EUNO_STATE_READY;
+		describe_tree(slot, state, &stats, values, nulls);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -89,7 +89,7 @@ flush_counters(EunoIndex *idx)
 	EunoCounters *counters = &idx->cx.counters;
 	EunoTreeSlot *slot = idx->slot;
 
-	if (counters->descents == 0 || slot == NULL ||
+	if ((counters->descents == 0 && counters->removals == 0) || slot == NULL ||
 		pg_atomic_read_u64(&slot->generation) != idx->generation)
 		return;
 	pg_atomic_fetch_add_u64(&slot->descents, counters->descents);
@@ -99,6 +99,12 @@ flush_counters(EunoIndex *idx)
 							counters->restarts + counters->leaf_retries);
 	pg_atomic_fetch_add_u64(&slot->right_moves, counters->right_moves);
 	pg_atomic_fetch_add_u64(&slot->lock_waits, counters->lock_waits);
+	pg_atomic_fetch_add_u64(&slot->removals, counters->removals);
+	for (int i = 0; i < EUNO_CAUSES; i++)
+	{
+		if (counters->conflicts[i] > 0)
+			pg_atomic_fetch_add_u64(&slot->conflicts[i], counters->conflicts[i]);
+	}
 	euno_domains_count(idx->cx.domain, counters);
 	memset(counters, 0, sizeof(*counters));
 }

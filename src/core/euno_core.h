@@ -200,10 +200,30 @@ typedef struct EunoEnvironment
 	void		(*wake) (uint32_t *word);
 } EunoEnvironment;
 
+/*
+ * Conflicts: what an operation met at a leaf, and what that was about.  The
+ * first two are counted each time; the next three say more of those in a
+ * sample, and add up to about their sum.
+ */
+typedef enum EunoCause
+{
+	EUNO_CAUSE_LOCKED,			/* the leaf was locked */
+	EUNO_CAUSE_CHANGED,			/* the leaf had changed */
+	EUNO_CAUSE_SAME_KEY,		/* as the leaf's conflict before that */
+	EUNO_CAUSE_OTHER_KEY,
+	EUNO_CAUSE_SPLIT,			/* the leaf was split or merged in between */
+	EUNO_CAUSE_DIRECTORY		/* not at a leaf: an inner node had changed, or the
+								 * directory was busy */
+} EunoCause;
+
+#define EUNO_LEAF_CAUSES	5
+#define EUNO_CAUSES			6
+
 /* Counted by the operations of one context; the owner adds and clears them. */
 typedef struct EunoCounters
 {
 	uint64_t	descents;
+	uint64_t	removals;		/* of entries */
 	uint64_t	restarts;		/* a version had changed: from the root again */
 	uint64_t	leaf_retries;	/* a version had changed: same leaf again */
 	uint64_t	right_moves;	/* hops along the leaf chain */
@@ -215,6 +235,7 @@ typedef struct EunoCounters
 	uint64_t	remote_inner_nodes;
 	uint64_t	mark_exits;		/* lookups that needed no segment of a contended
 								 * leaf */
+	uint64_t	conflicts[EUNO_CAUSES];
 } EunoCounters;
 
 struct EunoEpochs;				/* euno_epoch.h */
@@ -252,6 +273,7 @@ typedef struct EunoContext
 								 * EUNO_OK went to; left alone by trees without
 								 * numbers */
 	EunoCounters counters;
+	uint32_t	conflicts;		/* at leaves, ever; of which some are looked at */
 
 	/* What an operation holds that euno_context_reset must give back. */
 	struct EunoTree *walking;	/* registered as a walker of this tree */
@@ -283,6 +305,42 @@ typedef struct EunoTreeStats
 	uint64_t	merges;
 	uint64_t	scattered;		/* leaves that are contended */
 } EunoTreeStats;
+
+/*
+ * A leaf at which operations have been in each other's way lately.  Numbers are
+ * estimates from a sample.  "key" is of the last of these operations; if the leaf
+ * was split since, it may be in another one.
+ */
+#define EUNO_HEAT_KEY	72
+
+typedef struct EunoHeat
+{
+	uint32_t	leaf;			/* its number */
+	uint32_t	fresh;			/* conflicts since the last round began */
+	uint32_t	before;			/* in the round before that */
+	uint32_t	causes[EUNO_LEAF_CAUSES];	/* those of a round count half in
+											 * the next */
+	uint32_t	keylen;
+	bool		cut;			/* of the key there is only the beginning */
+	EunoTid		tid;
+	uint8_t		key[EUNO_HEAT_KEY] __attribute__((aligned(8)));
+} EunoHeat;
+
+/* Leaves whose heat is remembered, at most. */
+#define EUNO_HEAT_LEAVES	252
+
+/* What can be said of a leaf. */
+typedef struct EunoLeafInfo
+{
+	uint32_t	number;
+	uint32_t	entries;
+	int			domain;			/* whose memory it is in */
+	const char *mode;
+	bool		has_low;		/* a low fence */
+	bool		has_high;
+	EunoPositionBuffer low;		/* its fences, if it has them */
+	EunoPositionBuffer high;
+} EunoLeafInfo;
 
 /*
  * bulk load: entries in strictly ascending order into a tree that nobody else
@@ -359,6 +417,10 @@ typedef struct EunoVerify
  * compact: merges underfull neighbours, at most max_merges of them, and does
  * nothing while a walk is under way.  *merged says how many.
  *
+ * tidy (may be NULL): the same a little at a time: looks at so many leaves from
+ * where the last call ended.  EUNO_NOT_FOUND when that was the last one; the next
+ * call begins anew.  EUNO_OK, too, when it may do nothing now.
+ *
  * maintain (may be NULL): brings a domain's directory up to date.  In COMPARE
  * order it calls the comparator if the context has one, and does without
  * otherwise.
@@ -372,6 +434,13 @@ typedef struct EunoVerify
  * all leaves, contended or calm.  Answers do not change by that, but how writers
  * get along.  EUNO_OK; EUNO_NOT_FOUND: that leaf's entries cannot be kept in the
  * way of contended leaves, and it is calm; EUNO_NO_MEMORY, EUNO_CORRUPT.
+ *
+ * heat (may be NULL): copies what is known of at most max leaves, those with the
+ * most conflicts first, and returns how many.  With "round", a new round begins.
+ *
+ * leaf (may be NULL): tells of the leaf that has the key of *heat now.  EUNO_OK,
+ * EUNO_NOT_FOUND (the key is cut, and does not say) or EUNO_CORRUPT.  In COMPARE
+ * order calls the comparator.
  *
  * verify: order, fences, chain, directory, duplicate entries, counts.
  * Concurrent writers are tolerated.
@@ -404,6 +473,8 @@ typedef struct EunoTreeOps
 						 EunoWalk *walk);
 	EunoStatus	(*compact) (EunoContext *cx, struct EunoTree *tree,
 							uint32_t max_merges, uint32_t *merged);
+	EunoStatus	(*tidy) (EunoContext *cx, struct EunoTree *tree,
+						 uint32_t max_leaves, uint32_t *merged);
 	void		(*maintain) (EunoContext *cx, struct EunoTree *tree, int domain);
 	EunoStatus	(*set_domains) (EunoContext *cx, struct EunoTree *tree,
 								int ndomains);
@@ -415,6 +486,10 @@ typedef struct EunoTreeOps
 						  EunoTreeStats *stats);
 	EunoStatus	(*moves) (EunoContext *cx, struct EunoTree *tree,
 						  uint64_t *position, EunoMove *to, uint32_t *n);
+	uint32_t	(*heat) (EunoContext *cx, struct EunoTree *tree, bool round,
+						 EunoHeat *to, uint32_t max);
+	EunoStatus	(*leaf) (EunoContext *cx, struct EunoTree *tree,
+						 const EunoHeat *heat, EunoLeafInfo *info);
 } EunoTreeOps;
 
 /*

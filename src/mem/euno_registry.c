@@ -172,6 +172,22 @@ euno_registry_shmem_size(void)
 												sizeof(TreeHashEntry))));
 }
 
+static void
+reset_statistics(EunoTreeSlot *slot,
+				 void (*set) (volatile pg_atomic_uint64 *to, uint64 value))
+{
+	set(&slot->descents, 0);
+	set(&slot->inserts, 0);
+	set(&slot->restarts, 0);
+	set(&slot->right_moves, 0);
+	set(&slot->lock_waits, 0);
+	set(&slot->removals, 0);
+	for (int i = 0; i < EUNO_CAUSES; i++)
+		set(&slot->conflicts[i], 0);
+	set(&slot->round_start, 0);
+	set(&slot->round_before, 0);
+}
+
 /*
  * Set up, or after a crash forget, everything shared.  Our mapping keeps its
  * content across a crash restart while the heap may have lost transactions, so
@@ -203,11 +219,7 @@ euno_registry_shmem_startup(void)
 			pg_atomic_init_u64(&slot->generation, 0);
 			pg_atomic_init_u64(&slot->vacuum_epoch, 0);
 			pg_atomic_init_u32(&slot->holders, 0);
-			pg_atomic_init_u64(&slot->descents, 0);
-			pg_atomic_init_u64(&slot->inserts, 0);
-			pg_atomic_init_u64(&slot->restarts, 0);
-			pg_atomic_init_u64(&slot->right_moves, 0);
-			pg_atomic_init_u64(&slot->lock_waits, 0);
+			reset_statistics(slot, pg_atomic_init_u64);
 		}
 	}
 
@@ -436,11 +448,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		pg_atomic_write_u64(&slot->generation, registry->next_generation++);
 		pg_atomic_write_u64(&slot->vacuum_epoch, 0);
 		slot->predicate_generation = 0;
-		pg_atomic_write_u64(&slot->descents, 0);
-		pg_atomic_write_u64(&slot->inserts, 0);
-		pg_atomic_write_u64(&slot->restarts, 0);
-		pg_atomic_write_u64(&slot->right_moves, 0);
-		pg_atomic_write_u64(&slot->lock_waits, 0);
+		reset_statistics(slot, pg_atomic_write_u64);
 		for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
 			euno_pool_init(&slot->pools[i], arena, i);
 		pg_write_barrier();

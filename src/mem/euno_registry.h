@@ -130,6 +130,12 @@ typedef struct EunoTreeSlot
 	pg_atomic_uint64 restarts;
 	pg_atomic_uint64 right_moves;
 	pg_atomic_uint64 lock_waits;
+	pg_atomic_uint64 removals;
+	pg_atomic_uint64 conflicts[EUNO_CAUSES];
+
+	/* Of the tree's heat, kept by the launcher: TimestampTz; microseconds. */
+	pg_atomic_uint64 round_start;
+	pg_atomic_uint64 round_before;	/* how long the round before took */
 
 	const EunoTreeOps *ops;		/* same address in every process: forked */
 	EunoPool	pools[EUNO_MAX_DOMAINS];

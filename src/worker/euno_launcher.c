@@ -30,6 +30,7 @@
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
@@ -97,6 +98,7 @@ euno_worker_define_settings(void)
 							 true,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
+	euno_actions_define_settings();
 }
 
 static void
@@ -195,6 +197,7 @@ collect_dropped_databases(void)
 			freed++;
 		}
 	}
+	euno_worker_round.actions[EUNO_WORKER_COLLECT] += freed;
 	if (freed > 0)
 		ereport(LOG, (errmsg("collected %d euno indexes of dropped databases", freed)));
 	list_free(databases);
@@ -451,21 +454,68 @@ visit_unfinished_databases(void)
 	unfinished = NIL;
 }
 
+/*
+ * Takes one step of a round.  An error is logged, and nothing that the step
+ * held is left behind; the other steps are taken all the same.
+ */
+static void
+take_step(void (*step) (void))
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		step();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		HOLD_INTERRUPTS();
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		EmitErrorReport();
+		FlushErrorState();
+		AbortOutOfAnyTransaction();
+		LWLockReleaseAll();
+		pgstat_report_wait_end();
+		euno_actions_abandon();
+		MemoryContextSwitchTo(context);
+		euno_worker_stats_error(error->message);
+		FreeErrorData(error);
+		RESUME_INTERRUPTS();
+	}
+	PG_END_TRY();
+}
+
+static void
+maintain_trees(void)
+{
+	(void) euno_maintain_trees();
+}
+
 /* What is done every naptime. */
 static void
 go_round(void)
 {
 	static uint32 round = 0;
+	TimestampTz start = GetCurrentTimestamp();
 
 	no_process = false;
-	if (euno_tree_count() == 0)
-		return;
-	visit_unfinished_databases();
-	(void) euno_maintain_trees();
-	collect_dropped_databases();
-	visit_wanting_databases();
-	if (++round % COLLECT_ROUNDS == 0)
-		visit_all_databases();
+	memset(&euno_worker_round, 0, sizeof(euno_worker_round));
+	if (euno_tree_count() > 0)
+	{
+		take_step(visit_unfinished_databases);
+		take_step(maintain_trees);
+		take_step(euno_take_actions);
+		take_step(collect_dropped_databases);
+		take_step(visit_wanting_databases);
+		if (++round % COLLECT_ROUNDS == 0)
+			take_step(visit_all_databases);
+	}
+	euno_worker_round.last_round = start;
+	euno_worker_round.last_round_us = GetCurrentTimestamp() - start;
+	euno_worker_stats_add(&euno_worker_round);
 }
 
 /* At first, and when rebuilding is turned on. */
@@ -508,6 +558,7 @@ euno_launcher_main(Datum arg)
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	euno_tree_set_launcher();
+	euno_worker_stats_start();
 	context = AllocSetContextCreate(TopMemoryContext, "euno launcher",
 									ALLOCSET_DEFAULT_SIZES);
 	ereport(LOG, (errmsg("euno launcher started")));

@@ -10,6 +10,8 @@
 
 #include "postgres.h"
 
+#include "utils/timestamp.h"
+
 #include "core/euno_core.h"
 
 /* How long the launcher sleeps between rounds, in seconds.  A setting. */
@@ -21,6 +23,49 @@ extern bool euno_auto_rebuild;
 /* euno_launcher.c; in _PG_init. */
 extern void euno_worker_define_settings(void);
 extern void euno_worker_register(void);
+
+/* euno_worker_stats.c. */
+#define EUNO_WORKER_TRANCHE "EunoWorker"
+
+typedef enum EunoWorkerAction
+{
+	EUNO_WORKER_SPLIT,			/* leaves split because they were hot */
+	EUNO_WORKER_MERGE,			/* leaves merged into their neighbors */
+	EUNO_WORKER_DIRECTORY,		/* directories that lagged, brought up to date */
+	EUNO_WORKER_COLLECT			/* trees of dropped databases collected */
+} EunoWorkerAction;
+
+#define EUNO_WORKER_ACTIONS 4
+
+typedef struct EunoWorkerStats
+{
+	int			pid;			/* 0: there is no launcher */
+	TimestampTz started;
+	uint64		rounds;
+	TimestampTz last_round;
+	uint64		last_round_us;	/* how long it took */
+	int			hot_leaves;		/* in the last round */
+	uint64		actions[EUNO_WORKER_ACTIONS];
+	uint64		errors;
+	TimestampTz last_error_at;
+	char		last_error[256];
+} EunoWorkerStats;
+
+extern Size euno_worker_shmem_size(void);
+extern void euno_worker_shmem_startup(void);
+extern void euno_worker_stats_start(void);
+extern void euno_worker_stats_add(const EunoWorkerStats *round);
+extern void euno_worker_stats_error(const char *message);
+
+/* euno_actions.c. */
+extern void euno_actions_define_settings(void);
+extern void euno_take_actions(void);
+
+/* After an error: gives back what an action held. */
+extern void euno_actions_abandon(void);
+
+/* What the round under way has done so far; the launcher's own. */
+extern EunoWorkerStats euno_worker_round;
 
 /* euno_maintain.c; in the launcher, or in any backend. */
 extern EunoStatus euno_maintain_trees(void);

@@ -407,13 +407,19 @@ static void
 compact(Worker *worker)
 {
 	Mob		   *mob = worker->mob;
+	const EunoTreeOps *ops = mob->fixture.ops;
+	uint32_t	most = 1 + random_below(&worker->actor.random, 4);
 	uint32_t	merged = 0;
 	EunoStatus	status;
 
-	status = mob->fixture.ops->compact(&worker->actor.cx, mob->fixture.tree,
-									   1 + random_below(&worker->actor.random, 4),
-									   &merged);
-	CHECK(status == EUNO_OK, "compact: status %d", status);
+	if (ops->tidy != NULL && random_below(&worker->actor.random, 2) == 0)
+		status = ops->tidy(&worker->actor.cx, mob->fixture.tree, 4 * most,
+						   &merged);
+	else
+		status = ops->compact(&worker->actor.cx, mob->fixture.tree, most,
+							  &merged);
+	CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND,
+		  "compact: status %d", status);
 	__atomic_add_fetch(&mob->merges, merged, __ATOMIC_RELAXED);
 	usleep(random_below(&worker->actor.random, 500));
 }

@@ -50,6 +50,7 @@ mark(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 	euno_store64_release(slot, art_is_leaf(place->ref) ?
 						 place->ref | ART_ABSENT : ART_GONE);
 	art_count(cx, tree, -1, 0);
+	cx->counters.removals++;
 	euno_lock_release(place->lock, cx->env);
 	return EUNO_OK;
 }

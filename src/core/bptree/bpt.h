@@ -202,6 +202,8 @@ extern void euno_bpt_key_position(EunoTree *tree, const EunoPosition *pos,
 								  BptKey *key);
 extern void euno_bpt_key_fence(EunoTree *tree, const BptLeaf *leaf,
 							   EunoPosition *pos, uint8_t *buf, BptKey *key);
+extern void euno_bpt_fence_position(EunoTree *tree, const BptLeaf *leaf,
+									EunoPositionBuffer *to);
 extern int	euno_bpt_compare_rest(const BptKey *key, uint32_t from,
 								  const uint8_t *bytes, uint32_t len);
 extern int	euno_bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf,
@@ -373,6 +375,17 @@ extern EunoStatus euno_bpt_calm(EunoContext *cx, EunoTree *tree,
 extern EunoStatus euno_bpt_set_mode(EunoContext *cx, EunoTree *tree,
 									const EunoPosition *pos, bool contended);
 
+/* bpt_heat.c */
+typedef struct BptHeat BptHeat;
+
+extern void euno_bpt_conflict(EunoContext *cx, EunoTree *tree,
+							  const BptLeaf *leaf, const BptKey *key,
+							  EunoCause cause) __attribute__((cold));
+extern uint32_t euno_bpt_heat(EunoContext *cx, EunoTree *tree, bool round,
+							  EunoHeat *to, uint32_t max);
+extern EunoStatus euno_bpt_leaf(EunoContext *cx, EunoTree *tree,
+								const EunoHeat *heat, EunoLeafInfo *info);
+
 /* the operations */
 extern EunoStatus euno_bpt_create(EunoContext *cx, EunoTree *tree,
 								  const EunoTreeConfig *config);
@@ -410,6 +423,8 @@ extern void euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree);
 extern void euno_bpt_walk_leave(EunoContext *cx);
 extern EunoStatus euno_bpt_compact(EunoContext *cx, EunoTree *tree,
 								   uint32_t max_merges, uint32_t *merged);
+extern EunoStatus euno_bpt_tidy(EunoContext *cx, EunoTree *tree,
+								uint32_t max_leaves, uint32_t *merged);
 extern void euno_bpt_compact_leave(EunoContext *cx);
 extern uint64_t euno_bpt_verify(EunoContext *cx, EunoTree *tree,
 								const EunoVerify *verify);
@@ -444,6 +459,22 @@ bpt_count(EunoContext *cx, EunoTree *tree, int64_t change)
 
 	(void) euno_add64(&body->stripes[cx->process->slot % BPT_STRIPES].entries,
 					  (uint64_t) change);
+}
+
+/* euno_lock_read of a leaf, for an operation on a key. */
+static inline bool
+bpt_leaf_read(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
+			  const BptKey *key, uint64_t *version)
+{
+	uint64_t	word = euno_load64_acquire(&leaf->lock.word);
+
+	if (__builtin_expect((word & EUNO_LOCK_LOCKED) != 0, 0))
+	{
+		euno_bpt_conflict(cx, tree, leaf, key, EUNO_CAUSE_LOCKED);
+		word = euno_lock_wait(&leaf->lock, cx->env, &cx->counters);
+	}
+	*version = word;
+	return (word & EUNO_LOCK_OBSOLETE) == 0;
 }
 
 /* Before the first euno_bpt_seek with this place. */

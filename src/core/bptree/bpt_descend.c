@@ -342,8 +342,7 @@ look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	}
 	else
 	{
-		if (!euno_lock_read(&leaf->lock, &place->version, cx->env,
-							&cx->counters))
+		if (!bpt_leaf_read(cx, tree, leaf, key, &place->version))
 			return STEP_AGAIN;
 		if (opaque && place->attempts > BPT_COMPARE_PATIENCE)
 		{
@@ -391,7 +390,10 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 
 	cx->counters.descents++;
 	if (place->attempts++ > 0)
+	{
 		cx->counters.restarts++;
+		euno_bpt_conflict(cx, tree, place->leaf, key, EUNO_CAUSE_CHANGED);
+	}
 	for (;;)
 	{
 		BptLeaf    *leaf = opaque ?
@@ -416,6 +418,10 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 			break;
 		place->attempts++;
 		cx->counters.restarts++;
+		if (leaf == NULL)
+			cx->counters.conflicts[EUNO_CAUSE_DIRECTORY]++;
+		else
+			euno_bpt_conflict(cx, tree, leaf, key, EUNO_CAUSE_CHANGED);
 	}
 	if (is_sampled(cx, tree) &&
 		euno_load32((uint32_t *) &place->leaf->limbo.domain) !=

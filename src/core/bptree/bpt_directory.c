@@ -273,7 +273,10 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
 		if (path.levels > 0 && path.leaf == leaf)
 			return true;
 		if (!euno_mutex_trylock(&dir->mutex))
+		{
+			cx->counters.conflicts[EUNO_CAUSE_DIRECTORY]++;
 			return false;
+		}
 
 		/* Under the mutex no merge is under way: obsolete cannot come now. */
 		if (euno_load64_acquire(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)

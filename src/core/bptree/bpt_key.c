@@ -79,6 +79,34 @@ euno_bpt_key_fence(EunoTree *tree, const BptLeaf *leaf, EunoPosition *pos,
 }
 
 /*
+ * The position of a leaf's low fence, which must not be minus infinity.  The
+ * leaf must have been linked in this epoch.
+ */
+void
+euno_bpt_fence_position(EunoTree *tree, const BptLeaf *leaf,
+						EunoPositionBuffer *to)
+{
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	BptKey		key;
+
+	euno_bpt_key_fence(tree, leaf, &to->pos, buf, &key);
+	if (to->pos.keylen > EUNO_MAX_ENTRY)
+	{
+		/*
+		 * Only a fence that reaches into the TID of a key of the greatest
+		 * length: as a key and a TID it is exact.
+		 */
+		to->pos.tid = euno_load_be(buf + EUNO_MAX_ENTRY,
+								   to->pos.keylen - EUNO_MAX_ENTRY) <<
+			(8 * (BPT_MAX_COMPOSITE - to->pos.keylen));
+		to->pos.keylen = EUNO_MAX_ENTRY;
+		to->pos.side = 0;
+	}
+	memcpy(to->data, buf, to->pos.keylen);
+	to->pos.key = to->data;
+}
+
+/*
  * BYTES: the sign of (key from offset "from") - (bytes), both followed by
  * zeros.  "bytes" may be in a node that is being written; len has been
  * clamped by the caller.

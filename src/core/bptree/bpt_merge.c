@@ -218,6 +218,8 @@ merge_pair(Merge *m)
 	if (status == EUNO_OK)
 	{
 		(void) euno_add64(&body->merges, 1);
+		if (body->tidy_at == m->right)
+			body->tidy_at = m->left;
 		euno_bpt_log_forget(cx, tree, m->right);
 		euno_bpt_retire(cx, tree, m->right, bpt_leaf_size(m->right),
 						&m->right->limbo);
@@ -250,33 +252,31 @@ directories_shrink(EunoContext *cx, EunoTree *tree)
 }
 
 /*
- * Merges underfull neighbors.  See EunoTreeOps.  Does nothing while another
- * process is at it.  EUNO_OK or EUNO_CORRUPT.
+ * Merges, from leaf *at to the right, until there have been so many merges or
+ * leaves.  *at is then where to go on, NULL after the last leaf.  The caller has
+ * the right to merge.  EUNO_OK or EUNO_CORRUPT.
  */
-EunoStatus
-euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
-				 uint32_t *merged)
+static EunoStatus
+merge_from(EunoContext *cx, EunoTree *tree, BptLeaf **at, uint32_t max_merges,
+		   uint32_t max_leaves, uint32_t *merged)
 {
-	BptBody    *body = bpt_body(tree);
 	EunoStatus	status = EUNO_OK;
 	Merge		m;
 
-	*merged = 0;
-	if (!euno_mutex_trylock(&body->compact_mutex))
-		return EUNO_OK;
-	cx->compacting = tree;
 	m.cx = cx;
 	m.tree = tree;
-	m.left = euno_load_ptr_acquire(&body->first);
-	while (*merged < max_merges)
+	m.left = *at;
+	while (m.left != NULL && *merged < max_merges && max_leaves-- > 0)
 	{
 		/* Nobody else merges: the leaves stay linked between two steps. */
 		m.right = euno_load_ptr_acquire(&m.left->right);
-		if (m.right == NULL)
-			break;
-		euno_epoch_enter(cx->process);
-		status = merge_pair(&m);
-		euno_epoch_exit(cx->process);
+		status = EUNO_NOT_FOUND;
+		if (m.right != NULL)
+		{
+			euno_epoch_enter(cx->process);
+			status = merge_pair(&m);
+			euno_epoch_exit(cx->process);
+		}
 		if (status == EUNO_OK)
 			(*merged)++;
 		else if (status != EUNO_NOT_FOUND)
@@ -284,9 +284,66 @@ euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
 		else
 			m.left = m.right;
 	}
-	if (*merged > 0)
+	*at = m.left;
+	return status == EUNO_CORRUPT ? EUNO_CORRUPT : EUNO_OK;
+}
+
+/* Takes the right to merge; false if another process has it. */
+static bool
+compact_enter(EunoContext *cx, EunoTree *tree)
+{
+	if (!euno_mutex_trylock(&bpt_body(tree)->compact_mutex))
+		return false;
+	cx->compacting = tree;
+	return true;
+}
+
+/* After so many merges: cleans up, and gives the right to merge back. */
+static void
+compact_end(EunoContext *cx, EunoTree *tree, uint32_t merged)
+{
+	if (merged > 0)
 		directories_shrink(cx, tree);
 	euno_bpt_compact_leave(cx);
 	(void) euno_bpt_reclaim(cx, tree);
-	return status == EUNO_CORRUPT ? EUNO_CORRUPT : EUNO_OK;
+}
+
+/*
+ * Merges underfull neighbors.  See EunoTreeOps.  Does nothing while another
+ * process is at it.  EUNO_OK or EUNO_CORRUPT.
+ */
+EunoStatus
+euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
+				 uint32_t *merged)
+{
+	BptLeaf    *at = euno_load_ptr_acquire(&bpt_body(tree)->first);
+	EunoStatus	status;
+
+	*merged = 0;
+	if (!compact_enter(cx, tree))
+		return EUNO_OK;
+	status = merge_from(cx, tree, &at, max_merges, UINT32_MAX, merged);
+	compact_end(cx, tree, *merged);
+	return status;
+}
+
+/* See EunoTreeOps.  The same, a little at a time. */
+EunoStatus
+euno_bpt_tidy(EunoContext *cx, EunoTree *tree, uint32_t max_leaves,
+			  uint32_t *merged)
+{
+	BptBody    *body = bpt_body(tree);
+	EunoStatus	status;
+	BptLeaf    *at;
+
+	*merged = 0;
+	if (!compact_enter(cx, tree))
+		return EUNO_OK;
+	at = body->tidy_at;
+	if (at == NULL)
+		at = euno_load_ptr_acquire(&body->first);
+	status = merge_from(cx, tree, &at, UINT32_MAX, max_leaves, merged);
+	body->tidy_at = at;
+	compact_end(cx, tree, *merged);
+	return status == EUNO_OK && at == NULL ? EUNO_NOT_FOUND : status;
 }

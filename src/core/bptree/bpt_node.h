@@ -264,7 +264,8 @@ typedef struct BptBody
 	BptLeaf    *first;			/* constant */
 	uint64_t	active;			/* bit d: directory d is in use; bit 0 is set */
 	struct BptMoves *moves;		/* NULL until somebody wants to know */
-	uint8_t		pad0[40];
+	struct BptHeat *heat;		/* NULL until there are conflicts */
+	uint8_t		pad0[32];
 
 	uint64_t	seqno;			/* last one given out */
 	uint64_t	splits;
@@ -280,7 +281,10 @@ typedef struct BptBody
 	EunoLock	compact_mutex;
 	uint64_t	walkers;
 	uint32_t	merging;		/* 0 no, 1 yes, 2 yes and a walk waits */
-	uint8_t		pad2[20];
+	uint8_t		pad2[4];
+	BptLeaf    *tidy_at;		/* linked: changed by whoever merges it away, under
+								 * compact_mutex; NULL: the first leaf */
+	uint64_t	pad3;
 
 	BptStripe	stripes[BPT_STRIPES];
 	BptDirectory directories[EUNO_MAX_DOMAINS];

@@ -74,10 +74,13 @@ const EunoTreeOps euno_bptree_ops = {
 	.bulk_end = euno_bpt_bulk_end,
 	.walk = euno_bpt_walk,
 	.compact = euno_bpt_compact,
+	.tidy = euno_bpt_tidy,
 	.maintain = euno_bpt_maintain,
 	.set_domains = euno_bpt_set_domains,
 	.set_mode = euno_bpt_set_mode,
 	.verify = euno_bpt_verify,
 	.moves = euno_bpt_moves,
+	.heat = euno_bpt_heat,
+	.leaf = euno_bpt_leaf,
 	.stats = euno_bpt_stats
 };

@@ -261,30 +261,6 @@ position_of_gap(Read *rd, const BptGap *gap, EunoPositionBuffer *to)
 	to->pos.tid = tids[gap->sub];
 }
 
-/* Writes the position of a leaf's low fence; the leaf was linked. */
-static void
-position_of_fence(Read *rd, const BptLeaf *leaf, EunoPositionBuffer *to)
-{
-	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
-	BptKey		key;
-
-	euno_bpt_key_fence(rd->tree, leaf, &to->pos, buf, &key);
-	if (to->pos.keylen > EUNO_MAX_ENTRY)
-	{
-		/*
-		 * Only a fence that reaches into the TID of a key of the greatest
-		 * length: as a key and a TID it is exact.
-		 */
-		to->pos.tid = euno_load_be(buf + EUNO_MAX_ENTRY,
-								   to->pos.keylen - EUNO_MAX_ENTRY) <<
-			(8 * (BPT_MAX_COMPOSITE - to->pos.keylen));
-		to->pos.keylen = EUNO_MAX_ENTRY;
-		to->pos.side = 0;
-	}
-	memcpy(to->data, buf, to->pos.keylen);
-	to->pos.key = to->data;
-}
-
 /*
  * Forward: the gap where the range ends in this leaf.  *here: the range does
  * not go on in the next leaf.  EUNO_OK, EUNO_STALE or EUNO_CORRUPT.
@@ -373,7 +349,8 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 		if (rd->batch->nitems == 0 && !rd->batch->one_leaf)
 			*again = right;
 		else
-			position_of_fence(rd, right, &cursor->right);
+			euno_bpt_fence_position(rd->tree, right,
+									&cursor->right);
 	}
 	return EUNO_OK;
 }
@@ -426,7 +403,8 @@ backward_leaf(Read *rd, const BptKey *to, const BptKey *lo, BptLeaf **again)
 		if (rd->batch->nitems == 0 && !rd->batch->one_leaf)
 			*again = rd->place.leaf;
 		else
-			position_of_fence(rd, rd->place.leaf, &cursor->left);
+			euno_bpt_fence_position(rd->tree, rd->place.leaf,
+									&cursor->left);
 	}
 	return EUNO_OK;
 }

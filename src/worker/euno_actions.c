@@ -1,0 +1,205 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_actions.c
+ *	  What the launcher does to trees, as the policy says (euno_policy.c).
+ *
+ * The launcher is attached to no database.  What is done here needs a tree and
+ * nothing else: no catalog, and no comparator, so that it cannot fail half-way.
+ * A tree is held for the time of one step, some hundred leaves at most; in
+ * between nothing is held, and the launcher can be interrupted.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "am/euno_am.h"
+#include "mem/euno_registry.h"
+#include "worker/euno_policy.h"
+#include "worker/euno_worker.h"
+
+/* Leaves to look at in one step. */
+#define STEP_LEAVES		256
+
+EunoWorkerStats euno_worker_round;
+
+static int	worker_budget;
+static int	hot_leaf_conflicts;
+static int	merge_threshold;
+
+/* One for each slot of the registry, made when it has a tree. */
+static EunoPolicyMemory **memories;
+
+/* What is held in a step; an error leaves it here. */
+static EunoTreeSlot *held;
+static EunoContext cx;
+
+void
+euno_actions_define_settings(void)
+{
+	DefineCustomIntVariable("euno.worker_budget",
+							"Sets how many leaves the euno launcher looks at or changes in one round.",
+							NULL,
+							&worker_budget,
+							10000, 0, INT_MAX,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("euno.hot_leaf_conflicts",
+							"Sets the number of conflicts per second that make a leaf of an euno index hot.",
+							NULL,
+							&hot_leaf_conflicts,
+							1000, 1, INT_MAX,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("euno.merge_threshold",
+							"Sets the percentage of an euno index's entries after whose removal underfull leaves are merged.",
+							"0 leaves that to VACUUM alone.",
+							&merge_threshold,
+							10, 0, 100,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+}
+
+/* The tree in a slot, until step_leave; false if it is not READY. */
+static bool
+step_enter(EunoTreeSlot *slot)
+{
+	cx.process = euno_process();
+	cx.env = &euno_environment;
+	if (!euno_tree_hold(slot))
+		return false;
+	held = slot;
+	EUNO_STOP_POINT("worker-step");
+	return true;
+}
+
+static void
+step_leave(void)
+{
+	euno_tree_unhold(held);
+	held = NULL;
+}
+
+void
+euno_actions_abandon(void)
+{
+	if (held == NULL)
+		return;
+	euno_context_reset(&cx);
+	euno_process_reset(cx.process, 0);
+	step_leave();
+}
+
+/* What has been counted of a tree in the round that ends now. */
+static void
+end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
+{
+	static EunoHeat heat[EUNO_POLICY_LEAVES];
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz start = (TimestampTz) pg_atomic_read_u64(&slot->round_start);
+	EunoTreeStats stats;
+
+	memset(input, 0, sizeof(*input));
+	input->generation = pg_atomic_read_u64(&slot->generation);
+	input->seconds = start == 0 ? 0 : (double) (now - start) / 1e6;
+	slot->ops->stats(&cx, &slot->tree, &stats);
+	input->entries = stats.entries;
+	input->removals = pg_atomic_read_u64(&slot->removals);
+	input->can_merge = slot->ops->tidy != NULL &&
+		slot->tree.config.order == EUNO_ORDER_BYTES;
+	if (slot->ops->heat != NULL)
+		input->nleaves = slot->ops->heat(&cx, &slot->tree, true, heat,
+										 EUNO_POLICY_LEAVES);
+
+	/* Nobody knows since when these have been counted. */
+	if (start == 0)
+		input->nleaves = 0;
+	for (uint32 i = 0; i < input->nleaves; i++)
+	{
+		input->leaves[i].leaf = heat[i].leaf;
+		input->leaves[i].conflicts = heat[i].fresh;
+	}
+	pg_atomic_write_u64(&slot->round_before, start == 0 ? 0 : now - start);
+	pg_atomic_write_u64(&slot->round_start, now);
+}
+
+/* Merges among the next leaves of a tree, as many as may be looked at. */
+static void
+merge_leaves(EunoTreeSlot *slot, EunoPolicyMemory *memory, uint32_t look)
+{
+	uint64		total = 0;
+	EunoStatus	status = EUNO_OK;
+
+	while (look > 0 && status == EUNO_OK)
+	{
+		uint32_t	n = Min(look, STEP_LEAVES);
+		uint32_t	merged = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!step_enter(slot))
+			break;
+		if (pg_atomic_read_u64(&slot->generation) == memory->generation)
+			status = slot->ops->tidy(&cx, &slot->tree, n, &merged);
+		step_leave();
+		total += merged;
+		look -= n;
+	}
+	if (status == EUNO_NOT_FOUND)
+		euno_policy_merged(memory);
+	if (status == EUNO_CORRUPT)
+		euno_tree_retire(slot, false, 0);
+	if (total == 0)
+		return;
+	euno_worker_round.actions[EUNO_WORKER_MERGE] += total;
+	ereport(LOG,
+			(errmsg("merged " UINT64_FORMAT " leaves of euno index with OID %u in database with OID %u",
+					total, slot->index_oid, slot->key.database)));
+}
+
+static void
+see_to_tree(int number, uint32_t *budget)
+{
+	EunoTreeSlot *slot = euno_tree_by_number(number);
+	EunoPolicySettings settings = {
+		.hot_rate = hot_leaf_conflicts,
+		.merge_part = merge_threshold / 100.0
+	};
+	EunoPolicyActions actions;
+	EunoPolicyInput input;
+
+	if (!step_enter(slot))
+		return;
+	end_round(slot, &input);
+	step_leave();
+	if (memories[number] == NULL)
+		memories[number] = MemoryContextAllocZero(TopMemoryContext,
+												  sizeof(EunoPolicyMemory));
+	euno_policy_decide(&settings, &input, memories[number], budget, &actions);
+	euno_worker_round.hot_leaves += actions.hot;
+	if (actions.look > 0)
+		merge_leaves(slot, memories[number], actions.look);
+}
+
+/* All trees, each round beginning with another one, for the budget's sake. */
+void
+euno_take_actions(void)
+{
+	static uint32 first = 0;
+	uint32_t	budget = (uint32_t) worker_budget;
+	int			n = euno_tree_count();
+
+	if (memories == NULL)
+		memories = MemoryContextAllocZero(TopMemoryContext,
+										  sizeof(EunoPolicyMemory *) *
+										  euno_max_indexes);
+	first++;
+	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		see_to_tree((int) ((first + i) % (uint32) n), &budget);
+	}
+}

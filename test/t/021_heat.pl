@@ -1,0 +1,107 @@
+# Sessions that are in each other's way: counted by cause, shown with the leaf
+# where it happens, forgotten when it is over.  The launcher merges what removals
+# leave, and an error does not end it.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use EunoTest;
+
+my $node = euno_node('heat', "euno.naptime = 1s\neuno.hot_leaf_conflicts = 1\nmax_connections = 30\neuno.auto_rebuild = off");
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE TABLE t (id bigint, n numeric, filler text);
+INSERT INTO t SELECT g * 100, g FROM generate_series(1, 50000) g;
+CREATE INDEX t_id ON t USING euno (id);
+CREATE INDEX t_n ON t USING euno (n);
+CREATE INDEX t_art ON t USING euno (id) WITH (structure = art);
+SQL
+
+# All write between two neighbors of the table.
+my $script = $node->basedir . '/hot.sql';
+append_to_file($script, "INSERT INTO t SELECT 2500000 + (random() * 50)::int, 25000 + random() FROM generate_series(1, 100);\n");
+
+sub fight
+{
+	my ($seconds) = @_;
+	my $result = IPC::Run::run(
+		[ 'pgbench', '-n', '-c', '16', '-j', '2', '-T', $seconds, '-f', $script, $node->connstr('postgres') ],
+		'>', \my $stdout, '2>', \my $stderr);
+
+	ok($result, 'sessions write to one place') or diag $stderr;
+	return;
+}
+
+my $hot = "FROM euno_hot_leaves('t_id') WHERE first_key ~ '^\\(id\\)=\\(2[45]' AND last_key ~ '^\\(id\\)=\\(25' AND entries > 0 AND mode <> ''";
+
+# As often as it takes on a machine that is busy, or has one processor.
+my $found = '';
+for my $try (1 .. 10)
+{
+	fight(2);
+	$found = $node->safe_psql('postgres', "SELECT count(*) > 0 $hot AND locked + changed > 0 AND conflicts_per_second > 0");
+	last if $found eq 't';
+}
+is($found, 't', 'the hot leaf is shown') or diag $node->safe_psql('postgres', "SELECT * FROM euno_hot_leaves('t_id')");
+is($node->safe_psql('postgres', "SELECT bool_and(conflicts_locked + conflicts_changed > 0) FROM euno_stat_indexes WHERE indexrelname IN ('t_id')"),
+	't', 'conflicts are counted');
+is($node->safe_psql('postgres', "SELECT count(*) FROM euno_hot_leaves('t_id', 1)"), '1', 'no more leaves than asked for');
+$node->safe_psql('postgres', "SELECT * FROM euno_hot_leaves('t_n')");
+is($node->safe_psql('postgres', "SELECT count(*) FROM euno_hot_leaves('t_art')"), '0', 'a radix tree shows none');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM euno_hot_leaves('t_id')"), 'and forgotten when it is over');
+ok($node->poll_query_until('postgres', "SELECT hot_leaves = 0 FROM euno_stat_worker"), 'no leaf is hot any more');
+
+# Keys are for those who may read them.
+fight(2);
+$node->safe_psql('postgres', <<'SQL');
+CREATE ROLE watcher LOGIN;
+GRANT EXECUTE ON FUNCTION euno_hot_leaves(regclass, integer) TO watcher;
+SQL
+is($node->safe_psql('postgres', "SELECT count(first_key) + count(last_key) FROM euno_hot_leaves('t_id')", extra_params => [ '-U', 'watcher' ]),
+	'0', 'without the right to read the table, no keys are shown');
+$node->safe_psql('postgres', 'GRANT SELECT ON t TO watcher; ALTER TABLE t ENABLE ROW LEVEL SECURITY');
+is($node->safe_psql('postgres', "SELECT count(first_key) + count(last_key) FROM euno_hot_leaves('t_id')", extra_params => [ '-U', 'watcher' ]),
+	'0', 'nor where there are policies for rows');
+
+# Entries that scans remove leave underfull leaves.
+$node->safe_psql('postgres', 'DROP INDEX t_art');
+my $before = $node->safe_psql('postgres', "SELECT leaves FROM euno_stat_indexes WHERE indexrelname = 't_id'");
+$node->safe_psql('postgres', 'DELETE FROM t WHERE id % 1600 <> 0');
+$node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(filler) FROM t WHERE id >= 0')
+  for 1 .. 2;
+ok($node->poll_query_until('postgres', "SELECT leaves_merged > 0 FROM euno_stat_worker"), 'the launcher merges leaves');
+ok($node->poll_query_until('postgres', "SELECT leaves < $before / 4 FROM euno_stat_indexes WHERE indexrelname = 't_id'"),
+	'as many as it can') or diag $node->safe_psql('postgres', "SELECT * FROM euno_stat_indexes WHERE indexrelname = 't_id'");
+like(slurp_file($node->logfile), qr/LOG:  merged [0-9]+ leaves of euno index with OID/, 'and says so');
+check_indexes($node, 'postgres', 'after merging');
+
+# An error in a round.
+my $pid = $node->safe_psql('postgres', 'SELECT pid FROM euno_stat_worker');
+$node->append_conf('postgresql.conf', "euno.debug_stop = 'worker-step:error'");
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT errors >= 2 FROM euno_stat_worker"), 'errors in actions are counted');
+is($node->safe_psql('postgres', "SELECT last_error FROM euno_stat_worker"), 'stop point "worker-step" was reached', 'and shown');
+is($node->safe_psql('postgres', "SELECT last_error IS NULL AND last_error_at IS NOT NULL FROM euno_stat_worker", extra_params => [ '-U', 'watcher' ]),
+	't', 'not to everybody');
+$node->append_conf('postgresql.conf', "euno.debug_stop = ''");
+$node->reload;
+my $errors = $node->safe_psql('postgres', "SELECT pg_sleep(1.5); SELECT errors FROM euno_stat_worker");
+$errors =~ s/\s//g;
+ok($node->poll_query_until('postgres', "SELECT rounds > 0 AND last_round > last_error_at + '2 s' FROM euno_stat_worker"), 'the launcher goes on');
+is($node->safe_psql('postgres', "SELECT pid, errors FROM euno_stat_worker"), "$pid|$errors", 'and is the same process');
+$node->safe_psql('postgres', 'SELECT euno_evict(indexrelid) FROM euno_stat_indexes');
+ok($node->poll_query_until('postgres', 'SELECT used_bytes = 0 FROM euno_memory'), 'nothing that it held has been left behind');
+$node->safe_psql('postgres', 'CREATE INDEX t_art ON t USING euno (id) WITH (structure = art, sync = rowex)');
+
+# Of an index without a tree it is said what it would get.
+$node->stop('immediate');
+$node->start;
+is($node->safe_psql('postgres', "SELECT string_agg(indexrelname || ' ' || structure || ' ' || state, ', ' ORDER BY indexrelname) FROM euno_stat_indexes"),
+	't_art art/rowex absent, t_id bptree absent, t_n bptree absent', 'structures of absent trees');
+$node->stop;
+done_testing();

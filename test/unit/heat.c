@@ -1,0 +1,289 @@
+/*-------------------------------------------------------------------------
+ *
+ * heat.c
+ *	  Conflicts are counted, their leaves are found, and merging goes on from
+ *	  where it stopped.
+ *
+ * With one thread.  Somebody else's change comes from within a comparison: after
+ * the leaf was found, and before it is locked.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "tap.h"
+
+static uint64_t seed;
+
+typedef struct Case
+{
+	Fixture		fixture;
+	Model		model;
+	Actor		actor;
+	Actor		rival;			/* who changes the leaf */
+	uint32_t	target;			/* an entry of that leaf */
+	uint32_t	after;			/* comparisons before that */
+} Case;
+
+static void
+open_case(Case *c, const Universe *universe)
+{
+	memset(c, 0, sizeof(*c));
+	fixture_open(&c->fixture, &euno_bptree_ops, universe, 90, 1);
+	model_init(&c->model, universe);
+	actor_init(&c->actor, &c->fixture, 1, seed);
+	actor_init(&c->rival, &c->fixture, 2, seed + 1);
+	for (uint32_t i = 0; i < universe->n; i++)
+		do_insert(&c->actor, &c->model, i);
+}
+
+static void
+close_case(Case *c)
+{
+	actor_free(&c->rival);
+	actor_free(&c->actor);
+	model_free(&c->model);
+	fixture_close(&c->fixture);
+}
+
+static void
+toggle(Actor *actor, Model *model, uint32_t i)
+{
+	if (model->present[i])
+		do_remove(actor, model, i);
+	else
+		do_insert(actor, model, i);
+}
+
+static void
+interfere(void *arg)
+{
+	Case	   *c = arg;
+
+	if (c->after-- > 0)
+		return;
+	compare_called = NULL;
+	toggle(&c->rival, &c->model, c->target);
+}
+
+/* Inserts or removes an entry while a rival does the same to its neighbor. */
+static void
+fight(Case *c, uint32_t i)
+{
+	c->target = i ^ 1;
+	c->after = 6;
+	compare_called = interfere;
+	compare_called_arg = c;
+	toggle(&c->actor, &c->model, i);
+	compare_called = NULL;
+}
+
+static uint32_t
+heat_of(Case *c, bool round, EunoHeat *heat, uint32_t max)
+{
+	return euno_bptree_ops.heat(&c->actor.cx, c->fixture.tree, round, heat, max);
+}
+
+/* Is entry i in the leaf that the heat is about? */
+static bool
+leads_to(Case *c, const EunoHeat *heat, uint32_t i)
+{
+	static EunoLeafInfo info;
+	EunoStatus	status = euno_bptree_ops.leaf(&c->actor.cx, c->fixture.tree,
+											  heat, &info);
+	const Universe *universe = c->fixture.universe;
+
+	CHECK(status == EUNO_OK, "leaf: status %d", status);
+	if (status != EUNO_OK)
+		return false;
+	CHECK(info.entries > 0, "an empty leaf");
+	return (!info.has_low || universe_below(universe, &info.low.pos) <= i) &&
+		(!info.has_high || universe_below(universe, &info.high.pos) > i);
+}
+
+static uint64_t
+cause(const Case *c, EunoCause cause)
+{
+	return c->actor.cx.counters.conflicts[cause];
+}
+
+static void
+test_calm(const Universe *universe)
+{
+	EunoHeat	heat;
+	Case		c;
+
+	tap_begin("without conflicts nothing is hot");
+	open_case(&c, universe);
+	for (uint32_t i = 0; i < universe->n; i++)
+		toggle(&c.actor, &c.model, i);
+	for (int i = 0; i < 6; i++)
+		CHECK(cause(&c, (EunoCause) i) == 0, "conflicts of cause %d", i);
+	CHECK(heat_of(&c, true, &heat, 1) == 0, "a hot leaf");
+	CHECK(c.actor.cx.counters.removals == universe->n, "%llu removals",
+		  (unsigned long long) c.actor.cx.counters.removals);
+	close_case(&c);
+	tap_end();
+}
+
+static void
+test_causes(const Universe *universe)
+{
+	EunoHeat	heat[8];
+	Case		c;
+
+	tap_begin("conflicts are counted, by what they are about");
+	open_case(&c, universe);
+	for (int i = 0; i < 400; i++)
+		fight(&c, 100);
+	CHECK(cause(&c, EUNO_CAUSE_CHANGED) >= 400, "%llu changes",
+		  (unsigned long long) cause(&c, EUNO_CAUSE_CHANGED));
+	CHECK(cause(&c, EUNO_CAUSE_SAME_KEY) >= 300, "%llu of one key",
+		  (unsigned long long) cause(&c, EUNO_CAUSE_SAME_KEY));
+	CHECK(cause(&c, EUNO_CAUSE_OTHER_KEY) == 0, "%llu of others",
+		  (unsigned long long) cause(&c, EUNO_CAUSE_OTHER_KEY));
+	CHECK(heat_of(&c, false, heat, 8) == 1, "not one hot leaf");
+	CHECK(leads_to(&c, &heat[0], 100), "another leaf is hot");
+	CHECK(heat[0].causes[EUNO_CAUSE_SAME_KEY] >= 300, "%u of one key",
+		  heat[0].causes[EUNO_CAUSE_SAME_KEY]);
+	for (int i = 0; i < 800; i++)
+		fight(&c, 100 + i / 8 % 2 * 4);
+	CHECK(cause(&c, EUNO_CAUSE_OTHER_KEY) >= 600, "%llu of others",
+		  (unsigned long long) cause(&c, EUNO_CAUSE_OTHER_KEY));
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
+static void
+test_rounds(const Universe *universe)
+{
+	EunoHeat	heat[8];
+	uint32_t	fresh;
+	Case		c;
+
+	tap_begin("a round later conflicts are of the round before, then forgotten");
+	open_case(&c, universe);
+	for (int i = 0; i < 200; i++)
+		fight(&c, 40);
+	CHECK(heat_of(&c, true, heat, 8) == 1 && heat[0].before == 0, "round one");
+	fresh = heat[0].fresh;
+	CHECK(fresh >= 160 && fresh <= 240, "%u conflicts", fresh);
+	CHECK(heat_of(&c, true, heat, 8) == 1 && heat[0].fresh == 0 &&
+		  heat[0].before == fresh, "round two");
+	CHECK(heat_of(&c, true, heat, 8) == 0, "round three");
+	close_case(&c);
+	tap_end();
+}
+
+/* More leaves than the table has places: the hottest is still found. */
+static void
+test_many(const Universe *universe)
+{
+	static EunoHeat heat[EUNO_HEAT_LEAVES];
+	uint32_t	hot = universe->n / 2;
+	uint32_t	n;
+	Case		c;
+
+	tap_begin("the hottest leaf is found among many");
+	open_case(&c, universe);
+	for (int i = 0; i < 20000; i++)
+		fight(&c, i % 4 == 0 ? hot :
+			  random_below(&c.actor.random, universe->n) & ~1U);
+	n = heat_of(&c, false, heat, EUNO_HEAT_LEAVES);
+	CHECK(n >= 20 && leads_to(&c, &heat[0], hot), "%u leaves", n);
+	for (uint32_t i = 1; i < n; i++)
+		CHECK(heat[i].fresh <= heat[i - 1].fresh, "out of order");
+	CHECK(heat_of(&c, false, heat, 3) == 3 && leads_to(&c, &heat[0], hot),
+		  "not the hottest three");
+	close_case(&c);
+	tap_end();
+}
+
+static uint64_t
+leaves(Case *c)
+{
+	EunoTreeStats stats;
+
+	euno_bptree_ops.stats(&c->actor.cx, c->fixture.tree, &stats);
+	return stats.leaves;
+}
+
+/* Every step-th entry is in the tree, and no other. */
+static void
+set_all(Case *c, uint32_t step)
+{
+	for (uint32_t i = 0; i < c->fixture.universe->n; i++)
+	{
+		if (c->model.present[i] != (i % step == 0))
+			toggle(&c->actor, &c->model, i);
+	}
+}
+
+/* Merges a few leaves at a time; others merge and split in between. */
+static void
+test_tidy(const Universe *universe)
+{
+	uint32_t	merged = 0;
+	uint32_t	total = 0;
+	uint64_t	before;
+	EunoStatus	status;
+	Case		c;
+
+	tap_begin("%s: merging a few leaves at a time", universe->shape->name);
+	open_case(&c, universe);
+	before = leaves(&c);
+	set_all(&c, 16);
+	do
+	{
+		status = euno_bptree_ops.tidy(&c.actor.cx, c.fixture.tree, 3, &merged);
+		CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND, "status %d", status);
+		CHECK(merged <= 3, "%u merges of 3 leaves", merged);
+		total += merged;
+	} while (status == EUNO_OK);
+	CHECK(leaves(&c) <= before / 8 && total == before - leaves(&c),
+		  "%llu of %llu leaves are left", (unsigned long long) leaves(&c),
+		  (unsigned long long) before);
+	check_all(&c.actor, &c.model);
+
+	/* The leaf where it stopped goes, and its memory is used for others. */
+	for (uint32_t stop = 1; stop <= 12; stop++)
+	{
+		set_all(&c, 1);
+		status = euno_bptree_ops.tidy(&c.actor.cx, c.fixture.tree, stop, &merged);
+		CHECK(status == EUNO_OK && merged == 0, "status %d", status);
+		set_all(&c, 16);
+		do_compact(&c.actor);
+		set_all(&c, 1);
+		while (euno_bptree_ops.tidy(&c.actor.cx, c.fixture.tree, 2,
+									&merged) == EUNO_OK)
+			;
+	}
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
+int
+main(void)
+{
+	Universe   *compared;
+	Universe   *plain;
+
+	seed = test_seed();
+	printf("# seed %llu\n", (unsigned long long) seed);
+	compared = universe_make(shape_by_name("comparator"), 8000, seed);
+	plain = universe_make(shape_by_name("sparse int8"), 6000, seed);
+	test_calm(compared);
+	test_causes(compared);
+	test_rounds(compared);
+	test_many(compared);
+	test_tidy(plain);
+	test_tidy(compared);
+	universe_free(plain);
+	universe_free(compared);
+	return tap_done();
+}

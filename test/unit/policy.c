@@ -1,0 +1,201 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy.c
+ *	  What the launcher decides: hysteresis, budget, nothing without reason.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "env.h"
+#include "tap.h"
+#include "worker/euno_policy.h"
+
+#define HOT		1000			/* conflicts a second */
+#define ROUNDS	2000
+
+static const EunoPolicySettings settings = {
+	.hot_rate = HOT,.merge_part = 0.1
+};
+
+/* One round of a tree with one leaf; +1: it has become hot, -1: calm. */
+static int
+play_leaf(EunoPolicyMemory *memory, uint32_t conflicts, double seconds,
+		  uint32_t *hot)
+{
+	EunoPolicyInput input = {.generation = 7,.seconds = seconds,.nleaves = 1,
+	.leaves = {{.leaf = 5,.conflicts = conflicts}}};
+	EunoPolicyActions actions;
+	uint32_t	budget = 10;
+
+	if (conflicts == 0)
+		input.nleaves = 0;
+	euno_policy_decide(&settings, &input, memory, &budget, &actions);
+	CHECK(actions.nheated + actions.ncooled <= 1 &&
+		  budget == 10 - actions.nheated - actions.ncooled &&
+		  actions.look == 0, "more than one action for one leaf");
+	if (hot != NULL)
+		*hot = actions.hot;
+	return (int) actions.nheated - (int) actions.ncooled;
+}
+
+static void
+test_follows(void)
+{
+	EunoPolicyMemory memory = {0};
+	uint32_t	hot;
+
+	tap_begin("a leaf is hot after one round, and calm after some");
+	CHECK(play_leaf(&memory, HOT - 1, 1, &hot) == 0 && hot == 0, "too early");
+	CHECK(play_leaf(&memory, HOT, 1, &hot) == 1 && hot == 1, "not at once");
+	CHECK(play_leaf(&memory, HOT / 4 - 1, 1, NULL) == 0, "calm at once");
+	CHECK(play_leaf(&memory, 0, 1, NULL) == 0, "calm in two rounds");
+	CHECK(play_leaf(&memory, 0, 1, &hot) == 0 && hot == 1, "calm in three");
+	CHECK(play_leaf(&memory, 0, 1, &hot) == -1 && hot == 0, "not calm in four");
+	CHECK(play_leaf(&memory, 5 * HOT, 1, NULL) == 0, "hot again at once");
+	CHECK(play_leaf(&memory, 5 * HOT, 1, NULL) == 0, "hot again in two rounds");
+	for (int i = 0; i < 3; i++)
+		(void) play_leaf(&memory, 5 * HOT, 1, &hot);
+	CHECK(hot == 1, "never hot again");
+	memset(&memory, 0, sizeof(memory));
+	CHECK(play_leaf(&memory, HOT, 2, NULL) == 0, "the round's length is ignored");
+	tap_end();
+}
+
+/* Whatever the input, changes are rare; between the bounds there are none. */
+static void
+test_flapping(uint64_t seed)
+{
+	Random		random;
+
+	tap_begin("no input makes a leaf flap");
+	random.state = seed;
+	for (int kind = 0; kind < 40 && tap_bad() == 0; kind++)
+	{
+		EunoPolicyMemory memory = {0};
+		uint32_t	changes = 0;
+		int			last = 0;
+		int			since = 100;
+
+		for (int i = 0; i < ROUNDS; i++)
+		{
+			uint32_t	rate = kind < 20 ?
+				(uint32_t) (i / (kind + 1) % 2) * 10 * HOT :
+				random_below(&random, 3) == 0 ? 0 :
+				random_below(&random, 3 * HOT);
+			int			change = play_leaf(&memory, rate, 1, NULL);
+
+			since++;
+			if (change == 0)
+				continue;
+			CHECK(change != last, "changed to what it was");
+			CHECK(since >= 3, "changed after %d rounds", since);
+			last = change;
+			since = 0;
+			changes++;
+		}
+		CHECK(changes > 0 || kind < 20, "never changed");
+		CHECK(changes <= 2 * (ROUNDS / 7 + 1), "%u changes", changes);
+	}
+	for (int start = 0; start < 2; start++)
+	{
+		EunoPolicyMemory memory = {0};
+
+		if (start == 1)
+			(void) play_leaf(&memory, HOT, 1, NULL);
+		for (int i = 0; i < ROUNDS; i++)
+			CHECK(play_leaf(&memory, HOT / 4 +
+							(uint32_t) random_below(&random, HOT * 3 / 4), 1,
+							NULL) == 0, "changed between the bounds");
+	}
+	tap_end();
+}
+
+static void
+test_budget(void)
+{
+	EunoPolicyInput input = {.generation = 1,.seconds = 1,
+	.nleaves = EUNO_POLICY_LEAVES};
+	EunoPolicyMemory memory = {0};
+	EunoPolicyActions actions;
+	uint32_t	heated = 0;
+
+	tap_begin("the budget is kept, and what was left comes later");
+	for (uint32_t i = 0; i < input.nleaves; i++)
+	{
+		input.leaves[i].leaf = i + 1;
+		input.leaves[i].conflicts = 2 * HOT;
+	}
+	for (int i = 0; i < 20; i++)
+	{
+		uint32_t	budget = 5;
+
+		euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+		CHECK(actions.nheated <= 5 && budget == 5 - actions.nheated,
+			  "%u of 5", actions.nheated);
+		heated += actions.nheated;
+	}
+	CHECK(heated == EUNO_POLICY_LEAVES && actions.hot == heated,
+		  "%u were heated", heated);
+	input.generation = 2;
+	input.nleaves = 0;
+	for (int i = 0; i < 5; i++)
+	{
+		uint32_t	budget = 5;
+
+		euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+		CHECK(budget == 5 && actions.hot == 0 && actions.nheated == 0 &&
+			  actions.ncooled == 0 && actions.look == 0 && memory.nleaves == 0,
+			  "something is done to a new tree in which nothing happens");
+	}
+	tap_end();
+}
+
+/* Does the policy ask for merging? */
+static bool
+play_merging(EunoPolicyMemory *memory, uint64_t entries, uint64_t removals,
+			 uint32_t budget)
+{
+	EunoPolicyInput input = {.generation = 3,.seconds = 1,.entries = entries,
+	.removals = removals,.can_merge = true};
+	EunoPolicyActions actions;
+	uint32_t	left = budget;
+
+	euno_policy_decide(&settings, &input, memory, &left, &actions);
+	CHECK(actions.look == budget - left, "looks at more than it may");
+	return actions.look > 0;
+}
+
+static void
+test_merging(void)
+{
+	EunoPolicyMemory memory = {0};
+
+	tap_begin("leaves are merged after removals, and once");
+	CHECK(!play_merging(&memory, 100000, 50000, 100), "for what was before");
+	CHECK(!play_merging(&memory, 100000, 50999, 100), "too early");
+	CHECK(!play_merging(&memory, 100000, 60000, 100), "too early");
+	CHECK(play_merging(&memory, 90000, 61000, 100), "not after a tenth");
+	CHECK(!play_merging(&memory, 90000, 61000, 0), "without a budget");
+	CHECK(play_merging(&memory, 90000, 61000, 100), "not to the end");
+	euno_policy_merged(&memory);
+	CHECK(!play_merging(&memory, 90000, 61000, 100), "again");
+	CHECK(!play_merging(&memory, 100, 61900, 100), "for a few");
+	CHECK(play_merging(&memory, 0, 62000, 100), "not an empty tree");
+	tap_end();
+}
+
+int
+main(void)
+{
+	uint64_t	seed = test_seed();
+
+	printf("# seed %llu\n", (unsigned long long) seed);
+	test_follows();
+	test_flapping(seed);
+	test_budget();
+	test_merging();
+	return tap_done();
+}
