@@ -345,7 +345,7 @@ euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 		info->number = image.leaf.number;
 		info->entries = image.leaf.ntids;
 		info->domain = (int) image.leaf.limbo.domain;
-		info->mode = "calm";
+		info->mode = place.view.scattered ? "contended" : "calm";
 		info->has_low = image.leaf.has_low != 0;
 		info->has_high = image.leaf.right != NULL;
 		if (info->has_low)
