@@ -83,6 +83,7 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	so->marked_window = NULL;
 	so->is_marked = false;
 	so->counted = false;
+	so->returned = 0;
 	so->predicate.wanted = IsolationIsSerializable() &&
 		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot);
 }
@@ -311,6 +312,8 @@ eunogettuple(IndexScanDesc scan, ScanDirection direction)
 			if (scan->xs_want_itup)
 				form_index_tuple(scan, key, item);
 		}
+		if (window->ahead.wanted && forward == window->forward)
+			euno_ahead_step(scan, window);
 		euno_tid_unpack(tid, &scan->xs_heaptid);
 
 		/*

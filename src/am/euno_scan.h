@@ -8,6 +8,8 @@
 #ifndef EUNO_SCAN_H
 #define EUNO_SCAN_H
 
+#include "storage/buf.h"
+
 #include "am/euno_am.h"
 
 /*
@@ -20,6 +22,21 @@
 /* The same for the number of short ranges that one batch takes in. */
 #define FIRST_PARTS 4
 #define FULL_PARTS	64
+
+/*
+ * How many rows to look ahead into the heap: enough to hide the waits for memory,
+ * few enough to stay in the first-level cache.
+ */
+#define EUNO_AHEAD	16
+
+/* Items before these have been asked for; a ring of the pages' buffers. */
+typedef struct EunoAhead
+{
+	bool		wanted;			/* the rows are all over the heap */
+	uint32		pages;
+	uint32		tuples;
+	Buffer		buffer[EUNO_AHEAD];
+} EunoAhead;
 
 /* One batch and the place in the index that it came from. */
 typedef struct EunoWindow
@@ -37,6 +54,7 @@ typedef struct EunoWindow
 	bool	   *killed;			/* valid if any_killed */
 	EunoItemKey *keys;			/* NULL until keys are wanted, as buf */
 	uint8_t    *buf;
+	EunoAhead	ahead;
 
 	/*
 	 * Scans with parts: the batch is of all parts from first to last, entire;
@@ -67,8 +85,13 @@ typedef struct EunoScan
 	bool		want_keys;
 	bool		use_hazards;
 	bool		hazard_set;
+	bool		ahead_known;	/* look_ahead is set */
+	bool		look_ahead;
+	uint32		returned;		/* rows that may have been looked ahead of, up
+								 * to EUNO_AHEAD */
 	uint32		batch;			/* how many entries the next read asks for */
 	uint32		parts;			/* of how many parts */
+	int			key_patience;	/* > 0: parts may be looked up several at once */
 	EunoPredicate predicate;
 
 	/* index-only scans */
@@ -97,6 +120,12 @@ extern void euno_window_leave(IndexScanDesc scan, bool rescan);
  * at the end of the scan.
  */
 extern bool euno_window_read(IndexScanDesc scan, bool forward);
+
+/* ---- euno_ahead.c ---- */
+
+/* To be called when a window has been read. */
+extern void euno_ahead_window(IndexScanDesc scan);
+extern void euno_ahead_step(IndexScanDesc scan, EunoWindow *window);
 
 /* ---- euno_kill.c ---- */
 

@@ -26,6 +26,9 @@
 /* A key and payload of the greatest length, aligned. */
 #define LONGEST_ITEM	(EUNO_MAX_ENTRY + 32)
 
+/* How often looking up several keys at once may fail for the first of them. */
+#define KEY_PATIENCE	4
+
 EunoWindow *
 euno_window_make(EunoScan *so)
 {
@@ -39,6 +42,7 @@ euno_window_make(EunoScan *so)
 	window->killed = NULL;
 	window->keys = NULL;
 	window->buf = NULL;
+	window->ahead.wanted = false;
 	window->placed = false;
 	window->entire = false;
 	return window;
@@ -85,6 +89,7 @@ euno_window_restart(EunoScan *so)
 	window->placed = window->entire = false;
 	so->batch = FIRST_BATCH;
 	so->parts = FIRST_PARTS;
+	so->key_patience = so->idx->order == EUNO_ORDER_BYTES ? KEY_PATIENCE : 0;
 }
 
 /*
@@ -260,9 +265,78 @@ place_part(EunoScan *so, EunoWindow *window)
 	window->last = window->first;
 }
 
-/* Appends what was found of a part to the window; returns the buffer's use. */
+/* Keys of parts that are looked up at once. */
+typedef struct KeyGroup
+{
+	uint32		n;
+	EunoPosition positions[EUNO_KEYS_MAX];
+	uint8_t		bytes[EUNO_KEYS_MAX][EUNO_KEYS_BYTES];
+	EunoScanPart parts[EUNO_KEYS_MAX];
+	bool		more;			/* the plan's current part is behind the group */
+} KeyGroup;
+
+/* Collects parts that are one key each, from the current one on. */
+static void
+collect_keys(EunoScan *so, uint32 max, KeyGroup *group)
+{
+	EunoScanRange *range = &so->range;
+
+	group->n = 0;
+	group->more = true;
+	while (group->more && group->n < max && range->lo.side < 0 &&
+		   range->hi.side > 0 && range->lo.key == range->hi.key &&
+		   range->lo.keylen <= EUNO_KEYS_BYTES)
+	{
+		EunoPosition *position = &group->positions[group->n];
+
+		memcpy(group->bytes[group->n], range->lo.key, range->lo.keylen);
+		*position = range->lo;
+		position->key = group->bytes[group->n];
+		euno_scan_part_get(so->plan, &group->parts[group->n]);
+		group->n++;
+		group->more = euno_scan_part_next(so->plan, true, range);
+	}
+}
+
+/*
+ * Reads as many parts as can be at once into the batch, to be appended to the
+ * window; how many.  *more: the plan's current part is the next one after them;
+ * otherwise there is none.
+ */
 static uint32
-add_part(EunoWindow *window, const EunoBatch *batch, uint32 used)
+read_keys(EunoScan *so, EunoContext *cx, EunoWindow *window, EunoBatch *batch,
+		  bool *more)
+{
+	EunoTreeSlot *slot = so->idx->slot;
+	uint32		ends[EUNO_KEYS_MAX];
+	uint32		done = 0;
+	KeyGroup	group;
+
+	*more = true;
+	collect_keys(so, Min(EUNO_KEYS_MAX, so->parts - window->nparts), &group);
+	if (group.n > 0)
+		done = slot->ops->read_keys(cx, &slot->tree, group.positions, group.n,
+									batch, ends);
+	*more = group.more || done < group.n;
+	if (done < group.n)
+		euno_scan_part_set(so->plan, &group.parts[done], &so->range);
+	if (done == 0)
+	{
+		if (group.n > 0)
+			so->key_patience--;
+		return 0;
+	}
+	for (uint32 i = 0; i < done; i++)
+		window->part_end[window->nparts + i] = window->nitems + ends[i];
+	window->last = group.parts[done - 1];
+	window->entire = true;
+	return done;
+}
+
+/* Appends what was found of parts to the window; returns the buffer's use. */
+static uint32
+add_parts(EunoWindow *window, const EunoBatch *batch, uint32 nparts,
+		  uint32 used)
 {
 	uint32		end = used;
 
@@ -276,8 +350,54 @@ add_part(EunoWindow *window, const EunoBatch *batch, uint32 used)
 				MAXALIGN(item->payloadlen);
 		}
 	window->nitems += batch->nitems;
-	window->part_end[window->nparts++] = window->nitems;
+	window->nparts += nparts;
+	window->part_end[window->nparts - 1] = window->nitems;
 	return end;
+}
+
+/* The rest of the window, for a batch. */
+static void
+aim(EunoScan *so, EunoWindow *window, uint32 used, EunoBatch *batch)
+{
+	batch->max_items = so->batch - window->nitems;
+	batch->tids = window->tids + window->nitems;
+	if (!so->want_keys)
+		return;
+	batch->keys = window->keys + window->nitems;
+	batch->buf = window->buf + used;
+	batch->buf_size = EUNO_BATCH_BUF - used;
+}
+
+/*
+ * Reads the plan's current part into the batch.  EUNO_FULL: it does not fit, and
+ * is the window's only one, or left for the next.
+ */
+static EunoStatus
+read_part(EunoScan *so, EunoContext *cx, EunoWindow *window, bool forward,
+		  EunoBatch *batch)
+{
+	EunoTreeSlot *slot = so->idx->slot;
+	EunoCursor *cursor = &window->cursor;
+	EunoStatus	status;
+
+	cursor->lo = so->range.lo;
+	cursor->hi = so->range.hi;
+	euno_cursor_start(cursor);
+	status = slot->ops->read(cx, &slot->tree, cursor, forward, batch);
+	if (unlikely(status != EUNO_OK))
+		return status;
+	if (!(forward ? cursor->at_hi : cursor->at_lo))
+	{
+		if (window->nitems == 0)
+		{
+			place_part(so, window);
+			window->nitems = batch->nitems;
+		}
+		return EUNO_FULL;
+	}
+	window->entire = true;
+	euno_scan_part_get(so->plan, forward ? &window->last : &window->first);
+	return EUNO_OK;
 }
 
 /*
@@ -291,58 +411,45 @@ read_parts(IndexScanDesc scan, EunoWindow *window, bool forward)
 {
 	EunoScan   *so = scan->opaque;
 	EunoIndex  *idx = so->idx;
-	EunoCursor *cursor = &window->cursor;
 	EunoBatch	batch = {.want_keys = so->want_keys};
 	EunoContext *cx;
-	EunoStatus	status;
+	EunoStatus	status = EUNO_OK;
 	uint32		used = 0;
+	bool		more;
 
 	prepare_window(so, window, so->batch);
 	place_part(so, window);
 	window->nitems = window->nparts = 0;
 	if (unlikely(so->predicate.wanted))
 	{
-		cursor->lo = so->range.lo;
-		cursor->hi = so->range.hi;
-		euno_cursor_start(cursor);
+		window->cursor.lo = so->range.lo;
+		window->cursor.hi = so->range.hi;
+		euno_cursor_start(&window->cursor);
 		return read_range(scan, window, forward);
 	}
 	if (!pin_ready(scan, window, &cx))
 		return false;
 	do
 	{
-		cursor->lo = so->range.lo;
-		cursor->hi = so->range.hi;
-		euno_cursor_start(cursor);
-		batch.max_items = so->batch - window->nitems;
-		batch.tids = window->tids + window->nitems;
-		if (so->want_keys)
+		uint32		n = 0;
+
+		aim(so, window, used, &batch);
+		if (forward && so->key_patience > 0 &&
+			idx->slot->ops->read_keys != NULL)
+			n = read_keys(so, cx, window, &batch, &more);
+		if (n == 0)
 		{
-			batch.keys = window->keys + window->nitems;
-			batch.buf = window->buf + used;
-			batch.buf_size = EUNO_BATCH_BUF - used;
+			status = read_part(so, cx, window, forward, &batch);
+			if (unlikely(status != EUNO_OK))
+				break;
+			n = 1;
+			more = euno_scan_part_next(so->plan, forward, &so->range);
 		}
-		status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, forward,
-									  &batch);
-		if (unlikely(status != EUNO_OK))
-			break;
-		if (!(forward ? cursor->at_hi : cursor->at_lo))
-		{
-			if (window->nitems == 0)
-			{
-				place_part(so, window);
-				window->nitems = batch.nitems;
-			}
-			break;
-		}
-		window->entire = true;
-		euno_scan_part_get(so->plan, forward ? &window->last : &window->first);
-		used = add_part(window, &batch, used);
-	} while (window->nparts < so->parts && window->nitems < so->batch &&
-			 used + LONGEST_ITEM <= EUNO_BATCH_BUF &&
-			 euno_scan_part_next(so->plan, forward, &so->range));
+		used = add_parts(window, &batch, n, used);
+	} while (more && window->nparts < so->parts && window->nitems < so->batch &&
+			 used + LONGEST_ITEM <= EUNO_BATCH_BUF);
 	euno_index_unpin(idx);
-	if (unlikely(status != EUNO_OK))
+	if (unlikely(status != EUNO_OK && status != EUNO_FULL))
 		euno_index_error(idx, scan->indexRelation, status);
 
 	if (!window->entire)
@@ -410,5 +517,9 @@ euno_window_read(IndexScanDesc scan, bool forward)
 	}
 	if (scan->parallel_scan)
 		euno_shared_scan_pass(scan, forward, found);
+	if (so->current->nitems > 1)
+		euno_ahead_window(scan);
+	else
+		so->current->ahead.wanted = false;
 	return found;
 }

@@ -165,6 +165,10 @@ typedef struct EunoBatch
 
 #define EUNO_BATCH_BUF	(32 * 1024)
 
+/* Keys that are looked up at once, and bytes of each. */
+#define EUNO_KEYS_MAX	16
+#define EUNO_KEYS_BYTES	128
+
 /* Leaves' numbers are from 1 to this. */
 #define EUNO_LEAF_MAX	0x7FFFFFFF
 
@@ -402,6 +406,14 @@ typedef struct EunoVerify
  * a batch with items may set at_hi / at_lo too.
  * EUNO_OK or EUNO_CORRUPT.
  *
+ * read_keys (may be NULL): BYTES order.  Looks up several keys at once, as read
+ * does in ranges that each start with one: their waits for memory overlap.
+ * "positions" (EUNO_KEYS_MAX at most) have side < 0.  The batch gets the
+ * entries of the first, then of the second, and so on; ends[i] is the number
+ * of items up to those of key i.  Returns how many keys have been read, from
+ * the first on; read has to be asked for the next one.  Does not heed
+ * one_leaf.
+ *
  * walk: every entry that is in the tree from the call's start to its end is
  * shown to decide at least once; entries are removed when it says true.
  * While a walk is under way, entries only move to the right (traps: T6).
@@ -464,6 +476,9 @@ typedef struct EunoTreeOps
 							 const EunoEntry *entry);
 	EunoStatus	(*read) (EunoContext *cx, struct EunoTree *tree,
 						 EunoCursor *cursor, bool forward, EunoBatch *batch);
+	uint32_t	(*read_keys) (EunoContext *cx, struct EunoTree *tree,
+							  const EunoPosition *positions, uint32_t n,
+							  EunoBatch *batch, uint32_t *ends);
 	EunoStatus	(*bulk_begin) (EunoContext *cx, struct EunoTree *tree,
 							   EunoBulk *bulk);
 	EunoStatus	(*bulk_add) (EunoContext *cx, EunoBulk *bulk,

@@ -12,6 +12,8 @@
 #include "fixture.h"
 #include "tap.h"
 
+uint64_t	check_keys_read = 0;
+
 static const char *
 status_name(EunoStatus status)
 {
@@ -465,6 +467,60 @@ check_full_scan(Actor *actor, const Model *model, bool forward)
 	free(cursor);
 }
 
+/*
+ * Several keys at once: what is found of each is what is there.  Few items are
+ * asked for now and then, so that some of the keys are left.
+ */
+static void
+check_keys(Actor *actor, const Model *model)
+{
+	Fixture    *fixture = actor->fixture;
+	const Universe *universe = fixture->universe;
+	EunoBatch  *batch = &actor->batch;
+	EunoPosition keys[EUNO_KEYS_MAX];
+	uint32_t	ends[EUNO_KEYS_MAX];
+	uint32_t	n = 1 + random_below(&actor->random, EUNO_KEYS_MAX);
+	uint32_t	item = 0;
+	uint32_t	done;
+
+	for (uint32_t k = 0; k < n; k++)
+	{
+		const EunoEntry *entry =
+			&universe->entries[random_below(&actor->random, universe->n)].entry;
+
+		keys[k] = (EunoPosition)
+		{
+			.key = entry->key,.keylen = entry->keylen,.side = -1
+		};
+	}
+	batch->max_items = random_batch_size(&actor->random);
+	batch->want_keys = random_below(&actor->random, 2) == 0;
+	done = fixture->ops->read_keys(&actor->cx, fixture->tree, keys, n, batch,
+								   ends);
+	CHECK(done <= n, "read_keys: %u of %u", done, n);
+	for (uint32_t k = 0; k < done && tap_bad() == 0; k++)
+	{
+		EunoPosition hi = keys[k];
+		uint32_t	i = model_next(model, universe_below(universe, &keys[k]));
+		uint32_t	end;
+
+		hi.side = 1;
+		end = universe_below(universe, &hi);
+		for (; item < ends[k] && item < batch->max_items; item++)
+		{
+			CHECK(i < end, "read_keys: item %u is too much", item);
+			if (tap_bad())
+				return;
+			check_item(actor, item, i);
+			i = model_next(model, i + 1);
+		}
+		CHECK(i >= end, "read_keys: missed entry %u", i);
+	}
+	CHECK(done == 0 || (item == ends[done - 1] && item == batch->nitems),
+		  "read_keys: %u items, %u for the keys", batch->nitems, item);
+	check_keys_read += done;
+}
+
 void
 check_all(Actor *actor, const Model *model)
 {
@@ -476,6 +532,9 @@ check_all(Actor *actor, const Model *model)
 
 	check_full_scan(actor, model, true);
 	check_full_scan(actor, model, false);
+	for (int i = 0; i < 50 && fixture->ops->read_keys != NULL &&
+		 fixture->universe->shape->order == EUNO_ORDER_BYTES; i++)
+		check_keys(actor, model);
 	findings = fixture->ops->verify(&actor->cx, fixture->tree, &verify);
 	CHECK(findings == 0, "verify: %llu findings",
 		  (unsigned long long) findings);

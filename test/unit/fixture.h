@@ -106,6 +106,9 @@ extern void check_range(Actor *actor, Model *model, bool mutate);
 /* Everything, forward and backward, and what verify and stats say. */
 extern void check_all(Actor *actor, const Model *model);
 
+/* Keys that it has looked up several at once. */
+extern uint64_t check_keys_read;
+
 /* Only verify; for when others may be writing. */
 extern void check_verify(Actor *actor);
 

@@ -334,6 +334,67 @@ scan(Worker *worker)
 	free(absent);
 }
 
+/* What read_keys found of one key, as a scan of its range. */
+static void
+check_key(Worker *worker, const EunoPosition *key, uint32_t from, uint32_t to,
+		  const uint8_t *absent)
+{
+	EunoBatch  *batch = &worker->actor.batch;
+	EunoBatch	all = *batch;
+	EunoCursor *cursor = calloc(1, sizeof(EunoCursor));
+	uint32_t	place;
+
+	cursor->lo = cursor->hi = *key;
+	cursor->hi.side = 1;
+	place = universe_below(worker->mob->universe, &cursor->lo);
+	batch->tids += from;
+	batch->keys += from;
+	batch->nitems = to - from;
+	if (check_batch(worker, cursor, true, &place, absent))
+	{
+		batch->nitems = 0;
+		(void) check_batch(worker, cursor, true, &place, absent);
+	}
+	*batch = all;
+	free(cursor);
+}
+
+/* Several random keys at once, all of what is found checked. */
+static void
+look_up(Worker *worker)
+{
+	Actor	   *actor = &worker->actor;
+	Fixture    *fixture = &worker->mob->fixture;
+	const Universe *universe = worker->mob->universe;
+	EunoPosition keys[EUNO_KEYS_MAX];
+	uint32_t	ends[EUNO_KEYS_MAX];
+	uint32_t	n = 1 + random_below(&actor->random, EUNO_KEYS_MAX);
+	uint8_t    *absent = malloc(universe->n);
+	uint32_t	done;
+
+	for (uint32_t i = 0; i < universe->n; i++)
+		absent[i] = must_not_see(worker, i);
+	for (uint32_t k = 0; k < n; k++)
+	{
+		const EunoEntry *entry =
+			&universe->entries[random_below(&actor->random, universe->n)].entry;
+
+		keys[k] = (EunoPosition)
+		{
+			.key = entry->key,.keylen = entry->keylen,.side = -1
+		};
+	}
+	actor->batch.max_items = 1 + random_below(&actor->random, 300);
+	actor->batch.want_keys = random_below(&actor->random, 2) == 0;
+	done = fixture->ops->read_keys(&actor->cx, fixture->tree, keys, n,
+								   &actor->batch, ends);
+	CHECK(done <= n, "read_keys: %u of %u", done, n);
+	for (uint32_t k = 0; k < done && tap_bad() == 0; k++)
+		check_key(worker, &keys[k], k == 0 ? 0 : ends[k - 1], ends[k], absent);
+	__atomic_add_fetch(&worker->mob->looked_up, done, __ATOMIC_RELAXED);
+	free(absent);
+}
+
 static bool
 decide(void *arg, EunoTid tid)
 {
@@ -425,18 +486,31 @@ compact(Worker *worker)
 }
 
 static void
+search(Worker *worker)
+{
+	const Mob  *mob = worker->mob;
+
+	if (mob->fixture.ops->read_keys != NULL &&
+		mob->universe->shape->order == EUNO_ORDER_BYTES &&
+		random_below(&worker->actor.random, 2) == 0)
+		look_up(worker);
+	else
+		scan(worker);
+}
+
+static void
 work_once(Worker *worker, MobRole role)
 {
 	switch (role)
 	{
 		case MOB_WRITER:
 			if (random_below(&worker->actor.random, 200) == 0)
-				scan(worker);
+				search(worker);
 			else
 				write_one(worker);
 			break;
 		case MOB_SCANNER:
-			scan(worker);
+			search(worker);
 			break;
 
 			/* nothing is merged during a walk, so the walkers take breaks */

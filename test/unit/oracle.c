@@ -426,5 +426,10 @@ main(void)
 		run_once();
 		seed++;
 	} while (now() < end);
+	tap_begin("keys were looked up several at once");
+	CHECK(check_keys_read > 1000 || !subject_selected(&euno_bptree_ops),
+		  "only %llu", (unsigned long long) check_keys_read);
+	printf("# %llu\n", (unsigned long long) check_keys_read);
+	tap_end();
 	return tap_done();
 }

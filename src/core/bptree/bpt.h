@@ -290,6 +290,9 @@ extern void euno_bpt_spare_drop(EunoContext *cx);
 /* bpt_descend.c */
 extern BptLeaf *euno_bpt_descend_bytes(EunoContext *cx, EunoTree *tree,
 									   const BptKey *key, bool below);
+extern void euno_bpt_descend_keys(EunoContext *cx, EunoTree *tree,
+								  const BptKey *keys, uint32_t n,
+								  BptLeaf **leaves);
 extern EunoStatus euno_bpt_seek(EunoContext *cx, EunoTree *tree,
 								const BptKey *key, bool below,
 								BptPlace *place);
@@ -305,6 +308,9 @@ extern bool euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain,
 /* bpt_point.c */
 extern bool euno_bpt_read_key(EunoContext *cx, EunoTree *tree,
 							  EunoCursor *cursor, EunoBatch *batch);
+extern uint32_t euno_bpt_read_keys(EunoContext *cx, EunoTree *tree,
+								   const EunoPosition *positions, uint32_t n,
+								   EunoBatch *batch, uint32_t *ends);
 
 /* bpt_inner.c */
 extern BptInner *euno_bpt_inner_child(EunoContext *cx, const BptInner *node,

@@ -151,6 +151,67 @@ directory_root(EunoContext *cx, EunoTree *tree, BptDirectory **dir)
 	return root;
 }
 
+/* Where a descent in BYTES order is. */
+typedef struct Descent
+{
+	BptDirectory *dir;
+	BptInner   *node;			/* to look at next */
+	BptInner   *parent;
+	uint64_t	parent_version;
+	bool		sample;
+} Descent;
+
+static inline void
+descent_start(EunoContext *cx, EunoTree *tree, Descent *d)
+{
+	d->node = directory_root(cx, tree, &d->dir);
+	d->parent = NULL;
+	d->parent_version = 0;
+	d->sample = is_sampled(cx, tree);
+}
+
+/*
+ * One level down.  False: again, from the root.  *leaf is set if the node was a
+ * lowest one.
+ */
+static inline bool
+descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,
+			 BptLeaf **leaf)
+{
+	BptInner   *node = d->node;
+	BptInnerView view;
+	BptInner   *child;
+	uint64_t	version;
+	uint32_t	index;
+	bool		torn = false;
+	bool		lowest;
+
+	if (!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
+		return false;
+
+	/* Had it been split by now, we would end up far left of the key. */
+	if (d->parent == NULL ? euno_load_ptr(&d->dir->root) != node :
+		!euno_lock_validate(&d->parent->lock, d->parent_version))
+		return false;
+	lowest = euno_load8(&node->level) <= 1;
+	if (d->sample)
+		count_inner(cx, node);
+	if (!bpt_inner_view(node, &view))
+		return false;
+	index = bpt_inner_search(&view, node, key, below, &torn);
+	child = euno_load_ptr(&view.pairs[index].child);
+	if (lowest)
+		prefetch_leaf(d->dir, &view, key, index, (BptLeaf *) child);
+	if (torn || !euno_lock_validate(&node->lock, version))
+		return false;
+	if (lowest)
+		*leaf = (BptLeaf *) child;
+	d->parent = node;
+	d->parent_version = version;
+	d->node = child;
+	return true;
+}
+
 /*
  * BYTES: from the root to a leaf that is at or left of the right one; NULL:
  * again.
@@ -159,46 +220,51 @@ BptLeaf *
 euno_bpt_descend_bytes(EunoContext *cx, EunoTree *tree, const BptKey *key,
 					   bool below)
 {
-	BptDirectory *dir;
-	BptInner   *node = directory_root(cx, tree, &dir);
-	BptInner   *parent = NULL;
-	uint64_t	parent_version = 0;
-	bool		sample = is_sampled(cx, tree);
+	BptLeaf    *leaf = NULL;
+	Descent		d;
 
-	if (node == NULL)
+	descent_start(cx, tree, &d);
+	if (d.node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
-	for (;;)
+	while (leaf == NULL && descent_step(cx, &d, key, below, &leaf))
+		;
+	return leaf;
+}
+
+/*
+ * BYTES: the same for several keys, level by level, so that what has to be
+ * fetched for each is fetched at the same time.  leaves[i] is NULL where one
+ * has to try again.
+ */
+void
+euno_bpt_descend_keys(EunoContext *cx, EunoTree *tree, const BptKey *keys,
+					  uint32_t n, BptLeaf **leaves)
+{
+	Descent		d[EUNO_KEYS_MAX];
+	uint32_t	going = 0;		/* a set of keys */
+
+	for (uint32_t i = 0; i < n; i++)
 	{
-		BptInnerView view;
-		BptInner   *child;
-		uint64_t	version;
-		uint32_t	index;
-		bool		torn = false;
-		bool		lowest;
-
-		if (!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
-			return NULL;
-
-		/* Had it been split by now, we would end up far left of the key. */
-		if (parent == NULL ? euno_load_ptr(&dir->root) != node :
-			!euno_lock_validate(&parent->lock, parent_version))
-			return NULL;
-		lowest = euno_load8(&node->level) <= 1;
-		if (sample)
-			count_inner(cx, node);
-		if (!bpt_inner_view(node, &view))
-			return NULL;
-		index = bpt_inner_search(&view, node, key, below, &torn);
-		child = euno_load_ptr(&view.pairs[index].child);
-		if (lowest)
-			prefetch_leaf(dir, &view, key, index, (BptLeaf *) child);
-		if (torn || !euno_lock_validate(&node->lock, version))
-			return NULL;
-		if (lowest)
-			return (BptLeaf *) child;
-		parent = node;
-		parent_version = version;
-		node = child;
+		leaves[i] = NULL;
+		cx->counters.descents++;
+		descent_start(cx, tree, &d[i]);
+		if (d[i].node == NULL)
+			leaves[i] = euno_load_ptr(&bpt_body(tree)->first);
+		else
+			going |= 1U << i;
+	}
+	while (going != 0)
+	{
+		for (uint32_t i = 0; i < n; i++)
+		{
+			if ((going >> i & 1) == 0)
+				continue;
+			if (!descent_step(cx, &d[i], &keys[i], false, &leaves[i]) ||
+				leaves[i] != NULL)
+				going &= ~(1U << i);
+			else
+				euno_prefetch(d[i].node);
+		}
 	}
 }
 

@@ -69,6 +69,7 @@ const EunoTreeOps euno_bptree_ops = {
 	.remove = euno_bpt_remove,
 	.contains = euno_bpt_contains,
 	.read = euno_bpt_read,
+	.read_keys = euno_bpt_read_keys,
 	.bulk_begin = euno_bpt_bulk_begin,
 	.bulk_add = euno_bpt_bulk_add,
 	.bulk_end = euno_bpt_bulk_end,

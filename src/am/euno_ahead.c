@@ -1,0 +1,144 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_ahead.c
+ *	  Having heap pages fetched before the executor asks for them.
+ *
+ * A batch says which rows come next.  Where they are all over the heap, each
+ * costs several waits for memory one after the other: the buffer's descriptor,
+ * the page's header and line pointer, the tuple.  Asked for together, some rows
+ * ahead, they cost little more than one.
+ *
+ * What is read here is read without a pin or a lock, and may be of a page that
+ * has taken another's place: nothing is done with it but to say which lines the
+ * processor should fetch.
+ *
+ * A page that is in no buffer is asked for from the kernel, as a bitmap heap
+ * scan would; effective_io_concurrency = 0 turns all of this off.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "storage/buf_internals.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+#include "utils/spccache.h"
+
+#include "am/euno_scan.h"
+#include "core/euno_shared.h"
+#include "euno_compat.h"
+
+/*
+ * For a scan that returns TIDs of its heap: may it look ahead?  An index-only
+ * scan rarely comes to the heap, and local buffers are few.
+ */
+static bool
+may_look_ahead(IndexScanDesc scan)
+{
+	Relation	heap = scan->heapRelation;
+
+	return heap != NULL && !scan->xs_want_itup &&
+		!RelationUsesLocalBuffers(heap) &&
+		heap->rd_tableam == GetHeapamTableAmRoutine() &&
+		get_tablespace_io_concurrency(heap->rd_rel->reltablespace) > 0;
+}
+
+/*
+ * Rows that are next to each other in the index are often so in the heap: then
+ * the executor keeps the page, and the processor sees by itself what comes next.
+ */
+void
+euno_ahead_window(IndexScanDesc scan)
+{
+	EunoScan   *so = scan->opaque;
+	EunoWindow *window = so->current;
+	uint32		changes = 0;
+
+	for (uint32 i = 1; i < window->nitems; i++)
+		changes += window->tids[i] >> 16 != window->tids[i - 1] >> 16;
+	window->ahead.wanted = false;
+	window->ahead.pages = 0;
+	if (changes <= window->nitems / 4)
+		return;
+	if (!so->ahead_known)
+	{
+		so->look_ahead = may_look_ahead(scan);
+		so->ahead_known = true;
+	}
+	window->ahead.wanted = so->look_ahead;
+}
+
+/* The page's lines that are read first. */
+static Buffer
+fetch_page(Relation heap, EunoTid tid)
+{
+	Buffer		buffer = PrefetchBuffer(heap, MAIN_FORKNUM,
+										(BlockNumber) (tid >> 16)).recent_buffer;
+
+	if (BufferIsValid(buffer))
+	{
+		euno_prefetch(GetBufferDescriptor(buffer - 1));
+		euno_prefetch(BufferGetBlock(buffer));
+	}
+	return buffer;
+}
+
+static inline ItemId
+line_pointer(Buffer buffer, EunoTid tid)
+{
+	char	   *page = BufferGetBlock(buffer);
+	uint32		at = (uint32) (tid & 0xFFFF) * sizeof(ItemIdData);
+
+	return (ItemId) (page + (SizeOfPageHeaderData - sizeof(ItemIdData) + at) % BLCKSZ);
+}
+
+static inline void
+fetch_tuple(Buffer buffer, EunoTid tid)
+{
+	ItemId		item = line_pointer(buffer, tid);
+
+	euno_prefetch((char *) BufferGetBlock(buffer) + ItemIdGetOffset(item) % BLCKSZ);
+}
+
+/*
+ * The item at the window's place is about to be returned, in the direction in
+ * which the window was read.  Looks further ahead the more the scan returns:
+ * one that ends soon must not pay for rows that nobody wants.
+ */
+void
+euno_ahead_step(IndexScanDesc scan, EunoWindow *window)
+{
+	EunoScan   *so = scan->opaque;
+	EunoAhead  *ahead = &window->ahead;
+	uint32		pos = (uint32) window->pos;
+	uint32		limit;
+
+	if (so->returned < EUNO_AHEAD)
+		so->returned++;
+	limit = Min(pos + 1 + so->returned, window->nitems);
+	if (ahead->pages <= pos)
+	{
+		ahead->pages = ahead->tuples = pos + 1;
+		ahead->buffer[pos % EUNO_AHEAD] = InvalidBuffer;
+	}
+	for (; ahead->pages < limit; ahead->pages++)
+	{
+		EunoTid		tid = window->tids[ahead->pages];
+		Buffer		buffer = ahead->buffer[(ahead->pages - 1) % EUNO_AHEAD];
+
+		if (tid >> 16 != window->tids[ahead->pages - 1] >> 16)
+			buffer = fetch_page(scan->heapRelation, tid);
+		ahead->buffer[ahead->pages % EUNO_AHEAD] = buffer;
+		if (BufferIsValid(buffer))
+			euno_prefetch(line_pointer(buffer, tid));
+	}
+	limit = Min(pos + 1 + so->returned / 2, window->nitems);
+	for (; ahead->tuples < limit; ahead->tuples++)
+	{
+		Buffer		buffer = ahead->buffer[ahead->tuples % EUNO_AHEAD];
+
+		if (BufferIsValid(buffer))
+			fetch_tuple(buffer, window->tids[ahead->tuples]);
+	}
+}
