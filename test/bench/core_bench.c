@@ -470,14 +470,29 @@ run_threads(Subject *s, const Job *job, uint32_t threads, uint64_t operations)
 	return (double) (operations / threads * threads) / start / 1e6;
 }
 
+static void
+many_name(char *measure, size_t size, const Job *job, const char *threads)
+{
+	snprintf(measure, size, "%s, %s, %s", key_names[keyset.keys], job->name, threads);
+}
+
 /* Two threads and sixteen: random inserts, lookups, updates. */
 static void
 run_many(void)
 {
 	static const uint8_t picked[] = {1, 2, 7};
+	static const char *const threads[] = {"2 threads", "16 threads", "16 threads of 2 threads' speed"};
+	bool		any = false;
 	uint64_t	operations = keyset.rows < 2000000 ? keyset.rows : 2000000;
 
-	for (int k = 0; k < NSUBJECTS; k++)
+	for (size_t p = 0; p < sizeof(picked) * 3; p++)
+	{
+		char		measure[100];
+
+		many_name(measure, sizeof(measure), &jobs[picked[p / 3]], threads[p % 3]);
+		any |= wanted(measure);
+	}
+	for (int k = 0; any && k < NSUBJECTS; k++)
 	{
 		double		speed[sizeof(picked)][2];
 		char		measure[100];
@@ -494,16 +509,14 @@ run_many(void)
 
 				speed[p][many] = run_threads(&subjects[k], &jobs[picked[p]],
 											 many ? 16 : 2, n);
-				snprintf(measure, sizeof(measure), "%s, %s, %d threads",
-						 key_names[keyset.keys], jobs[picked[p]].name, many ? 16 : 2);
+				many_name(measure, sizeof(measure), &jobs[picked[p]], threads[many]);
 				sample(measure, "million/s", subjects[k].name, speed[p][many]);
 			}
 			subject_close(&subjects[k]);
 		}
 		for (size_t p = 0; p < sizeof(picked); p++)
 		{
-			snprintf(measure, sizeof(measure), "%s, %s, 16 threads of 2 threads' speed",
-					 key_names[keyset.keys], jobs[picked[p]].name);
+			many_name(measure, sizeof(measure), &jobs[picked[p]], threads[2]);
 			sample(measure, "share", subjects[k].name, speed[p][1] / speed[p][0]);
 		}
 	}
@@ -608,7 +621,7 @@ main(void)
 		{
 			key_set_init(&keyset, (Keys) keys, rows);
 			run_jobs();
-			if (keys == SPARSE && wanted("threads"))
+			if (keys == SPARSE)
 				run_many();
 		}
 	}
