@@ -439,6 +439,7 @@ extern int	euno_gc_database(void);
 
 extern char *euno_debug_stop;
 extern bool euno_debug_lagging;
+extern bool euno_debug_count_all;
 extern void euno_debug_init(void);
 extern void euno_debug_wait(const char *point);
 

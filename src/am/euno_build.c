@@ -80,7 +80,8 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 	EunoTreeConfig config = {.order = idx->order,
 		.posting = euno_key_posting(idx->schema),
 		.fillfactor = (uint16_t) euno_fillfactor(index),
-	.ndomains = (uint16_t) (euno_replicate(index) ? euno_ndomains : 1)};
+		.ndomains = (uint16_t) (euno_replicate(index) ? euno_ndomains : 1),
+	.nparts = (uint16_t) euno_ndomains};
 
 	slot->heap_oid = index->rd_index->indrelid;
 	slot->must_stay = index->rd_index->indisunique ||

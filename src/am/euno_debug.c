@@ -11,7 +11,9 @@
  * 'point:error' raises an error there instead.
  *
  * The value 'directory-log' keeps the session from posting separators of leaves
- * that others made: directories of domains lag as far as they can.
+ * that others made: directories of domains lag as far as they can.  The value
+ * 'count-nodes' has every descent counted in the statistics of domains, not only
+ * a sample.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,11 +27,13 @@
 
 char	   *euno_debug_stop = NULL;
 bool		euno_debug_lagging = false;
+bool		euno_debug_count_all = false;
 
 static void
 assign_stop(const char *newval, void *extra)
 {
 	euno_debug_lagging = strcmp(newval, "directory-log") == 0;
+	euno_debug_count_all = strcmp(newval, "count-nodes") == 0;
 }
 
 void

@@ -372,6 +372,7 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 	{
 		(*cx)->domain = euno_domain_lookup();
 		(*cx)->lagging = euno_debug_lagging;
+		(*cx)->count_all = euno_debug_count_all;
 	}
 
 	for (;;)

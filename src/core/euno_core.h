@@ -234,7 +234,7 @@ typedef struct EunoCounters
 	uint64_t	lock_waits;		/* a lock was held by somebody else */
 	uint64_t	remote;			/* descents to leaves in other domains, and inner
 								 * nodes visited, and those in other domains;
-								 * from a sample */
+								 * from a sample, unless count_all */
 	uint64_t	inner_nodes;
 	uint64_t	remote_inner_nodes;
 	uint64_t	mark_exits;		/* lookups that needed no segment of a contended
@@ -269,6 +269,8 @@ typedef struct EunoContext
 								 * may change between operations */
 	bool		lagging;		/* tests: posts no separators but those of the
 								 * leaves it makes */
+	bool		count_all;		/* tests: no descent is left out of the counters
+								 * of domains */
 	const EunoEnvironment *env;
 	EunoCompare compare;		/* COMPARE order only */
 	void	   *compare_arg;
@@ -296,6 +298,7 @@ typedef struct EunoTreeConfig
 	uint16_t	fillfactor;		/* percent, for bulk loads and right-edge
 								 * splits; 10 to 100 */
 	uint16_t	ndomains;		/* directories, 1 to EUNO_MAX_DOMAINS */
+	uint16_t	nparts;			/* domains of the allocator; 0: as many */
 } EunoTreeConfig;
 
 typedef struct EunoTreeStats

@@ -77,3 +77,18 @@ euno_lock_acquire(EunoLock *lock, const EunoEnvironment *env,
 	} while (!euno_lock_upgrade(lock, version));
 	return true;
 }
+
+bool
+euno_lock_upgrade_wait(EunoLock *lock, uint64_t version,
+					   const EunoEnvironment *env, EunoCounters *counters)
+{
+	while (!euno_lock_upgrade(lock, version))
+	{
+		uint64_t	word = euno_load64(&lock->word);
+
+		if ((word & ~(EUNO_LOCK_LOCKED | EUNO_LOCK_WAITERS)) != version)
+			return false;
+		(void) euno_lock_wait(lock, env, counters);
+	}
+	return true;
+}

@@ -128,6 +128,18 @@ euno_lock_upgrade(EunoLock *lock, uint64_t version)
 	return true;
 }
 
+/*
+ * The same, but waits while somebody holds the lock who may leave the version as
+ * it is.  False: the version is another one.  No node may be locked.
+ *
+ * Many operations that lock a node in turn only to copy it keep it locked all the
+ * time, and none would find it free at the version it has copied.  With
+ * this, whoever is ready first gets it, and only a write sends others back.
+ */
+extern bool euno_lock_upgrade_wait(EunoLock *lock, uint64_t version,
+								   const EunoEnvironment *env,
+								   EunoCounters *counters);
+
 /* Unlocks; "change" is added to the version bits and flags. */
 static inline void
 euno_lock_leave(EunoLock *lock, uint64_t change, const EunoEnvironment *env)

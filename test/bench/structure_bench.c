@@ -183,7 +183,7 @@ entry_at(uint64_t i)
 static void
 open_tree(Subject *s)
 {
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 1};
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 1, 0};
 
 	memset(s->tree, 0, sizeof(EunoTree));
 	euno_pool_init(s->pool, arena, 0);

@@ -62,7 +62,7 @@ thread_enter(uint32_t number, EunoProcess *process, EunoContext *cx)
 void
 subject_open(Subject *s)
 {
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 1};
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 1, 0};
 
 	memset(s->tree, 0, sizeof(EunoTree));
 	euno_pool_init(s->pool, arena, 0);

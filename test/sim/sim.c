@@ -285,6 +285,7 @@ run_one(const Options *options, Workload *workload, uint32_t cores)
 {
 	const Machine *machine = options->machine;
 	static bool loaded;
+	uint32_t	peers[MAX_NODES] = {0};
 
 	memset(&run, 0, sizeof(run));
 	run.options = options;
@@ -301,7 +302,14 @@ run_one(const Options *options, Workload *workload, uint32_t cores)
 		run.work[i] = options->work ?
 			work_of(machine, options->subject->work, (Work) i) : 0;
 	for (uint32_t i = 0; i < cores; i++)
+	{
 		worker_init(&run.workers[i], workload, options->subject, i);
+		run.workers[i].share = cache_node(i);
+		run.workers[i].shares = machine->nodes;
+		run.workers[i].rank = peers[cache_node(i)]++;
+	}
+	for (uint32_t i = 0; i < cores; i++)
+		run.workers[i].peers = peers[cache_node(i)];
 	vthreads_run(cores, body);
 	print_run(cores);
 }
@@ -351,6 +359,9 @@ usage(void)
 			"--spread               threads: one on each node in turn\n"
 			"--placement interleaved|first-node|first-touch\n"
 			"--domains N            of the tree, one after the other on the nodes\n"
+			"--directories N        that the tree has; else one for each domain\n"
+			"--affine PERCENT       of the operations are on keys that only the\n"
+			"                       thread's node uses so\n"
 			"--think NS             between operations, on this machine\n"
 			"--slack NS             by how much cached reads may be ahead\n"
 			"--calibration FILE     what was measured\n"
@@ -379,7 +390,8 @@ static const struct option names[] = {
 	{"keys", 1, NULL, 'k'}, {"writes", 1, NULL, 'w'},
 	{"inserts", 1, NULL, 'i'}, {"roles", 0, NULL, 'R'},
 	{"operations", 1, NULL, 'o'}, {"warm", 1, NULL, 'W'},
-	{"placement", 1, NULL, 'p'}, {"domains", 1, NULL, 'd'},
+	{"placement", 1, NULL, 'p'}, {"domains", 1, NULL, 'd'}, {"directories", 1, NULL, 'D'},
+	{"affine", 1, NULL, 'A'},
 	{"slack", 1, NULL, 'S'}, {"think", 1, NULL, 'T'},
 	{"limit", 1, NULL, 'L'}, {"spread", 0, NULL, 'P'}, {"calibration", 1, NULL, 'C'},
 	{"no-work", 0, NULL, 'n'}, {"no-header", 0, NULL, 'N'},
@@ -442,6 +454,12 @@ parse(int argc, char **argv, Options *options, Workload *workload)
 				break;
 			case 'd':
 				subject_domains = atoi(optarg);
+				break;
+			case 'D':
+				subject_directories = atoi(optarg);
+				break;
+			case 'A':
+				workload->affine_percent = (uint32_t) atoi(optarg);
 				break;
 			case 'S':
 				options->slack = NS(strtod(optarg, NULL));

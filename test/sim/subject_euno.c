@@ -24,6 +24,7 @@ typedef struct Session
 
 EunoEnvironment subject_env;
 int			subject_domains = 1;
+int			subject_directories = 0;
 
 static const EunoTreeOps *ops;
 static EunoArena *arena;
@@ -99,7 +100,10 @@ bulk_load(uint64_t nrows, uint64_t (*key) (uint64_t i))
 static void
 load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 {
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, (uint16_t) subject_domains};
+	int			directories = subject_directories > 0 ?
+		subject_directories : subject_domains;
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, (uint16_t) directories,
+	(uint16_t) subject_domains};
 
 	ops = which;
 	if (arena == NULL)

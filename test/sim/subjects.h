@@ -25,6 +25,9 @@ extern EunoEnvironment subject_env;
 
 /* Domains of the trees, and the one that a thread belongs to. */
 extern int	subject_domains;
+
+/* Directories of a tree; 0: as many as domains. */
+extern int	subject_directories;
 extern int	subject_domain(uint32_t thread);
 
 #endif							/* SUBJECTS_H */

@@ -169,6 +169,10 @@ choose_row(Worker *worker)
 	Workload   *workload = worker->workload;
 	uint64_t	row;
 
+	if (workload->affine_percent > 0 &&
+		random_below(&worker->random, 100) < workload->affine_percent)
+		return random_next(&worker->random) % (workload->rows / worker->shares) +
+			workload->rows / worker->shares * worker->share;
 	if (workload->theta <= 0)
 		return random_next(&worker->random) % workload->rows;
 	row = zipf(workload, &worker->random);
@@ -201,10 +205,21 @@ do_insert(Worker *worker)
 									   key_of(workload, 2 * number),
 									   workload_tid(number));
 	}
-	number = worker->inserted++ * workload->threads + worker->number;
-
 	/* As many new keys as old ones fit in between. */
-	number = scatter_bits(workload->bits, number);
+	if (workload->affine_percent > 0)
+	{
+		uint32_t	bits = workload->bits;
+
+		for (uint32_t s = worker->shares; s > 1; s /= 2)
+			bits--;
+		number = worker->inserted++ * worker->peers + worker->rank;
+		number = scatter_bits(bits, number) + ((uint64_t) worker->share << bits);
+	}
+	else
+	{
+		number = worker->inserted++ * workload->threads + worker->number;
+		number = scatter_bits(workload->bits, number);
+	}
 	return worker->subject->insert(worker->number,
 								   key_of(workload, 2 * number + 1),
 								   workload_tid(number));

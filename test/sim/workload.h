@@ -32,6 +32,8 @@ typedef struct Workload
 	uint32_t	write_percent;
 	bool		roles;			/* odd threads only write, even ones only read */
 	Inserts		inserts;
+	uint32_t	affine_percent; /* of the lookups are in the worker's share of
+								 * the keys, and if any, all random inserts */
 	uint32_t	threads;
 	uint64_t	ascending;		/* INSERTS_ASCENDING: keys given out */
 	double		zipf_x1;		/* see workload.c */
@@ -59,6 +61,11 @@ typedef struct Worker
 	Workload   *workload;
 	const Subject *subject;
 	uint32_t	number;
+	uint32_t	share;			/* its part of the keys, of so many: a power of
+								 * two */
+	uint32_t	shares;
+	uint32_t	rank;			/* among the workers with this share */
+	uint32_t	peers;			/* how many these are */
 	Random		random;
 	uint64_t	inserted;		/* INSERTS_RANDOM: how many */
 	bool		toggled;		/* the key below has a second TID of ours */

@@ -228,7 +228,7 @@ static void
 test_create(const EunoTreeOps *ops)
 {
 	Universe   *universe = universe_make(&shapes[0], 10, seed);
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 2};
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 2, 0};
 	bool		failed = true;
 
 	failures = 0;

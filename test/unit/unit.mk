@@ -19,7 +19,7 @@ UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
 UNIT_FLAGS_plain = -O2
 UNIT_FLAGS_alone = -O2 -DEUNO_ALONE=1
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
-UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=128
+UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=3 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=128
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
 UNIT_LINK_fuzz = -fsanitize=fuzzer,address
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \

@@ -14,9 +14,11 @@
 /*
  * Restarts before an operation stops being optimistic, and in COMPARE order
  * before it works on copies of the nodes, which are not torn by the time a
- * comparator takes.
+ * comparator takes.  Tests make the former fewer.
  */
+#ifndef BPT_PATIENCE
 #define BPT_PATIENCE		16
+#endif
 #define BPT_COMPARE_PATIENCE	2
 
 /* The longest key that is looked up the short way. */
@@ -437,6 +439,19 @@ extern uint64_t euno_bpt_verify(EunoContext *cx, EunoTree *tree,
 extern void euno_bpt_stats(EunoContext *cx, EunoTree *tree,
 						   EunoTreeStats *stats);
 
+/*
+ * Locks the place's leaf at the place's version.  False: it has been written,
+ * or, as long as the operation is optimistic, somebody else has it locked.
+ */
+static inline bool
+bpt_place_lock(EunoContext *cx, const BptPlace *place)
+{
+	if (__builtin_expect(place->attempts <= BPT_PATIENCE, 1))
+		return euno_lock_upgrade(&place->leaf->lock, place->version);
+	return euno_lock_upgrade_wait(&place->leaf->lock, place->version, cx->env,
+								  &cx->counters);
+}
+
 /* The gap of the key that was sought; the view may be torn. */
 static inline void
 bpt_place_find(EunoContext *cx, BptPlace *place, const BptKey *key,
@@ -455,16 +470,19 @@ bpt_is_opaque(const EunoTree *tree)
 }
 
 /*
- * Adds to the number of entries, on this process's own cache line.  To be
- * called before the leaf is unlocked (see bpt_verify.c).
+ * Adds to the number of entries, on a cache line that few processes write, and
+ * none of another domain.  To be called before the leaf is unlocked (see
+ * bpt_verify.c).
  */
 static inline void
 bpt_count(EunoContext *cx, EunoTree *tree, int64_t change)
 {
 	BptBody    *body = bpt_body(tree);
+	uint32_t	share = BPT_STRIPES / tree->config.nparts;
+	uint32_t	stripe = (uint32_t) cx->domain * share +
+		cx->process->slot % share;
 
-	(void) euno_add64(&body->stripes[cx->process->slot % BPT_STRIPES].entries,
-					  (uint64_t) change);
+	(void) euno_add64(&body->stripes[stripe].entries, (uint64_t) change);
 }
 
 /* euno_lock_read of a leaf, for an operation on a key. */

@@ -190,9 +190,9 @@ flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 	BptLeaf    *right;
 
 	/* Nobody knows yet who will use it: an extent's worth for each domain. */
-	if (tree->config.ndomains > 1)
+	if (tree->config.nparts > 1)
 		cx->domain = (int) (bpt_body(tree)->leaves / BULK_TURN %
-							tree->config.ndomains);
+							tree->config.nparts);
 	while (!fits(tree, b, m, target, &high, buf, &used) && m > 1)
 	{
 		uint32_t	guess = used == UINT32_MAX ? m / 2 :

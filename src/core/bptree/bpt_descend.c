@@ -67,19 +67,24 @@ beyond(EunoContext *cx, EunoTree *tree, const BptLeaf *right,
 	return c > 0 || (c == 0 && !below);
 }
 
-static inline bool
-is_sampled(const EunoContext *cx, const EunoTree *tree)
+/* How many descents this one stands for in statistics; 0: it is left out. */
+static inline uint32_t
+sample_weight(const EunoContext *cx, const EunoTree *tree)
 {
-	return tree->config.ndomains > 1 && cx->counters.descents % BPT_SAMPLE == 0;
+	if (tree->config.nparts < 2)
+		return 0;
+	if (cx->count_all)
+		return 1;
+	return cx->counters.descents % BPT_SAMPLE == 0 ? BPT_SAMPLE : 0;
 }
 
 /* Counts a node of a descent that is looked at for statistics. */
 static void
-count_inner(EunoContext *cx, const BptInner *node)
+count_inner(EunoContext *cx, const BptInner *node, uint32_t weight)
 {
-	cx->counters.inner_nodes += BPT_SAMPLE;
+	cx->counters.inner_nodes += weight;
 	if (euno_load32((uint32_t *) &node->limbo.domain) != (uint32_t) cx->domain)
-		cx->counters.remote_inner_nodes += BPT_SAMPLE;
+		cx->counters.remote_inner_nodes += weight;
 }
 
 /*
@@ -158,7 +163,7 @@ typedef struct Descent
 	BptInner   *node;			/* to look at next */
 	BptInner   *parent;
 	uint64_t	parent_version;
-	bool		sample;
+	uint32_t	weight;			/* in what is counted by domain */
 } Descent;
 
 static inline void
@@ -167,7 +172,7 @@ descent_start(EunoContext *cx, EunoTree *tree, Descent *d)
 	d->node = directory_root(cx, tree, &d->dir);
 	d->parent = NULL;
 	d->parent_version = 0;
-	d->sample = is_sampled(cx, tree);
+	d->weight = sample_weight(cx, tree);
 }
 
 /*
@@ -194,8 +199,8 @@ descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,
 		!euno_lock_validate(&d->parent->lock, d->parent_version))
 		return false;
 	lowest = euno_load8(&node->level) <= 1;
-	if (d->sample)
-		count_inner(cx, node);
+	if (d->weight > 0)
+		count_inner(cx, node, d->weight);
 	if (!bpt_inner_view(node, &view))
 		return false;
 	index = bpt_inner_search(&view, node, key, below, &torn);
@@ -279,7 +284,7 @@ descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	BptInner   *node = directory_root(cx, tree, &dir);
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
-	bool		sample = is_sampled(cx, tree);
+	uint32_t	weight = sample_weight(cx, tree);
 
 	if (node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
@@ -299,8 +304,8 @@ descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 			!euno_lock_validate(&parent->lock, parent_version))
 			return NULL;
 		level = euno_load8(&node->level);
-		if (sample)
-			count_inner(cx, node);
+		if (weight > 0)
+			count_inner(cx, node, weight);
 		if (place->attempts > BPT_COMPARE_PATIENCE)
 		{
 			euno_copy_out(place->image->bytes, node, bpt_inner_size(node));
@@ -453,6 +458,7 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 {
 	bool		opaque = bpt_is_opaque(tree);
 	uint32_t	moves = 0;
+	uint32_t	weight;
 
 	cx->counters.descents++;
 	if (place->attempts++ > 0)
@@ -489,10 +495,11 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		else
 			euno_bpt_conflict(cx, tree, leaf, key, EUNO_CAUSE_CHANGED);
 	}
-	if (is_sampled(cx, tree) &&
+	weight = sample_weight(cx, tree);
+	if (weight > 0 &&
 		euno_load32((uint32_t *) &place->leaf->limbo.domain) !=
 		(uint32_t) cx->domain)
-		cx->counters.remote += BPT_SAMPLE;
+		cx->counters.remote += weight;
 	if (moves > 0)
 	{
 		cx->counters.right_moves += moves;

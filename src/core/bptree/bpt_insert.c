@@ -51,7 +51,7 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			euno_bpt_leaf_plan(tree, &place.view, entry, &key, &gap, &put);
 		if (room)
 		{
-			if (!euno_lock_upgrade(&place.leaf->lock, place.version))
+			if (!bpt_place_lock(cx, &place))
 				continue;
 			euno_bpt_leaf_put(place.leaf, &put);
 			bpt_count(cx, tree, 1);

@@ -236,21 +236,27 @@ typedef struct BptLog
 	BptLeaf    *ring[BPT_LOG_SIZE];
 } BptLog;
 
-/* One domain's directory.  The mutex is for its writers; readers take none. */
+/*
+ * One domain's directory.  The mutex is for its writers; readers take none, and
+ * keep the line of what they need.
+ */
 typedef struct BptDirectory
 {
-	EunoLock	mutex;
 	BptInner   *root;			/* NULL: go to the first leaf */
-	uint64_t	inners;
 	BptLog	   *log;			/* constant; NULL: the only domain */
 
 	/* What FIXED leaves look like, to guess from; any values are right. */
 	uint32_t	leaf_slots;
 	uint32_t	leaf_tail;
-	uint8_t		pad[24];
+	uint8_t		pad0[40];
+
+	EunoLock	mutex;
+	uint64_t	inners;
+	uint8_t		pad1[48];
 } BptDirectory;
 
-#define BPT_STRIPES		16
+/* At least one for each domain. */
+#define BPT_STRIPES		24
 
 typedef struct BptStripe
 {
@@ -290,6 +296,9 @@ typedef struct BptBody
 	BptDirectory directories[EUNO_MAX_DOMAINS];
 } BptBody;
 
+_Static_assert(sizeof(BptDirectory) == 128 &&
+			   offsetof(BptDirectory, mutex) == 64,
+			   "writers of a directory have a line of their own");
 _Static_assert(sizeof(BptBody) <= sizeof(((EunoTree *) 0)->body),
 			   "the body must fit");
 

@@ -24,6 +24,8 @@ euno_bpt_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 		tree->config.fillfactor = 90;
 	if (tree->config.ndomains < 1)
 		tree->config.ndomains = 1;
+	if (tree->config.nparts < tree->config.ndomains)
+		tree->config.nparts = tree->config.ndomains;
 	leaf = euno_bpt_leaf_alloc(cx, tree, BPT_LEAF_SIZE, &low);
 	if (leaf == NULL)
 		return EUNO_NO_MEMORY;

@@ -52,7 +52,7 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				status = EUNO_NOT_FOUND;
 			break;
 		}
-		if (!euno_lock_upgrade(&place.leaf->lock, place.version))
+		if (!bpt_place_lock(cx, &place))
 			continue;
 		if (guard != NULL &&
 			euno_load64_full(guard->word) != guard->expected)

@@ -270,7 +270,7 @@ repack_or_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	{
 		if (!euno_bpt_encode(tree, it, 0, it->n, &s->low, &s->high, &s->left))
 			return EUNO_CORRUPT;
-		if (!euno_lock_upgrade(&leaf->lock, place->version))
+		if (!bpt_place_lock(cx, place))
 			return EUNO_STALE;
 		euno_bpt_install(leaf, &s->left);
 		bpt_count(cx, tree, 1);
@@ -336,7 +336,7 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 		return status;
 	s.left.leaf.right = right;
 	s.left.leaf.seqno = s.right.leaf.seqno + 1;
-	if (!euno_lock_upgrade(&leaf->lock, place->version))
+	if (!bpt_place_lock(cx, place))
 		return EUNO_STALE;
 	euno_bpt_install(leaf, &s.left);
 	bpt_count(cx, tree, 1);
