@@ -110,6 +110,12 @@ CREATE FUNCTION euno_stat_get_indexes(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
+CREATE FUNCTION euno_stat_reset()
+RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+REVOKE ALL ON FUNCTION euno_stat_reset() FROM PUBLIC;
+
 CREATE FUNCTION euno_stat_get_domains(
     OUT domain integer, OUT cpus text, OUT node integer, OUT bytes bigint,
     OUT lag bigint, OUT descents bigint, OUT remote_descents bigint,

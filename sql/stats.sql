@@ -26,6 +26,9 @@ VACUUM st;
 SELECT indexrelname, entries, removals, merges > 0 AS merged FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
 SELECT sum(conflicts_locked + conflicts_changed + conflicts_same_key + conflicts_other_key + conflicts_split + conflicts_directory) FROM euno_stat_indexes WHERE relname = 'st';
 
+SELECT euno_stat_reset();
+SELECT indexrelname, inserts, removals, restarts FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
+
 -- An index is known by its file: in which tablespace, and temporary or not
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE euno_stats LOCATION '';

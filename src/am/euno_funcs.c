@@ -190,6 +190,24 @@ euno_stat_get_indexes(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* Sets the counters of all trees of this database to zero. */
+PG_FUNCTION_INFO_V1(euno_stat_reset);
+Datum
+euno_stat_reset(PG_FUNCTION_ARGS)
+{
+	if (!euno_preloaded)
+		PG_RETURN_VOID();
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+
+		if (euno_tree_state(slot) != EUNO_STATE_FREE &&
+			slot->key.database == MyDatabaseId)
+			euno_tree_reset_counters(slot);
+	}
+	PG_RETURN_VOID();
+}
+
 PG_FUNCTION_INFO_V1(euno_stat_get_memory);
 Datum
 euno_stat_get_memory(PG_FUNCTION_ARGS)

@@ -173,8 +173,8 @@ euno_registry_shmem_size(void)
 }
 
 static void
-reset_statistics(EunoTreeSlot *slot,
-				 void (*set) (volatile pg_atomic_uint64 *to, uint64 value))
+reset_counters(EunoTreeSlot *slot,
+			   void (*set) (volatile pg_atomic_uint64 *to, uint64 value))
 {
 	set(&slot->descents, 0);
 	set(&slot->inserts, 0);
@@ -184,6 +184,19 @@ reset_statistics(EunoTreeSlot *slot,
 	set(&slot->removals, 0);
 	for (int i = 0; i < EUNO_CAUSES; i++)
 		set(&slot->conflicts[i], 0);
+}
+
+void
+euno_tree_reset_counters(EunoTreeSlot *slot)
+{
+	reset_counters(slot, pg_atomic_write_u64);
+}
+
+static void
+reset_statistics(EunoTreeSlot *slot,
+				 void (*set) (volatile pg_atomic_uint64 *to, uint64 value))
+{
+	reset_counters(slot, set);
 	set(&slot->round_start, 0);
 	set(&slot->round_before, 0);
 }

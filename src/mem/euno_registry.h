@@ -266,6 +266,9 @@ extern bool euno_tree_hold(EunoTreeSlot *slot);
 extern void euno_tree_unhold(EunoTreeSlot *slot);
 
 extern uint64 euno_tree_bytes(EunoTreeSlot *slot);
+
+/* Sets what has been counted of a tree to zero. */
+extern void euno_tree_reset_counters(EunoTreeSlot *slot);
 extern void euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak);
 
 static inline EunoState
