@@ -501,6 +501,12 @@ euno_pool_init(EunoPool *pool, EunoArena *arena, int domain)
 	pool->domain = domain;
 }
 
+const EunoEnvironment *
+euno_pool_environment(const EunoPool *pool)
+{
+	return pool->arena->env;
+}
+
 /* Bytes of a node of this class. */
 static inline size_t
 class_size(int class)
@@ -539,20 +545,22 @@ is_aligned(uintptr_t place, int class)
 	return place % (class_size(class) % 64 == 0 ? 64 : SMALLEST_NODE) == 0;
 }
 
-/*
- * A free node's link lies in its last bytes: its head is left as it was, so
- * that the lock word of a dead node goes on saying that it is dead.
- */
-static inline void **
-free_link(void *node, int class)
+size_t
+euno_pool_class_size(int class)
 {
-	return (void **) ((uint8_t *) node + class_size(class) - sizeof(void *));
+	return class_size(class);
+}
+
+int
+euno_pool_class(size_t size)
+{
+	return size_class(size);
 }
 
 static void
 free_push(EunoPool *pool, void *node, int class)
 {
-	*free_link(node, class) = pool->free_nodes[class];
+	*euno_pool_link(node, class) = pool->free_nodes[class];
 	pool->free_nodes[class] = node;
 }
 
@@ -562,7 +570,7 @@ free_pop(EunoPool *pool, int class)
 	void	   *node = pool->free_nodes[class];
 
 	if (node != NULL)
-		pool->free_nodes[class] = *free_link(node, class);
+		pool->free_nodes[class] = *euno_pool_link(node, class);
 	return node;
 }
 
@@ -649,6 +657,29 @@ pool_extend(EunoPool *pool)
 	return true;
 }
 
+/* A node, NULL if there is none.  The pool is locked. */
+static void *
+pool_take(EunoPool *pool, int class)
+{
+	void	   *node = pool_take_free(pool, class, false);
+
+	if (node == NULL)
+		node = pool_cut(pool, class);
+	if (node == NULL)
+		node = pool_take_free(pool, class, true);
+	if (node == NULL && pool_extend(pool))
+		node = pool_cut(pool, class);
+	return node;
+}
+
+/* The pool is locked.  Relaxed: read by statistics without the lock. */
+static void
+count_live(EunoPool *pool, uint64_t bytes)
+{
+	__atomic_store_n(&pool->live_bytes, pool->live_bytes + bytes,
+					 __ATOMIC_RELAXED);
+}
+
 void *
 euno_pool_alloc(EunoPool *pool, size_t size)
 {
@@ -659,17 +690,9 @@ euno_pool_alloc(EunoPool *pool, size_t size)
 		return NULL;
 
 	euno_mutex_lock(&pool->lock, pool->arena->env);
-	node = pool_take_free(pool, class, false);
-	if (node == NULL)
-		node = pool_cut(pool, class);
-	if (node == NULL)
-		node = pool_take_free(pool, class, true);
-	if (node == NULL && pool_extend(pool))
-		node = pool_cut(pool, class);
+	node = pool_take(pool, class);
 	if (node != NULL)
-		__atomic_store_n(&pool->live_bytes,
-						 pool->live_bytes + class_size(class),
-						 __ATOMIC_RELAXED);
+		count_live(pool, class_size(class));
 	euno_mutex_unlock(&pool->lock, pool->arena->env);
 	return node;
 }
@@ -681,9 +704,48 @@ euno_pool_free(EunoPool *pool, void *node, size_t size)
 
 	euno_mutex_lock(&pool->lock, pool->arena->env);
 	free_push(pool, node, class);
-	__atomic_store_n(&pool->live_bytes, pool->live_bytes - class_size(class),
-					 __ATOMIC_RELAXED);
+	count_live(pool, -class_size(class));
 	euno_mutex_unlock(&pool->lock, pool->arena->env);
+}
+
+uint32_t
+euno_pool_alloc_list(EunoPool *pool, void **list, int class, uint32_t n)
+{
+	uint32_t	done;
+
+	euno_mutex_lock(&pool->lock, pool->arena->env);
+	for (done = 0; done < n; done++)
+	{
+		void	   *node = pool_take(pool, class);
+
+		if (node == NULL)
+			break;
+		*euno_pool_link(node, class) = *list;
+		*list = node;
+	}
+	count_live(pool, done * class_size(class));
+	euno_mutex_unlock(&pool->lock, pool->arena->env);
+	return done;
+}
+
+uint32_t
+euno_pool_free_list(EunoPool *pool, void **list, int class, uint32_t n)
+{
+	uint32_t	done;
+
+	if (*list == NULL)
+		return 0;
+	euno_mutex_lock(&pool->lock, pool->arena->env);
+	for (done = 0; done < n && *list != NULL; done++)
+	{
+		void	   *node = *list;
+
+		*list = *euno_pool_link(node, class);
+		free_push(pool, node, class);
+	}
+	count_live(pool, -(done * class_size(class)));
+	euno_mutex_unlock(&pool->lock, pool->arena->env);
+	return done;
 }
 
 /*

@@ -44,6 +44,7 @@
 #define EUNO_POOL_CLASSES	51
 
 typedef struct EunoArena EunoArena;
+typedef struct EunoCache EunoCache;	/* euno_cache.h */
 
 /* In shared memory, zero-initialised, embedded in the tree's owner. */
 typedef struct EunoPool
@@ -51,11 +52,13 @@ typedef struct EunoPool
 	EunoArena  *arena;
 	EunoLock	lock;
 	uint64_t	extents;		/* how many it has; may be read unlocked */
-	uint64_t	live_bytes;		/* in nodes handed out; may be read unlocked */
+	uint64_t	live_bytes;		/* in nodes handed out, those in stripes of a
+								 * cache included; may be read unlocked */
 	int32_t		domain;
 	uint32_t	first_extent;	/* list of its extents, through the arena: number
 								 * of the newest plus 1; 0 = none */
 	uint32_t	cut;			/* bytes used of the newest extent */
+	EunoCache  *cache;			/* NULL = none yet; in a node of the pool */
 	void	   *free_nodes[EUNO_POOL_CLASSES];
 } __attribute__((aligned(64))) EunoPool;
 
@@ -123,6 +126,32 @@ extern void euno_pool_init(EunoPool *pool, EunoArena *arena, int domain);
  */
 extern void *euno_pool_alloc(EunoPool *pool, size_t size);
 extern void euno_pool_free(EunoPool *pool, void *node, size_t size);
+
+/*
+ * For caches.  The class of a size and the size of a class; where a free node
+ * has the link to the next one, in its last bytes: its head is left as it was, so
+ * that the lock word of a dead node goes on saying that it is dead.
+ */
+extern int	euno_pool_class(size_t size);
+extern size_t euno_pool_class_size(int class);
+
+static inline void **
+euno_pool_link(void *node, int class)
+{
+	return (void **) ((uint8_t *) node + euno_pool_class_size(class) -
+					  sizeof(void *));
+}
+
+extern const EunoEnvironment *euno_pool_environment(const EunoPool *pool);
+
+/*
+ * Up to n nodes of a class from the pool to the list, or back; how many.  Takes
+ * and leaves the pool's lock.
+ */
+extern uint32_t euno_pool_alloc_list(EunoPool *pool, void **list, int class,
+									 uint32_t n);
+extern uint32_t euno_pool_free_list(EunoPool *pool, void **list, int class,
+									uint32_t n);
 
 /*
  * The addresses of a pool's extents, newest first, at most "max" of them; how

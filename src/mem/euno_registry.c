@@ -24,6 +24,7 @@
 
 #include "core/euno_hazard.h"
 #include "euno_compat.h"
+#include "mem/euno_cache.h"
 #include "mem/euno_domains.h"
 #include "mem/euno_memlimit.h"
 #include "mem/euno_registry.h"
@@ -68,17 +69,18 @@ static void *
 env_alloc(void *tree_arg, int domain, size_t size)
 {
 	EunoPool   *pool = &((EunoPool *) tree_arg)[domain];
-	void	   *node = euno_pool_alloc(pool, size);
+	void	   *node = euno_cache_alloc(pool, my_process.slot, size);
 
 	while (node == NULL && euno_make_room != NULL && euno_make_room())
-		node = euno_pool_alloc(pool, size);
+		node = euno_cache_alloc(pool, my_process.slot, size);
 	return node;
 }
 
 static void
 env_free(void *tree_arg, int domain, void *node, size_t size)
 {
-	euno_pool_free(&((EunoPool *) tree_arg)[domain], node, size);
+	euno_cache_free(&((EunoPool *) tree_arg)[domain], my_process.slot, node,
+					size);
 }
 
 /*

@@ -433,6 +433,7 @@ run_worker(void *arg)
 {
 	Worker	   *w = arg;
 
+	test_env_stripe = w->process.slot;
 	pthread_barrier_wait(w->barrier);
 	do_plan(w);
 	return NULL;

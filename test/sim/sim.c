@@ -116,13 +116,22 @@ sim_alloc(void *tree_arg, int domain, size_t size)
 {
 	NodeSource *source = tree_arg;
 	uint64_t	before = source->pools[domain].extents;
-	void	   *node = below.alloc(tree_arg, domain, size);
+	void	   *node;
 
+	test_env_stripe = vthread_current != NULL ? vthread_current->number : 0;
+	node = below.alloc(tree_arg, domain, size);
 	if (vthread_current != NULL && source->pools[domain].extents > before)
 		vthread_current->clock += run.options->machine->extent;
 	if (placing > 0 && node != NULL && size >= 4096)
 		cache_place(node, size, (uint32_t) domain);
 	return node;
+}
+
+static void
+sim_free(void *tree_arg, int domain, void *node, size_t size)
+{
+	test_env_stripe = vthread_current != NULL ? vthread_current->number : 0;
+	below.free(tree_arg, domain, node, size);
 }
 
 static void
@@ -509,7 +518,7 @@ main(int argc, char **argv)
 	below = test_env;
 	subject_env = (EunoEnvironment)
 	{
-		.alloc = sim_alloc,.free = test_env.free,.wait = sim_wait,.wake = sim_wake
+		.alloc = sim_alloc,.free = sim_free,.wait = sim_wait,.wake = sim_wake
 	};
 	if (subject_domains > 1)
 		placing = options.machine->nodes;

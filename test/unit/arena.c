@@ -17,10 +17,12 @@
 #include <unistd.h>
 
 #include "env.h"
+#include "mem/euno_cache.h"
 #include "tap.h"
 
 #define ARENA_BYTES ((size_t) 16 * 1024 * 1024)
 #define MAX_NODES 4096
+#define CACHE_SIZE (16 * 1024)	/* the node that the stripes are in */
 
 typedef struct Piece
 {
@@ -112,10 +114,13 @@ check_fill(const Piece *piece)
 	}
 }
 
-/* Random nodes come and go; each keeps what was written to it. */
+/*
+ * Random nodes come and go; each keeps what was written to it.  Through a cache,
+ * if "stripe" is not negative.
+ */
 static void
-churn(EunoPool *pool, Random *random, uint32_t rounds, Piece *pieces,
-	  uint32_t *n)
+churn(EunoPool *pool, int stripe, Random *random, uint32_t rounds,
+	  Piece *pieces, uint32_t *n)
 {
 	for (uint32_t i = 0; i < rounds && tap_bad() == 0; i++)
 	{
@@ -127,7 +132,8 @@ churn(EunoPool *pool, Random *random, uint32_t rounds, Piece *pieces,
 			piece->size = kind == 0 ? 1 + random_below(random, 32768) :
 				kind < 4 ? 1 + random_below(random, kind == 1 ? 5000 : 300) :
 				(size_t) 1024 << random_below(random, kind == 4 ? 6 : 3);
-			piece->node = euno_pool_alloc(pool, piece->size);
+			piece->node = stripe < 0 ? euno_pool_alloc(pool, piece->size) :
+				euno_cache_alloc(pool, (uint32_t) stripe, piece->size);
 			if (piece->node == NULL)
 				continue;
 			CHECK((uintptr_t) piece->node %
@@ -142,7 +148,11 @@ churn(EunoPool *pool, Random *random, uint32_t rounds, Piece *pieces,
 			uint32_t	which = random_below(random, *n);
 
 			check_fill(&pieces[which]);
-			euno_pool_free(pool, pieces[which].node, pieces[which].size);
+			if (stripe < 0)
+				euno_pool_free(pool, pieces[which].node, pieces[which].size);
+			else
+				euno_cache_free(pool, (uint32_t) stripe, pieces[which].node,
+								pieces[which].size);
 			pieces[which] = pieces[--(*n)];
 		}
 	}
@@ -185,7 +195,7 @@ test_nodes(void)
 	{
 		int			i = (int) random_below(&random, 3);
 
-		churn(&pools[i], &random, 400, pieces[i], &n[i]);
+		churn(&pools[i], -1, &random, 400, pieces[i], &n[i]);
 		check_pool(&pools[i], pieces[i], n[i]);
 	}
 	for (int i = 0; i < 3; i++)
@@ -334,6 +344,46 @@ test_return(void)
 	tap_end();
 }
 
+/*
+ * Stripes keep little, and nothing from those who need it.
+ */
+static void
+test_cache(void)
+{
+	size_t		bytes = 64 * EUNO_EXTENT_SIZE;
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, bytes, 1);
+	EunoPool	pool;
+	static void *nodes[2 * MAX_NODES];
+	uint32_t	n = 0;
+	uint32_t	m = 0;
+
+	tap_begin("arena: caches");
+	euno_cache_from = 4;
+	euno_pool_init(&pool, arena, 0);
+	CHECK(euno_cache_alloc(&pool, 1, 48) != NULL && pool.cache == NULL,
+		  "a cache of a small pool");
+	while (n < 2 * MAX_NODES &&
+		   (nodes[n] = euno_cache_alloc(&pool, n % 40, 512)) != NULL)
+		n++;
+	CHECK(pool.cache != NULL, "no cache of a large pool");
+	CHECK(n == 62 * 128 - CACHE_SIZE / 512 - 1, "%u nodes of 512 bytes in 64 extents", n);
+
+	/* what one has given back others can have, to the last */
+	for (uint32_t i = 0; i < n; i++)
+		euno_cache_free(&pool, i % 40, nodes[i], 512);
+	CHECK(pool.live_bytes <= EUNO_CACHE_STRIPES * EUNO_CACHE_BYTES + CACHE_SIZE + 48,
+		  "%llu bytes are kept", (unsigned long long) pool.live_bytes);
+	while (m < 2 * MAX_NODES &&
+		   (nodes[m] = euno_cache_alloc(&pool, 3, 512)) != NULL)
+		m++;
+	CHECK(m == n, "%u nodes after %u", m, n);
+	euno_pool_release(&pool);
+	CHECK(used_bytes(arena) == 0, "%llu bytes are still used",
+		  (unsigned long long) used_bytes(arena));
+	tap_end();
+}
+
 static void
 test_arguments(void)
 {
@@ -369,6 +419,7 @@ test_processes(void)
 	pid_t		children[4];
 
 	tap_begin("arena: several processes");
+	euno_cache_from = 4;
 	euno_pool_init(&shared->common, arena, 0);
 	for (int c = 0; c < 4; c++)
 	{
@@ -382,8 +433,8 @@ test_processes(void)
 
 			for (int i = 0; i < (SANITIZED ? 30 : 200) && tap_bad() == 0; i++)
 			{
-				churn(&shared->common, &random, 20, pieces, &n[0]);
-				churn(&shared->own[c], &random, 20, pieces + MAX_NODES, &n[1]);
+				churn(&shared->common, c == 0 ? -1 : c, &random, 20, pieces, &n[0]);
+				churn(&shared->own[c], -1, &random, 20, pieces + MAX_NODES, &n[1]);
 				if (i % 10 == 9)
 				{
 					for (uint32_t j = 0; j < n[1]; j++)
@@ -409,7 +460,9 @@ test_processes(void)
 			  "process %d failed", c);
 		euno_pool_release(&shared->own[c]);
 	}
-	CHECK(shared->common.live_bytes == 0, "%llu bytes are still live",
+	CHECK(shared->common.cache != NULL, "there was no cache");
+	euno_cache_drain(&shared->common);
+	CHECK(shared->common.live_bytes <= CACHE_SIZE, "%llu bytes are still live",
 		  (unsigned long long) shared->common.live_bytes);
 	euno_pool_release(&shared->common);
 	CHECK(used_bytes(arena) == 0, "%llu bytes are still used",
@@ -446,9 +499,10 @@ test_images(void)
 	euno_pool_init(&pools[1], arena, 0);
 
 	/* Two pools in turns, so that there is more than one run. */
+	euno_cache_from = 1;
 	for (int i = 0; i < 300; i++)
 	{
-		nodes[i] = euno_pool_alloc(&pools[0], 1024);
+		nodes[i] = euno_cache_alloc(&pools[0], (uint32_t) i, 1024);
 		memset(nodes[i], i, 1024);
 		if (i % 97 == 0)
 			(void) euno_pool_alloc(&pools[1], 32 * 1024);
@@ -491,6 +545,13 @@ test_images(void)
 	CHECK(!euno_pool_claim(&copy, &tail, UINT32_MAX, 1), "beyond the end");
 	CHECK(!euno_pool_claim(&copy, &tail, first, 0), "nothing");
 
+	/* What was free in the image is, in the cache too; nothing else is. */
+	CHECK(copy.cache != NULL, "the cache is not in the image");
+	for (uint32_t i = 0; i < 100; i++)
+		memset(euno_cache_alloc(&copy, i, 1024), 0xFF, 1024);
+	for (int i = 0; i < 300; i++)
+		CHECK(((uint8_t *) nodes[i])[1] == (uint8_t) i, "node %d was free", i);
+
 	/* Others get other extents, and all go back. */
 	euno_pool_init(&pools[1], arena, 0);
 	while (euno_pool_alloc(&pools[1], 32 * 1024) != NULL)
@@ -516,6 +577,7 @@ main(void)
 	{
 		test_nodes();
 		test_exhaustion();
+		test_cache();
 		test_return();
 		test_arguments();
 		test_processes();

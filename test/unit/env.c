@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "env.h"
+#include "mem/euno_cache.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAVE_ASAN 1
@@ -41,6 +42,8 @@ typedef struct NodeHeader
 	struct NodeHeader *next;
 	size_t		size;
 } __attribute__((aligned(64))) NodeHeader;
+
+__thread uint32_t test_env_stripe;
 
 static uint64_t sleep_count;
 static uint64_t lost_wakes;
@@ -117,7 +120,7 @@ node_alloc(void *tree_arg, int domain, size_t size)
 	if (fail_at == 0 || call < fail_at || (call > fail_at && !source->fail_on))
 	{
 		node = source->pools != NULL ?
-			euno_pool_alloc(&source->pools[domain], size) :
+			euno_cache_alloc(&source->pools[domain], test_env_stripe, size) :
 			node_alloc_malloc(source, size);
 	}
 	if (node == NULL)
@@ -139,7 +142,7 @@ node_free(void *tree_arg, int domain, void *node, size_t size)
 	__atomic_sub_fetch(&source->live, 1, __ATOMIC_RELAXED);
 	__atomic_sub_fetch(&source->live_bytes, size, __ATOMIC_RELAXED);
 	if (source->pools != NULL)
-		euno_pool_free(&source->pools[domain], node, size);
+		euno_cache_free(&source->pools[domain], test_env_stripe, node, size);
 	else
 		node_free_malloc(source, node, size);
 }

@@ -46,6 +46,9 @@ typedef struct NodeSource
 
 extern const EunoEnvironment test_env;
 
+/* Which stripe of a pool's cache this thread uses. */
+extern __thread uint32_t test_env_stripe;
+
 /*
  * How often threads of this program slept in test_env.wait, and how often a
  * sleep ended by its time limit though the word had changed: nobody woke it.

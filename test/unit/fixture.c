@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "fixture.h"
+#include "mem/euno_cache.h"
 #include "tap.h"
 
 #define ARENA_BYTES ((size_t) 4 * 1024 * 1024 * 1024)
@@ -93,6 +94,7 @@ fixture_open_in(Fixture *fixture, const EunoTreeOps *ops,
 	euno_epochs_init(fixture->epochs, MAX_ACTORS);
 	if (shared)
 	{
+		euno_cache_from = 2;
 		fixture->pools = shared_memory(EUNO_MAX_DOMAINS * sizeof(EunoPool));
 		for (int d = 0; d < EUNO_MAX_DOMAINS; d++)
 			euno_pool_init(&fixture->pools[d], fixture_arena(), d);

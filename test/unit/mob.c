@@ -534,6 +534,7 @@ mob_work(Mob *mob, MobRole role, uint32_t slot)
 	Worker	   *worker = calloc(1, sizeof(Worker));
 
 	worker->mob = mob;
+	test_env_stripe = slot;
 	worker->slot = slot;
 	worker->me = role == MOB_WRITER ? slot - 1 : MOB_NOBODY - 1;
 	actor_init(&worker->actor, &mob->fixture, slot, mob->seed + slot);
