@@ -106,7 +106,9 @@ CREATE FUNCTION euno_stat_get_indexes(
     OUT restarts bigint, OUT right_moves bigint, OUT lock_waits bigint,
     OUT conflicts_locked bigint, OUT conflicts_changed bigint,
     OUT conflicts_same_key bigint, OUT conflicts_other_key bigint,
-    OUT conflicts_split bigint, OUT conflicts_directory bigint)
+    OUT conflicts_split bigint, OUT conflicts_directory bigint,
+    OUT contended_leaves bigint, OUT contended_writes bigint,
+    OUT filter_hits bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
@@ -150,7 +152,8 @@ REVOKE ALL ON FUNCTION euno_hot_leaves(regclass, integer) FROM PUBLIC;
 CREATE FUNCTION euno_stat_get_worker(
     OUT pid integer, OUT started timestamptz, OUT rounds bigint,
     OUT last_round timestamptz, OUT last_round_ms double precision,
-    OUT hot_leaves integer, OUT leaves_split bigint, OUT leaves_merged bigint,
+    OUT hot_leaves integer, OUT leaves_contended bigint,
+    OUT leaves_calmed bigint, OUT leaves_merged bigint,
     OUT directories bigint, OUT trees_collected bigint,
     OUT errors bigint, OUT last_error text, OUT last_error_at timestamptz)
 RETURNS record
@@ -177,7 +180,8 @@ SELECT i.indrelid AS relid, i.indexrelid,
        s.splits, s.merges, s.descents, s.inserts, s.removals,
        s.restarts, s.right_moves, s.lock_waits,
        s.conflicts_locked, s.conflicts_changed, s.conflicts_same_key,
-       s.conflicts_other_key, s.conflicts_split, s.conflicts_directory
+       s.conflicts_other_key, s.conflicts_split, s.conflicts_directory,
+       s.contended_leaves, s.contended_writes, s.filter_hits
   FROM pg_catalog.pg_index i
        JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
        JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'euno'

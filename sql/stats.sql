@@ -23,7 +23,7 @@ INSERT INTO st SELECT g, 'name ' || g FROM generate_series(3001, 3100) g;
 SELECT indexrelname, inserts, removals, descents >= inserts AS descents FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
 DELETE FROM st WHERE id <= 1000;
 VACUUM st;
-SELECT indexrelname, entries, removals, merges > 0 AS merged FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
+SELECT indexrelname, entries, removals, merges > 0 AS merged, contended_leaves, contended_writes, filter_hits FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
 SELECT sum(conflicts_locked + conflicts_changed + conflicts_same_key + conflicts_other_key + conflicts_split + conflicts_directory) FROM euno_stat_indexes WHERE relname = 'st';
 
 SELECT euno_stat_reset();
@@ -53,7 +53,7 @@ SELECT try($$SELECT * FROM euno_hot_leaves('st_id')$$);
 SELECT count(*) FROM euno_stat_indexes WHERE relname = 'st';
 
 -- The launcher
-SELECT pid > 0 AS pid, started < now() AS started, rounds >= 0 AS rounds, last_round_ms >= 0 IS NOT FALSE AS ms, hot_leaves, leaves_split, leaves_merged >= 0 AS merged, directories >= 0 AS directories, trees_collected >= 0 AS collected, errors, last_error, last_error_at FROM euno_stat_worker;
+SELECT pid > 0 AS pid, started < now() AS started, rounds >= 0 AS rounds, last_round_ms >= 0 IS NOT FALSE AS ms, hot_leaves, leaves_contended, leaves_calmed, leaves_merged >= 0 AS merged, directories >= 0 AS directories, trees_collected >= 0 AS collected, errors, last_error, last_error_at FROM euno_stat_worker;
 RESET ROLE;
 DROP ROLE euno_stats_reader;
 DROP TABLE st, mine;

@@ -120,7 +120,7 @@ euno_rebuild(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-#define INDEX_COLUMNS 23
+#define INDEX_COLUMNS 26
 
 /* What euno_stat_get_indexes says of a tree. */
 static void
@@ -151,6 +151,10 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->lock_waits));
 	for (int i = 0; i < EUNO_CAUSES; i++)
 		values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->conflicts[i]));
+	nulls[n] = state != EUNO_STATE_READY;
+	values[n++] = Int64GetDatum(stats->scattered);
+	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->contended));
+	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->mark_exits));
 	Assert(n == INDEX_COLUMNS);
 }
 

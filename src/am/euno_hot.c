@@ -92,6 +92,7 @@ resolve(HotLeaves *hot, EunoHeat *heat, uint32 n)
 		{
 			heat[same].fresh += heat[i].fresh;
 			heat[same].before += heat[i].before;
+			heat[same].writes += heat[i].writes;
 			for (int c = 0; c < EUNO_LEAF_CAUSES; c++)
 				heat[same].causes[c] += heat[i].causes[c];
 			continue;
@@ -107,8 +108,8 @@ compare_heat(const void *a, const void *b)
 {
 	const EunoHeat *x = a;
 	const EunoHeat *y = b;
-	uint32		nx = x->fresh + x->before;
-	uint32		ny = y->fresh + y->before;
+	uint32		nx = euno_heat_sum(x);
+	uint32		ny = euno_heat_sum(y);
 
 	return nx > ny ? -1 : nx < ny;
 }

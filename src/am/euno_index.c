@@ -105,6 +105,10 @@ flush_counters(EunoIndex *idx)
 		if (counters->conflicts[i] > 0)
 			pg_atomic_fetch_add_u64(&slot->conflicts[i], counters->conflicts[i]);
 	}
+	if (counters->contended > 0)
+		pg_atomic_fetch_add_u64(&slot->contended, counters->contended);
+	if (counters->mark_exits > 0)
+		pg_atomic_fetch_add_u64(&slot->mark_exits, counters->mark_exits);
 	euno_domains_count(idx->cx.domain, counters);
 	memset(counters, 0, sizeof(*counters));
 }

@@ -239,6 +239,7 @@ typedef struct EunoCounters
 	uint64_t	remote_inner_nodes;
 	uint64_t	mark_exits;		/* lookups that needed no segment of a contended
 								 * leaf */
+	uint64_t	contended;		/* writes to contended leaves */
 	uint64_t	conflicts[EUNO_CAUSES];
 } EunoCounters;
 
@@ -318,13 +319,14 @@ typedef struct EunoTreeStats
  * estimates from a sample.  "key" is of the last of these operations; if the leaf
  * was split since, it may be in another one.
  */
-#define EUNO_HEAT_KEY	72
+#define EUNO_HEAT_KEY	64
 
 typedef struct EunoHeat
 {
 	uint32_t	leaf;			/* its number */
 	uint32_t	fresh;			/* conflicts since the last round began */
 	uint32_t	before;			/* in the round before that */
+	uint32_t	writes;			/* to the leaf while it was contended; as fresh */
 	uint32_t	causes[EUNO_LEAF_CAUSES];	/* those of a round count half in
 											 * the next */
 	uint32_t	keylen;
@@ -332,6 +334,12 @@ typedef struct EunoHeat
 	EunoTid		tid;
 	uint8_t		key[EUNO_HEAT_KEY] __attribute__((aligned(8)));
 } EunoHeat;
+
+static inline uint32_t
+euno_heat_sum(const EunoHeat *heat)
+{
+	return heat->fresh + heat->before + heat->writes;
+}
 
 /* Leaves whose heat is remembered, at most. */
 #define EUNO_HEAT_LEAVES	252

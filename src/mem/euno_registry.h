@@ -132,6 +132,8 @@ typedef struct EunoTreeSlot
 	pg_atomic_uint64 lock_waits;
 	pg_atomic_uint64 removals;
 	pg_atomic_uint64 conflicts[EUNO_CAUSES];
+	pg_atomic_uint64 contended; /* writes to contended leaves */
+	pg_atomic_uint64 mark_exits;
 
 	/* Of the tree's heat, kept by the launcher: TimestampTz; microseconds. */
 	pg_atomic_uint64 round_start;

@@ -31,8 +31,27 @@ static int	worker_budget;
 static int	hot_leaf_conflicts;
 static int	merge_threshold;
 
+/* A leaf by its low fence, which is its own as long as it lives. */
+typedef struct LeafKey
+{
+	uint32_t	leaf;			/* number */
+	uint32_t	keylen;
+	uint8_t		key[EUNO_HEAT_KEY];
+} LeafKey;
+
+/* What is remembered of a tree. */
+typedef struct TreeMemory
+{
+	EunoPolicyMemory policy;
+	int			nkeys;			/* of the leaves that the policy has in mind */
+	LeafKey		keys[EUNO_POLICY_LEAVES];
+} TreeMemory;
+
 /* One for each slot of the registry, made when it has a tree. */
-static EunoPolicyMemory **memories;
+static TreeMemory **memories;
+
+/* The hottest leaves of the tree that is being looked at. */
+static EunoHeat heat[EUNO_POLICY_LEAVES];
 
 /* What is held in a step; an error leaves it here. */
 static EunoTreeSlot *held;
@@ -50,9 +69,9 @@ euno_actions_define_settings(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("euno.hot_leaf_conflicts",
 							"Sets the number of conflicts per second that make a leaf of an euno index hot.",
-							NULL,
+							"0 leaves all leaves as they are.",
 							&hot_leaf_conflicts,
-							1000, 1, INT_MAX,
+							1000, 0, INT_MAX,
 							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("euno.merge_threshold",
@@ -98,7 +117,6 @@ euno_actions_abandon(void)
 static void
 end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 {
-	static EunoHeat heat[EUNO_POLICY_LEAVES];
 	TimestampTz now = GetCurrentTimestamp();
 	TimestampTz start = (TimestampTz) pg_atomic_read_u64(&slot->round_start);
 	EunoTreeStats stats;
@@ -108,6 +126,7 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 	input->seconds = start == 0 ? 0 : (double) (now - start) / 1e6;
 	slot->ops->stats(&cx, &slot->tree, &stats);
 	input->entries = stats.entries;
+	input->contended = stats.scattered;
 	input->removals = pg_atomic_read_u64(&slot->removals);
 	input->can_merge = slot->ops->tidy != NULL &&
 		slot->tree.config.order == EUNO_ORDER_BYTES;
@@ -122,6 +141,7 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 	{
 		input->leaves[i].leaf = heat[i].leaf;
 		input->leaves[i].conflicts = heat[i].fresh;
+		input->leaves[i].writes = heat[i].writes;
 	}
 	pg_atomic_write_u64(&slot->round_before, start == 0 ? 0 : now - start);
 	pg_atomic_write_u64(&slot->round_start, now);
@@ -129,7 +149,7 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 
 /* Merges among the next leaves of a tree, as many as may be looked at. */
 static void
-merge_leaves(EunoTreeSlot *slot, EunoPolicyMemory *memory, uint32_t look)
+merge_leaves(EunoTreeSlot *slot, TreeMemory *memory, uint32_t look)
 {
 	uint64		total = 0;
 	EunoStatus	status = EUNO_OK;
@@ -142,14 +162,14 @@ merge_leaves(EunoTreeSlot *slot, EunoPolicyMemory *memory, uint32_t look)
 		CHECK_FOR_INTERRUPTS();
 		if (!step_enter(slot))
 			break;
-		if (pg_atomic_read_u64(&slot->generation) == memory->generation)
+		if (pg_atomic_read_u64(&slot->generation) == memory->policy.generation)
 			status = slot->ops->tidy(&cx, &slot->tree, n, &merged);
 		step_leave();
 		total += merged;
 		look -= n;
 	}
 	if (status == EUNO_NOT_FOUND)
-		euno_policy_merged(memory);
+		euno_policy_merged(&memory->policy);
 	if (status == EUNO_CORRUPT)
 		euno_tree_retire(slot, false, 0);
 	if (total == 0)
@@ -158,6 +178,151 @@ merge_leaves(EunoTreeSlot *slot, EunoPolicyMemory *memory, uint32_t look)
 	ereport(LOG,
 			(errmsg("merged " UINT64_FORMAT " leaves of euno index with OID %u in database with OID %u",
 					total, slot->index_oid, slot->key.database)));
+}
+
+/* NULL: it is not known where the leaf is. */
+static LeafKey *
+find_key(TreeMemory *memory, uint32_t leaf)
+{
+	for (int i = 0; i < memory->nkeys; i++)
+	{
+		if (memory->keys[i].leaf == leaf)
+			return &memory->keys[i];
+	}
+	return NULL;
+}
+
+/*
+ * The key of a leaf that has come to mind.  False if it was split since, and what
+ * was fought for is in another leaf now, or if its fence is too long.
+ */
+static bool
+learn_key(EunoTreeSlot *slot, uint32_t leaf, uint32_t nheat, LeafKey *to)
+{
+	static EunoLeafInfo info;
+	EunoStatus	status = EUNO_NOT_FOUND;
+
+	for (uint32_t i = 0; i < nheat; i++)
+	{
+		if (heat[i].leaf != leaf || !step_enter(slot))
+			continue;
+		status = slot->ops->leaf(&cx, &slot->tree, &heat[i], &info);
+		step_leave();
+	}
+	if (status != EUNO_OK || info.number != leaf)
+		return false;
+	to->leaf = leaf;
+	to->keylen = info.has_low ? info.low.pos.keylen : 0;
+	if (to->keylen > EUNO_HEAT_KEY)
+		return false;
+	memcpy(to->key, info.low.data, to->keylen);
+	return true;
+}
+
+/* Keeps the keys of leaves in step with what the policy has in mind. */
+static void
+remember_keys(EunoTreeSlot *slot, TreeMemory *memory, uint32_t nheat)
+{
+	static LeafKey kept[EUNO_POLICY_LEAVES];
+	int			n = 0;
+
+	for (uint32_t i = 0; i < memory->policy.nleaves; i++)
+	{
+		uint32_t	leaf = memory->policy.leaves[i].leaf;
+		LeafKey    *key = find_key(memory, leaf);
+
+		CHECK_FOR_INTERRUPTS();
+		if (key != NULL)
+			kept[n++] = *key;
+		else if (learn_key(slot, leaf, nheat, &kept[n]))
+			n++;
+	}
+	memcpy(memory->keys, kept, sizeof(LeafKey) * n);
+	memory->nkeys = n;
+}
+
+/*
+ * Makes a leaf contended, or calm; with NULL all leaves calm.  What cannot be had
+ * for want of memory is left as it is.
+ */
+static void
+change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
+			bool contended)
+{
+	EunoPosition pos = {.side = -1};
+	EunoStatus	status = EUNO_NOT_FOUND;
+
+	CHECK_FOR_INTERRUPTS();
+	if (leaf != NULL)
+	{
+		pos.key = leaf->key;
+		pos.keylen = leaf->keylen;
+	}
+	if (!step_enter(slot))
+		return;
+	if (pg_atomic_read_u64(&slot->generation) == memory->policy.generation)
+		status = slot->ops->set_mode(&cx, &slot->tree, leaf != NULL ? &pos : NULL,
+									 contended);
+	step_leave();
+	if (status == EUNO_CORRUPT)
+		euno_tree_retire(slot, false, 0);
+	if (status != EUNO_OK)
+		return;
+	euno_worker_round.actions[contended ? EUNO_WORKER_CONTENDED :
+							  EUNO_WORKER_CALM]++;
+	if (leaf == NULL)
+		ereport(LOG,
+				(errmsg("made all leaves of euno index with OID %u in database with OID %u calm",
+						slot->index_oid, slot->key.database)));
+	else
+		ereport(LOG,
+				(errmsg("made leaf %u of euno index with OID %u in database with OID %u %s",
+						leaf->leaf, slot->index_oid, slot->key.database,
+						contended ? "contended" : "calm")));
+}
+
+/* Were most conflicts about splits?  Then its writers will soon be elsewhere. */
+static bool
+is_growing(uint32_t leaf, uint32_t nheat)
+{
+	for (uint32_t i = 0; i < nheat; i++)
+	{
+		if (heat[i].leaf == leaf)
+			return heat[i].causes[EUNO_CAUSE_SPLIT] >
+				heat[i].causes[EUNO_CAUSE_SAME_KEY] +
+				heat[i].causes[EUNO_CAUSE_OTHER_KEY];
+	}
+	return false;
+}
+
+/*
+ * Leaves that have become hot are made contended; those that are hot no more,
+ * calm.
+ */
+static void
+change_modes(EunoTreeSlot *slot, TreeMemory *memory,
+			 const EunoPolicyInput *input, const EunoPolicyActions *actions)
+{
+	if (slot->ops->set_mode == NULL ||
+		slot->tree.config.order != EUNO_ORDER_BYTES)
+		return;
+	remember_keys(slot, memory, input->nleaves);
+	for (uint32_t i = 0; i < actions->ncooled; i++)
+	{
+		LeafKey    *leaf = find_key(memory, actions->cooled[i]);
+
+		if (leaf != NULL && input->contended > 0)
+			change_mode(slot, memory, leaf, false);
+	}
+	for (uint32_t i = 0; i < actions->nheated; i++)
+	{
+		LeafKey    *leaf = find_key(memory, actions->heated[i]);
+
+		if (leaf != NULL && !is_growing(leaf->leaf, input->nleaves))
+			change_mode(slot, memory, leaf, true);
+	}
+	if (actions->calm_all)
+		change_mode(slot, memory, NULL, false);
 }
 
 static void
@@ -177,9 +342,11 @@ see_to_tree(int number, uint32_t *budget)
 	step_leave();
 	if (memories[number] == NULL)
 		memories[number] = MemoryContextAllocZero(TopMemoryContext,
-												  sizeof(EunoPolicyMemory));
-	euno_policy_decide(&settings, &input, memories[number], budget, &actions);
+												  sizeof(TreeMemory));
+	euno_policy_decide(&settings, &input, &memories[number]->policy, budget,
+					   &actions);
 	euno_worker_round.hot_leaves += actions.hot;
+	change_modes(slot, memories[number], &input, &actions);
 	if (actions.look > 0)
 		merge_leaves(slot, memories[number], actions.look);
 }
@@ -194,7 +361,7 @@ euno_take_actions(void)
 
 	if (memories == NULL)
 		memories = MemoryContextAllocZero(TopMemoryContext,
-										  sizeof(EunoPolicyMemory *) *
+										  sizeof(TreeMemory *) *
 										  euno_max_indexes);
 	first++;
 	for (int i = 0; i < n; i++)

@@ -9,6 +9,9 @@
  * in 2 * CALM_ROUNDS rounds whatever happens, and never while its rate stays between
  * the two bounds (Eunomia, section 4.2.4, has one bound, and no memory).
  *
+ * Writers to a contended leaf hardly meet.  So its writes count as conflicts:
+ * there cannot be more of these, if it were calm.
+ *
  *-------------------------------------------------------------------------
  */
 #include "worker/euno_policy.h"
@@ -18,6 +21,13 @@
 /* How many times less than hot is calm, and for how many rounds. */
 #define CALM_FACTOR		4
 #define CALM_ROUNDS		3
+
+/*
+ * When a contended leaf is split, the new one is contended, too; it is known by
+ * the writes to it.  Leaves of which nothing was heard for so many rounds, after the
+ * launcher was restarted perhaps, are sought.
+ */
+#define STRAY_ROUNDS	20
 
 /* Fewer removals than this are not worth a merging. */
 #define MERGE_LEAST		1000
@@ -33,41 +43,51 @@ find_leaf(EunoPolicyMemory *memory, uint32_t leaf)
 	return NULL;
 }
 
-/* Conflicts of a leaf in the round; 0 if it is not among the hottest. */
+/*
+ * What speaks for a leaf's being hot, in the round; 0 if it is not among the
+ * hottest.
+ */
 static uint32_t
-conflicts_of(const EunoPolicyInput *input, uint32_t leaf)
+activity_of(const EunoPolicyInput *input, uint32_t leaf)
 {
 	for (uint32_t i = 0; i < input->nleaves; i++)
 	{
 		if (input->leaves[i].leaf == leaf)
-			return input->leaves[i].conflicts;
+			return input->leaves[i].conflicts + input->leaves[i].writes;
 	}
 	return 0;
 }
 
-/* Leaves that are hot and were not in mind, as far as there is room. */
+/*
+ * Leaves that were not in mind and are going to be hot, or are contended already,
+ * as far as there is room.
+ */
 static void
 remember(EunoPolicyMemory *memory, const EunoPolicyInput *input, double hot)
 {
 	for (uint32_t i = 0; i < input->nleaves; i++)
 	{
 		const EunoPolicyLeaf *leaf = &input->leaves[i];
+		EunoLeafMemory *new = &memory->leaves[memory->nleaves];
 
-		if (leaf->conflicts < hot || memory->nleaves >= EUNO_POLICY_LEAVES ||
+		if ((leaf->conflicts < hot && leaf->writes == 0) ||
+			memory->nleaves >= EUNO_POLICY_LEAVES ||
 			find_leaf(memory, leaf->leaf) != NULL)
 			continue;
-		memset(&memory->leaves[memory->nleaves], 0, sizeof(EunoLeafMemory));
-		memory->leaves[memory->nleaves].rounds = CALM_ROUNDS;
-		memory->leaves[memory->nleaves++].leaf = leaf->leaf;
+		memset(new, 0, sizeof(EunoLeafMemory));
+		new->rounds = CALM_ROUNDS;
+		new->leaf = leaf->leaf;
+		new->state = leaf->writes > 0 ? EUNO_LEAF_HOT : EUNO_LEAF_CALM;
+		memory->nleaves++;
 	}
 }
 
 /* One round of one leaf; true if its state has changed. */
 static bool
-step_leaf(EunoLeafMemory *leaf, uint32_t conflicts, double hot)
+step_leaf(EunoLeafMemory *leaf, uint32_t activity, double hot)
 {
-	bool		other = leaf->state == EUNO_LEAF_CALM ? conflicts >= hot :
-		conflicts < hot / CALM_FACTOR;
+	bool		other = leaf->state == EUNO_LEAF_CALM ? activity >= hot :
+		activity < hot / CALM_FACTOR;
 	uint32_t	enough = leaf->state == EUNO_LEAF_CALM ? 1 : CALM_ROUNDS;
 
 	leaf->rounds++;
@@ -85,7 +105,8 @@ decide_leaves(const EunoPolicySettings *settings, const EunoPolicyInput *input,
 			  EunoPolicyMemory *memory, uint32_t *budget,
 			  EunoPolicyActions *actions)
 {
-	double		hot = settings->hot_rate * input->seconds;
+	double		hot = settings->hot_rate > 0 ?
+		settings->hot_rate * input->seconds : UINT32_MAX;
 	uint32_t	kept = 0;
 
 	remember(memory, input, hot);
@@ -94,7 +115,7 @@ decide_leaves(const EunoPolicySettings *settings, const EunoPolicyInput *input,
 		EunoLeafMemory leaf = memory->leaves[i];
 
 		if (*budget > 0 &&
-			step_leaf(&leaf, conflicts_of(input, leaf.leaf), hot))
+			step_leaf(&leaf, activity_of(input, leaf.leaf), hot))
 		{
 			(*budget)--;
 			if (leaf.state == EUNO_LEAF_HOT)
@@ -109,6 +130,13 @@ decide_leaves(const EunoPolicySettings *settings, const EunoPolicyInput *input,
 			memory->leaves[kept++] = leaf;
 	}
 	memory->nleaves = kept;
+	memory->strays = input->contended > 0 && actions->hot == 0 ?
+		memory->strays + 1 : 0;
+	if (memory->strays >= STRAY_ROUNDS && *budget > 0)
+	{
+		actions->calm_all = true;
+		memory->strays = 0;
+	}
 }
 
 /* Merging is due when many entries have been removed since the last one. */
@@ -141,13 +169,14 @@ euno_policy_decide(const EunoPolicySettings *settings,
 				   uint32_t *budget, EunoPolicyActions *actions)
 {
 	memset(actions, 0, sizeof(*actions));
-	if (memory->generation != input->generation ||
-		input->removals < memory->merged_at)
+	if (memory->generation != input->generation)
 	{
 		memset(memory, 0, sizeof(*memory));
 		memory->generation = input->generation;
 		memory->merged_at = input->removals;
 	}
+	if (input->removals < memory->merged_at)
+		memory->merged_at = input->removals;	/* counted anew */
 	decide_leaves(settings, input, memory, budget, actions);
 	decide_merging(settings, input, memory, budget, actions);
 }

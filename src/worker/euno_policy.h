@@ -19,7 +19,8 @@
 
 typedef struct EunoPolicySettings
 {
-	double		hot_rate;		/* conflicts a second that make a leaf hot */
+	double		hot_rate;		/* conflicts a second that make a leaf hot; 0:
+								 * none ever is */
 	double		merge_part;		/* removals, as a part of the entries, after which
 								 * leaves are merged; 0: never */
 	uint32_t	budget;			/* leaves to look at or change in a round */
@@ -30,6 +31,7 @@ typedef struct EunoPolicyLeaf
 {
 	uint32_t	leaf;			/* its number */
 	uint32_t	conflicts;
+	uint32_t	writes;			/* while it was contended */
 } EunoPolicyLeaf;
 
 typedef struct EunoPolicyInput
@@ -39,6 +41,7 @@ typedef struct EunoPolicyInput
 	uint64_t	entries;
 	uint64_t	removals;		/* ever */
 	bool		can_merge;
+	uint64_t	contended;		/* leaves that are */
 	uint32_t	nleaves;		/* at most EUNO_POLICY_LEAVES; the hottest */
 	EunoPolicyLeaf leaves[EUNO_POLICY_LEAVES];
 } EunoPolicyInput;
@@ -63,6 +66,7 @@ typedef struct EunoPolicyMemory
 	uint64_t	generation;
 	uint64_t	merged_at;		/* removals when the last merging began */
 	bool		merging;		/* not through yet */
+	uint32_t	strays;			/* rounds with contended leaves and no hot ones */
 	uint32_t	nleaves;
 	EunoLeafMemory leaves[EUNO_POLICY_LEAVES];
 } EunoPolicyMemory;
@@ -76,6 +80,7 @@ typedef struct EunoPolicyActions
 	uint32_t	ncooled;		/* leaves that are calm again */
 	uint32_t	heated[EUNO_POLICY_LEAVES];
 	uint32_t	cooled[EUNO_POLICY_LEAVES];
+	bool		calm_all;		/* contended leaves that nobody knows of */
 } EunoPolicyActions;
 
 /*

@@ -29,13 +29,14 @@ extern void euno_worker_register(void);
 
 typedef enum EunoWorkerAction
 {
-	EUNO_WORKER_SPLIT,			/* leaves split because they were hot */
+	EUNO_WORKER_CONTENDED,		/* leaves made contended */
+	EUNO_WORKER_CALM,			/* and calm again */
 	EUNO_WORKER_MERGE,			/* leaves merged into their neighbors */
 	EUNO_WORKER_DIRECTORY,		/* directories that lagged, brought up to date */
 	EUNO_WORKER_COLLECT			/* trees of dropped databases collected */
 } EunoWorkerAction;
 
-#define EUNO_WORKER_ACTIONS 4
+#define EUNO_WORKER_ACTIONS 5
 
 typedef struct EunoWorkerStats
 {

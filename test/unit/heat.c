@@ -158,6 +158,33 @@ test_causes(const Universe *universe)
 	tap_end();
 }
 
+/* Writers to a contended leaf leave a trace, too. */
+static void
+test_contended(const Universe *universe)
+{
+	EunoHeat	heat[8];
+	EunoPosition pos = {0};
+	Case		c;
+
+	tap_begin("writes to contended leaves are counted");
+	open_case(&c, universe);
+	pos.key = universe->entries[1000].entry.key;
+	pos.keylen = universe->entries[1000].entry.keylen;
+	CHECK(euno_bptree_ops.set_mode(&c.actor.cx, c.fixture.tree, &pos, true) ==
+		  EUNO_OK, "it cannot be contended");
+	do_remove(&c.actor, &c.model, 1000);
+	for (int i = 0; i < 200; i++)
+		toggle(&c.actor, &c.model, 1000);
+	CHECK(c.actor.cx.counters.contended >= 200, "%llu writes",
+		  (unsigned long long) c.actor.cx.counters.contended);
+	CHECK(heat_of(&c, true, heat, 8) == 1 && heat[0].writes >= 160 &&
+		  heat[0].fresh == 0, "%u writes", heat[0].writes);
+	CHECK(leads_to(&c, &heat[0], 1000), "to another leaf");
+	CHECK(heat_of(&c, true, heat, 8) == 0, "a round later");
+	close_case(&c);
+	tap_end();
+}
+
 static void
 test_rounds(const Universe *universe)
 {
@@ -279,6 +306,7 @@ main(void)
 	plain = universe_make(shape_by_name("sparse int8"), 6000, seed);
 	test_calm(compared);
 	test_causes(compared);
+	test_contended(plain);
 	test_rounds(compared);
 	test_many(compared);
 	test_tidy(plain);

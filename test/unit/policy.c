@@ -113,6 +113,62 @@ test_flapping(uint64_t seed)
 	tap_end();
 }
 
+/* A contended leaf whose writers do not meet any more stays so while they write. */
+static void
+test_contended(void)
+{
+	EunoPolicyInput input = {.generation = 4,.seconds = 1,.contended = 1,
+	.nleaves = 1,.leaves = {{.leaf = 9,.writes = HOT / 2}}};
+	EunoPolicyMemory memory = {0};
+	EunoPolicyActions actions;
+	uint32_t	budget = 1000;
+
+	tap_begin("contended leaves are calm when nobody writes to them");
+	for (int i = 0; i < 50; i++)
+	{
+		euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+		CHECK(actions.hot == 1 && actions.nheated + actions.ncooled == 0 &&
+			  !actions.calm_all, "something is done to it");
+	}
+	input.leaves[0].writes = HOT / 4 - 1;
+	for (int i = 0; i < 3; i++)
+		euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+	CHECK(actions.ncooled == 1 && actions.cooled[0] == 9, "it is not calm");
+
+	/* One that nobody has heard of. */
+	input.nleaves = 0;
+	for (int i = 0; i < 18; i++)
+	{
+		euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+		CHECK(!actions.calm_all, "sought in round %d", i);
+	}
+	euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+	CHECK(actions.calm_all, "never sought");
+	euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+	CHECK(!actions.calm_all, "sought again at once");
+	tap_end();
+}
+
+/* Without a rate no leaf is ever hot. */
+static void
+test_off(void)
+{
+	EunoPolicySettings off = {.hot_rate = 0};
+	EunoPolicyInput input = {.generation = 5,.seconds = 1,.nleaves = 1,
+	.leaves = {{.leaf = 9,.conflicts = 1000000}}};
+	EunoPolicyMemory memory = {0};
+	EunoPolicyActions actions;
+	uint32_t	budget = 1000;
+
+	tap_begin("the rate of 0 turns it off");
+	for (int i = 0; i < 5; i++)
+	{
+		euno_policy_decide(&off, &input, &memory, &budget, &actions);
+		CHECK(actions.hot == 0 && actions.nheated == 0, "a leaf is hot");
+	}
+	tap_end();
+}
+
 static void
 test_budget(void)
 {
@@ -195,6 +251,8 @@ main(void)
 	printf("# seed %llu\n", (unsigned long long) seed);
 	test_follows();
 	test_flapping(seed);
+	test_contended();
+	test_off();
 	test_budget();
 	test_merging();
 	return tap_done();

@@ -389,6 +389,8 @@ typedef struct BptHeat BptHeat;
 extern void euno_bpt_conflict(EunoContext *cx, EunoTree *tree,
 							  const BptLeaf *leaf, const BptKey *key,
 							  EunoCause cause) __attribute__((cold));
+extern void euno_bpt_contended_write(EunoContext *cx, EunoTree *tree,
+									 const BptLeaf *leaf, const BptKey *key);
 extern uint32_t euno_bpt_heat(EunoContext *cx, EunoTree *tree, bool round,
 							  EunoHeat *to, uint32_t max);
 extern EunoStatus euno_bpt_leaf(EunoContext *cx, EunoTree *tree,
@@ -483,6 +485,8 @@ bpt_count(EunoContext *cx, EunoTree *tree, int64_t change)
 		cx->process->slot % share;
 
 	(void) euno_add64(&body->stripes[stripe].entries, (uint64_t) change);
+	if (change < 0)
+		cx->counters.removals += (uint64_t) -change;
 }
 
 /* euno_lock_read of a leaf, for an operation on a key. */

@@ -37,6 +37,8 @@ typedef struct HeatEntry
 	uint32_t	leaf;			/* number; 0: free */
 	uint32_t	fresh;			/* conflicts in this round */
 	uint32_t	before;			/* in the round before */
+	uint32_t	writes;			/* in this round, to the leaf when contended */
+	uint32_t	unused;
 	uint32_t	causes[EUNO_LEAF_CAUSES];
 	uint32_t	seqno;			/* of the leaf, in part, at the last one */
 	uint32_t	hash;			/* of the key of the last one */
@@ -48,6 +50,9 @@ struct BptHeat
 {
 	HeatEntry	entries[EUNO_HEAT_LEAVES];
 };
+
+/* Not a conflict. */
+#define CAUSE_NONE ((EunoCause) EUNO_CAUSES)
 
 _Static_assert(sizeof(HeatEntry) == 128, "an entry is two lines");
 _Static_assert(EUNO_HEAT_LEAVES % HEAT_BUCKET == 0, "whole buckets");
@@ -86,7 +91,8 @@ bucket_of(BptHeat *heat, uint32_t leaf)
 static uint32_t
 warmth(const HeatEntry *entry)
 {
-	return euno_load32(&entry->fresh) + euno_load32(&entry->before);
+	return euno_load32(&entry->fresh) + euno_load32(&entry->before) +
+		euno_load32(&entry->writes);
 }
 
 /* Makes an entry that nobody needs any more a leaf's. */
@@ -96,6 +102,7 @@ claim(HeatEntry *entry, uint32_t leaf)
 	euno_store32(&entry->leaf, leaf);
 	euno_store32(&entry->fresh, 0);
 	euno_store32(&entry->before, 0);
+	euno_store32(&entry->writes, 0);
 	for (int i = 0; i < EUNO_LEAF_CAUSES; i++)
 		euno_store32(&entry->causes[i], 0);
 }
@@ -138,7 +145,8 @@ find_entry(BptHeat *heat, uint32_t leaf, const EunoEnvironment *env,
 		return NULL;
 	if (euno_load32(&entry->leaf) == leaf)
 		return entry;
-	if (take_from(&entry->before) || take_from(&entry->fresh))
+	if (take_from(&entry->before) || take_from(&entry->fresh) ||
+		take_from(&entry->writes))
 	{
 		euno_mutex_unlock(&entry->lock, env);
 		return NULL;
@@ -168,29 +176,30 @@ add_cause(EunoContext *cx, HeatEntry *entry, EunoCause cause)
 		cx->counters.conflicts[cause] += HEAT_SAMPLE;
 }
 
+/* The key by which the leaf is found. */
+static void
+set_key(HeatEntry *entry, const EunoPosition *pos)
+{
+	uint32_t	len = pos->keylen < EUNO_HEAT_KEY ? pos->keylen : EUNO_HEAT_KEY;
+	EunoTid		tid = pos->side < 0 ? 0 : pos->side > 0 ? EUNO_TID_MAX :
+		pos->tid;
+
+	euno_store64(&entry->tid_and_length,
+				 tid << 16 | len << 1 | (len < pos->keylen));
+	euno_copy_in(entry->key, pos->key, len);
+}
+
 /*
  * Notes a conflict.  Whether it is about one key is seen by comparing it with
  * the one before: the share of such pairs is the chance that two operations on
  * the leaf want the same key.
  */
 static void
-note(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
-	 const EunoPosition *pos, EunoCause cause)
+note_conflict(EunoContext *cx, HeatEntry *entry, bool fresh, uint32_t seqno,
+			  const EunoPosition *pos, EunoCause cause)
 {
-	BptHeat    *heat = get_heat(cx, tree);
-	uint32_t	seqno = (uint32_t) euno_load64(&leaf->seqno);
-	uint32_t	len = pos->keylen;
-	uint32_t	hash;
-	EunoTid		tid;
-	bool		fresh = false;
-	HeatEntry  *entry;
+	uint32_t	hash = hash_key(pos);
 
-	if (heat == NULL || pos->key == NULL)
-		return;
-	entry = find_entry(heat, leaf->number, cx->env, &fresh);
-	if (entry == NULL)
-		return;
-	hash = hash_key(pos);
 	euno_store32(&entry->fresh, euno_load32(&entry->fresh) + HEAT_SAMPLE);
 	add_cause(cx, entry, cause);
 	if (!fresh)
@@ -199,12 +208,29 @@ note(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 				  EUNO_CAUSE_SAME_KEY : EUNO_CAUSE_OTHER_KEY);
 	euno_store32(&entry->seqno, seqno);
 	euno_store32(&entry->hash, hash);
-	if (len > EUNO_HEAT_KEY)
-		len = EUNO_HEAT_KEY;
-	tid = pos->side < 0 ? 0 : pos->side > 0 ? EUNO_TID_MAX : pos->tid;
-	euno_store64(&entry->tid_and_length,
-				 tid << 16 | len << 1 | (len < pos->keylen));
-	euno_copy_in(entry->key, pos->key, len);
+}
+
+/* Every so often something is noted of a leaf, under the lock of its entry. */
+static void
+note(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
+	 const EunoPosition *pos, EunoCause cause)
+{
+	BptHeat    *heat = get_heat(cx, tree);
+	uint32_t	seqno = (uint32_t) euno_load64(&leaf->seqno);
+	bool		fresh = false;
+	HeatEntry  *entry;
+
+	if (heat == NULL || pos->key == NULL)
+		return;
+	entry = find_entry(heat, leaf->number, cx->env, &fresh);
+	if (entry == NULL)
+		return;
+	if (cause == CAUSE_NONE)
+		euno_store32(&entry->writes,
+					 euno_load32(&entry->writes) + HEAT_SAMPLE);
+	else
+		note_conflict(cx, entry, fresh, seqno, pos, cause);
+	set_key(entry, pos);
 	euno_mutex_unlock(&entry->lock, cx->env);
 }
 
@@ -219,6 +245,18 @@ euno_bpt_conflict(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 	cx->counters.conflicts[cause]++;
 	if (++cx->conflicts >= HEAT_FIRST && cx->conflicts % HEAT_SAMPLE == 0)
 		note(cx, tree, leaf, key->pos, cause);
+}
+
+/*
+ * A contended leaf was written to: writers hardly meet there, which does not mean
+ * that they would not if it were calm.  As euno_bpt_conflict.
+ */
+void
+euno_bpt_contended_write(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
+						 const BptKey *key)
+{
+	if (++cx->counters.contended % HEAT_SAMPLE == 0)
+		note(cx, tree, leaf, key->pos, CAUSE_NONE);
 }
 
 /*
@@ -237,6 +275,7 @@ read_entry(HeatEntry *entry, bool round, const EunoEnvironment *env,
 	to->leaf = euno_load32(&entry->leaf);
 	to->fresh = euno_load32(&entry->fresh);
 	to->before = euno_load32(&entry->before);
+	to->writes = euno_load32(&entry->writes);
 	for (int i = 0; i < EUNO_LEAF_CAUSES; i++)
 		to->causes[i] = euno_load32(&entry->causes[i]);
 	to->keylen = tid_and_length >> 1 & 0x7F;
@@ -247,11 +286,12 @@ read_entry(HeatEntry *entry, bool round, const EunoEnvironment *env,
 	{
 		euno_store32(&entry->before, to->fresh);
 		euno_store32(&entry->fresh, 0);
+		euno_store32(&entry->writes, 0);
 		for (int i = 0; i < EUNO_LEAF_CAUSES; i++)
 			euno_store32(&entry->causes[i], to->causes[i] / 2);
 	}
 	euno_mutex_unlock(&entry->lock, env);
-	return to->fresh + to->before > 0;
+	return to->fresh + to->before + to->writes > 0;
 }
 
 /* See EunoTreeOps.  No locks on entry or return. */
@@ -271,8 +311,7 @@ euno_bpt_heat(EunoContext *cx, EunoTree *tree, bool round, EunoHeat *to,
 
 		if (!read_entry(&heat->entries[i], round, cx->env, &one))
 			continue;
-		while (at > 0 && to[at - 1].fresh + to[at - 1].before <
-			   one.fresh + one.before)
+		while (at > 0 && euno_heat_sum(&to[at - 1]) < euno_heat_sum(&one))
 			at--;
 		if (at >= max)
 			continue;

@@ -63,7 +63,6 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		}
 		euno_bpt_leaf_remove(place.leaf, &gap);
 		bpt_count(cx, tree, -1);
-		cx->counters.removals++;
 		euno_lock_release(&place.leaf->lock, cx->env);
 		break;
 	}

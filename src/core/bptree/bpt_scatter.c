@@ -168,6 +168,7 @@ euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	if (cx->want_leaf)
 		cx->leaf = place->leaf->number;
 	euno_lock_release(&segment->lock, cx->env);
+	euno_bpt_contended_write(cx, tree, place->leaf, key);
 	return EUNO_OK;
 }
 
@@ -213,6 +214,7 @@ euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
 			count_write(segment);
 			bpt_count(cx, tree, -1);
 			euno_lock_release(&segment->lock, cx->env);
+			euno_bpt_contended_write(cx, tree, place->leaf, key);
 			return EUNO_OK;
 		}
 	}

@@ -154,7 +154,6 @@ walk_leaf(EunoContext *cx, EunoTree *tree, EunoWalk *walk, BptLeaf *leaf,
 				removed += euno_bpt_scatter_remove_tids(cx, leaf, wl->gone,
 														wl->ngone);
 			bpt_count(cx, tree, -(int64_t) removed);
-			cx->counters.removals += removed;
 			euno_lock_release(&leaf->lock, cx->env);
 		}
 		euno_epoch_exit(cx->process);
