@@ -67,9 +67,9 @@ shmem_request(void)
 	RequestAddinShmemSpace(euno_registry_shmem_size());
 	RequestAddinShmemSpace(euno_domains_shmem_size());
 	RequestAddinShmemSpace(euno_worker_shmem_size());
+	RequestAddinShmemSpace(euno_key_locks_shmem_size());
 	RequestNamedLWLockTranche("EunoRegistry", 1);
 	RequestNamedLWLockTranche(EUNO_WORKER_TRANCHE, 1);
-	RequestNamedLWLockTranche(EUNO_UNIQUE_TRANCHE, EUNO_UNIQUE_STRIPES);
 	RequestNamedLWLockTranche(EUNO_PREDICATE_TRANCHE, EUNO_PREDICATE_STRIPES);
 }
 
@@ -81,6 +81,7 @@ shmem_startup(void)
 	euno_registry_shmem_startup();
 	euno_domains_shmem_startup();
 	euno_worker_shmem_startup();
+	euno_key_locks_shmem_startup();
 	euno_snapshot_shmem_startup();
 }
 

@@ -118,7 +118,7 @@ extern void euno_index_init(void);	/* callbacks; once per backend */
 /*
  * Turns a core status into an ERROR: EUNO_NO_MEMORY is 53200 naming
  * euno.max_memory, EUNO_CORRUPT retires the tree (it will be rebuilt from the
- * heap) and is XX002.  Nothing held.
+ * heap) and is XX002, EUNO_CANCELED 57014.  Nothing held but a key lock.
  */
 extern void euno_index_error(EunoIndex *idx, Relation index,
 							 EunoStatus status) __attribute__((noreturn));
@@ -350,9 +350,18 @@ extern bool euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 extern void euno_unique_check_build(EunoIndex *idx, Relation index,
 									Relation heap);
 
-/* Names of the locks, for shmem_request_hook. */
-#define EUNO_UNIQUE_TRANCHE "EunoUnique"
-#define EUNO_UNIQUE_STRIPES 1024
+/* ---- euno_keylock.c: locks of keys, for unique checks ---- */
+
+extern Size euno_key_locks_shmem_size(void);
+extern void euno_key_locks_shmem_startup(void);
+
+/*
+ * Takes the lock of all keys with this hash; can be interrupted.  Nothing else
+ * of ours is held, but a key lock of COMPARE order.  Gives back what is held,
+ * if anything: also when a (sub)transaction is aborted.
+ */
+extern void euno_key_lock_acquire(uint64 hash);
+extern void euno_key_lock_release(void);
 
 /* ---- euno_predicate.c: serializable transactions ---- */
 

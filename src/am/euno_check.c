@@ -81,6 +81,8 @@ check_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
 	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
 		status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
 	euno_index_unpin(idx);
+	if (status == EUNO_CANCELED)
+		euno_index_error(idx, check->index, status);
 	if (status != EUNO_OK)
 		report_tid(check, "a visible row has no entry", entry.tid);
 }

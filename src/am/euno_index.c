@@ -175,8 +175,10 @@ xact_callback(XactEvent event, void *arg)
 			return;
 	}
 
+	euno_key_lock_release();
 	if (used_in_transaction)
 	{
+		euno_can_leave = false;
 		process = euno_process();
 		unwind(0);
 		euno_process_reset(process, 0);
@@ -200,6 +202,8 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 {
 	if (event != SUBXACT_EVENT_ABORT_SUB || !used_in_transaction)
 		return;
+	euno_key_lock_release();
+	euno_can_leave = false;
 	if (noperations > 0)
 		unwind(GetCurrentTransactionNestLevel());
 
@@ -408,12 +412,14 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 
 	if (unlikely(state == EUNO_STATE_RETIRING || state == EUNO_STATE_FREE))
 		state = EUNO_STATE_ABSENT;
+	euno_can_leave = true;
 	return state;
 }
 
 void
 euno_index_unpin(EunoIndex *idx)
 {
+	euno_can_leave = false;
 	euno_epoch_exit(idx->cx.process);
 	if (idx->order != EUNO_ORDER_BYTES)
 		pop_operation(idx);
@@ -530,6 +536,13 @@ euno_index_error(EunoIndex *idx, Relation index, EunoStatus status)
 	{
 		case EUNO_NO_MEMORY:
 			out_of_memory(idx, index);
+			break;
+		case EUNO_CANCELED:
+			CHECK_FOR_INTERRUPTS();
+			ereport(ERROR,
+					(errcode(ERRCODE_QUERY_CANCELED),
+					 errmsg("canceling statement that waits for euno index \"%s\"",
+							RelationGetRelationName(index))));
 			break;
 		case EUNO_CORRUPT:
 			if (idx->slot &&

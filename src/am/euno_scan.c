@@ -224,7 +224,7 @@ announce(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 			changes = euno_hazard_changes;
 			status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
 			euno_index_unpin(idx);
-			if (status == EUNO_CORRUPT)
+			if (status != EUNO_OK && status != EUNO_NOT_FOUND)
 				euno_index_error(idx, scan->indexRelation, status);
 		} while (status == EUNO_OK && changes != euno_hazard_changes);
 	}

@@ -29,7 +29,6 @@
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
-#include "storage/lwlock.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
@@ -54,14 +53,15 @@ typedef enum Verdict
 } Verdict;
 
 /*
- * In BYTES order no foreign code runs under the lock, and an LWLock will do.
+ * In BYTES order no foreign code runs under the lock, and a simple one will do.
  * Comparators may wait for locks, and insert into other unique indexes: then it
  * is a heavyweight one, which knows of deadlocks and may be taken twice.
  */
 typedef struct KeyLock
 {
-	LWLock	   *stripe;			/* NULL: heavyweight */
-	LOCKTAG		tag;
+	bool		heavy;
+	uint64		hash;			/* not heavy */
+	LOCKTAG		tag;			/* heavy */
 } KeyLock;
 
 typedef struct UniqueCheck
@@ -84,42 +84,36 @@ typedef struct UniqueCheck
 static void
 choose_key_lock(UniqueCheck *uc, KeyLock *lock)
 {
-	static LWLockPadded *stripes = NULL;
 	EunoIndex  *idx = uc->idx;
 	uint64		hash = 0;
 
 	if (idx->order == EUNO_ORDER_BYTES || euno_key_posting(idx->schema))
 		hash = hash_bytes_extended(uc->entry.key, uc->entry.keylen,
 								   (uint64) idx->key.database << 32 | idx->key.number);
-	lock->stripe = NULL;
-	if (idx->order != EUNO_ORDER_BYTES)
-	{
+	lock->heavy = idx->order != EUNO_ORDER_BYTES;
+	lock->hash = hash;
+	if (lock->heavy)
 		SET_LOCKTAG_OBJECT(lock->tag, MyDatabaseId, RelationRelationId,
 						   idx->oid,
 						   KEY_LOCK_SUBID | (hash & (KEY_LOCK_SUBID - 1)));
-		return;
-	}
-	if (stripes == NULL)
-		stripes = GetNamedLWLockTranche(EUNO_UNIQUE_TRANCHE);
-	lock->stripe = &stripes[hash % EUNO_UNIQUE_STRIPES].lock;
 }
 
 static void
 lock_key(const KeyLock *lock)
 {
-	if (lock->stripe)
-		LWLockAcquire(lock->stripe, LW_EXCLUSIVE);
-	else
+	if (lock->heavy)
 		(void) LockAcquire(&lock->tag, ExclusiveLock, false, false);
+	else
+		euno_key_lock_acquire(lock->hash);
 }
 
 static void
 unlock_key(const KeyLock *lock)
 {
-	if (lock->stripe)
-		LWLockRelease(lock->stripe);
-	else
+	if (lock->heavy)
 		(void) LockRelease(&lock->tag, ExclusiveLock, false);
+	else
+		euno_key_lock_release();
 }
 
 /*
@@ -154,7 +148,7 @@ announce(UniqueCheck *uc, const EunoEntry *entry, EunoGuard *guard)
 		changes = euno_hazard_changes;
 		status = idx->slot->ops->contains(cx, &idx->slot->tree, entry);
 		euno_index_unpin(idx);
-		if (status == EUNO_CORRUPT)
+		if (status != EUNO_OK && status != EUNO_NOT_FOUND)
 			euno_index_error(idx, uc->index, status);
 	} while (status == EUNO_OK && changes != euno_hazard_changes);
 	return status;

@@ -62,7 +62,9 @@ typedef enum EunoStatus
 	EUNO_STALE,					/* remove: the guard word had changed */
 	EUNO_FULL,					/* insert with no_split: the leaf is full */
 	EUNO_NO_MEMORY,				/* allocation failed; the tree is as it was */
-	EUNO_CORRUPT				/* something impossible was found */
+	EUNO_CORRUPT,				/* something impossible was found */
+	EUNO_CANCELED				/* given up while waiting for a node, with
+								 * nothing changed: see EunoEnvironment */
 } EunoStatus;
 
 typedef enum EunoOrder
@@ -194,7 +196,9 @@ typedef struct EunoGuard
  * to 16 if the size is no multiple of 64, or NULL, and is never called while this process has a node locked; "tree_arg"
  * is EunoTree.alloc_arg.  wait returns when *word may have changed from
  * "seen" (spurious returns are fine, it must return within 100 ms); wake
- * releases all waiters of the word.
+ * releases all waiters of the word.  canceled, which may be NULL, is asked by
+ * insert, remove, contains and read while they wait for a node and hold nothing:
+ * if it says yes they return EUNO_CANCELED.
  */
 typedef struct EunoEnvironment
 {
@@ -202,7 +206,15 @@ typedef struct EunoEnvironment
 	void		(*free) (void *tree_arg, int domain, void *node, size_t size);
 	void		(*wait) (uint32_t *word, uint32_t seen);
 	void		(*wake) (uint32_t *word);
+	bool		(*canceled) (void);
 } EunoEnvironment;
+
+/* Shall this operation end, though it is not done? */
+static inline bool
+euno_is_canceled(const EunoEnvironment *env)
+{
+	return env->canceled != NULL && env->canceled();
+}
 
 /*
  * Conflicts: what an operation met at a leaf, and what that was about.  The

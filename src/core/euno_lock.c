@@ -28,7 +28,7 @@ sleep_word(EunoLock *lock)
 
 uint64_t
 euno_lock_wait(EunoLock *lock, const EunoEnvironment *env,
-			   EunoCounters *counters)
+			   EunoCounters *counters, bool may_leave)
 {
 	uint64_t	word;
 
@@ -55,6 +55,8 @@ euno_lock_wait(EunoLock *lock, const EunoEnvironment *env,
 			!euno_cas64(&lock->word, &word, word | EUNO_LOCK_WAITERS))
 			continue;
 		env->wait(sleep_word(lock), (uint32_t) (word | EUNO_LOCK_WAITERS));
+		if (may_leave && euno_is_canceled(env))
+			return euno_load64_acquire(&lock->word);
 	}
 }
 
@@ -88,7 +90,8 @@ euno_lock_upgrade_wait(EunoLock *lock, uint64_t version,
 
 		if ((word & ~(EUNO_LOCK_LOCKED | EUNO_LOCK_WAITERS)) != version)
 			return false;
-		(void) euno_lock_wait(lock, env, counters);
+		if ((euno_lock_wait(lock, env, counters, true) & EUNO_LOCK_LOCKED) != 0)
+			return false;		/* canceled */
 	}
 	return true;
 }

@@ -51,7 +51,9 @@
  *
  * Waiting.  A waiter spins for a few microseconds, then sets WAITERS and
  * sleeps on the low half of the word through the environment's wait: a
- * preempted or stopped holder costs its waiters no processor time.
+ * preempted or stopped holder costs its waiters no processor time.  One that
+ * holds nothing may leave when its operation is canceled; WAITERS stays, and
+ * costs the holder a call.
  *
  * The same word serves as a plain mutex for structures that have no
  * optimistic readers (pools, the writers of a directory).
@@ -74,9 +76,12 @@ typedef struct EunoLock
 	uint64_t	word;
 } EunoLock;
 
-/* Waits until the lock looks free; returns the word seen then. */
+/*
+ * Waits until the lock looks free, or, with may_leave, until the operation is
+ * canceled; returns the word seen then.
+ */
 extern uint64_t euno_lock_wait(EunoLock *lock, const EunoEnvironment *env,
-							   EunoCounters *counters);
+							   EunoCounters *counters, bool may_leave);
 
 /* Wakes everybody who sleeps on the word. */
 extern void euno_lock_wake(EunoLock *lock, const EunoEnvironment *env);
@@ -101,9 +106,25 @@ euno_lock_read(EunoLock *lock, uint64_t *version, const EunoEnvironment *env,
 		return true;
 	}
 	if (__builtin_expect((word & EUNO_LOCK_LOCKED) != 0, 0))
-		word = euno_lock_wait(lock, env, counters);
+		word = euno_lock_wait(lock, env, counters, false);
 	*version = word;
 	return (word & EUNO_LOCK_OBSOLETE) == 0;
+}
+
+/*
+ * The same for who holds nothing and can give up: false also if the operation
+ * was canceled.  Whoever restarts then asks euno_is_canceled first.
+ */
+static inline bool
+euno_lock_read_or_leave(EunoLock *lock, uint64_t *version,
+						const EunoEnvironment *env, EunoCounters *counters)
+{
+	uint64_t	word = euno_load64_acquire(&lock->word);
+
+	if (__builtin_expect((word & EUNO_LOCK_LOCKED) != 0, 0))
+		word = euno_lock_wait(lock, env, counters, true);
+	*version = word;
+	return (word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) == 0;
 }
 
 /* True if nothing was written since the version was taken. */
@@ -172,6 +193,21 @@ static inline void
 euno_lock_release_obsolete(EunoLock *lock, const EunoEnvironment *env)
 {
 	euno_lock_leave(lock, EUNO_LOCK_VERSION | EUNO_LOCK_OBSOLETE, env);
+}
+
+/* Locks whatever the version is.  False if obsolete, or canceled. */
+static inline bool
+euno_lock_acquire_or_leave(EunoLock *lock, const EunoEnvironment *env,
+						   EunoCounters *counters)
+{
+	uint64_t	version;
+
+	do
+	{
+		if (!euno_lock_read_or_leave(lock, &version, env, counters))
+			return false;
+	} while (!euno_lock_upgrade(lock, version));
+	return true;
 }
 
 /* The word as a mutex.  Not recursive. */

@@ -14,8 +14,8 @@
  * go so gets neighbors, which go back to the operating system in one call, and
  * the arena stays dense, which is what transparent huge pages need.
  *
- * Lock order: a pool's lock, then a part's lock.  A part's lock is never held
- * during a system call.
+ * A process holds a pool's lock or a part's lock, never both, and neither during
+ * a system call.
  *
  *-------------------------------------------------------------------------
  */
@@ -636,14 +636,11 @@ pool_cut(EunoPool *pool, int class)
 }
 
 /* One more extent.  What is left of the newest one goes to the free lists. */
-static bool
-pool_extend(EunoPool *pool)
+static void
+pool_add(EunoPool *pool, uint32_t extent)
 {
 	EunoArena  *arena = pool->arena;
-	uint32_t	extent;
 
-	if (!extent_take(arena, pool->domain, pool->extents, &extent))
-		return false;
 	if (pool->first_extent != 0)
 		free_push_stretch(pool,
 						  extent_address(arena, pool->first_extent - 1) + pool->cut,
@@ -654,10 +651,27 @@ pool_extend(EunoPool *pool)
 
 	/* relaxed: read by statistics without the lock */
 	__atomic_store_n(&pool->extents, pool->extents + 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * The system takes its time to find and clear memory: others who want some do
+ * not wait for us, and may bring an extent as well.  The pool is not locked.
+ */
+static bool
+pool_extend(EunoPool *pool)
+{
+	uint32_t	owned = __atomic_load_n(&pool->extents, __ATOMIC_RELAXED);
+	uint32_t	extent;
+
+	if (!extent_take(pool->arena, pool->domain, owned, &extent))
+		return false;
+	euno_mutex_lock(&pool->lock, pool->arena->env);
+	pool_add(pool, extent);
+	euno_mutex_unlock(&pool->lock, pool->arena->env);
 	return true;
 }
 
-/* A node, NULL if there is none.  The pool is locked. */
+/* A node, NULL if the pool has none.  It is locked. */
 static void *
 pool_take(EunoPool *pool, int class)
 {
@@ -667,8 +681,6 @@ pool_take(EunoPool *pool, int class)
 		node = pool_cut(pool, class);
 	if (node == NULL)
 		node = pool_take_free(pool, class, true);
-	if (node == NULL && pool_extend(pool))
-		node = pool_cut(pool, class);
 	return node;
 }
 
@@ -684,16 +696,13 @@ void *
 euno_pool_alloc(EunoPool *pool, size_t size)
 {
 	int			class = size_class(size);
-	void	   *node;
+	void	   *node = NULL;
+	bool		more = class < EUNO_POOL_CLASSES;
 
-	if (class == EUNO_POOL_CLASSES)
-		return NULL;
-
-	euno_mutex_lock(&pool->lock, pool->arena->env);
-	node = pool_take(pool, class);
-	if (node != NULL)
-		count_live(pool, class_size(class));
-	euno_mutex_unlock(&pool->lock, pool->arena->env);
+	/* Without another extent, there may be what others brought. */
+	while (class < EUNO_POOL_CLASSES &&
+		   euno_pool_alloc_list(pool, &node, class, 1) == 0 && more)
+		more = pool_extend(pool);
 	return node;
 }
 

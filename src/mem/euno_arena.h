@@ -146,7 +146,7 @@ extern const EunoEnvironment *euno_pool_environment(const EunoPool *pool);
 
 /*
  * Up to n nodes of a class from the pool to the list, or back; how many.  Takes
- * and leaves the pool's lock.
+ * and leaves the pool's lock.  Asks the arena for nothing: that may take long.
  */
 extern uint32_t euno_pool_alloc_list(EunoPool *pool, void **list, int class,
 									 uint32_t n);

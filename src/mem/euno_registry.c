@@ -105,11 +105,23 @@ env_wake(uint32_t *word)
 	(void) syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+bool		euno_can_leave = false;
+
+/* Has somebody asked this statement or this session to end? */
+static bool
+env_canceled(void)
+{
+	return euno_can_leave && (QueryCancelPending || ProcDiePending) &&
+		InterruptHoldoffCount == 0 && QueryCancelHoldoffCount == 0 &&
+		CritSectionCount == 0;
+}
+
 const EunoEnvironment euno_environment = {
 	.alloc = env_alloc,
 	.free = env_free,
 	.wait = env_wait,
-	.wake = env_wake
+	.wake = env_wake,
+	.canceled = env_canceled
 };
 
 /*

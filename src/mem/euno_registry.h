@@ -151,6 +151,12 @@ extern int	euno_max_indexes;
 extern const EunoEnvironment euno_environment;
 
 /*
+ * Is this process in an operation on a tree that can be given up while it waits
+ * for a node?  Set while a tree is pinned (euno_index_pin), and for key locks.
+ */
+extern bool euno_can_leave;
+
+/*
  * What an allocation that found no room calls; true: it tries again.  NULL
  * but while this process loads a tree that writes depend on: it may raise, and
  * waits for others to leave what it gives up, so nothing may be locked and no

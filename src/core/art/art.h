@@ -152,7 +152,7 @@ art_count(EunoContext *cx, EunoTree *tree, int64_t entries, int64_t inners)
 static inline bool
 art_lock(EunoContext *cx, EunoLock *lock, uint64_t version, bool rowex)
 {
-	return rowex ? euno_lock_acquire(lock, cx->env, &cx->counters) :
+	return rowex ? euno_lock_acquire_or_leave(lock, cx->env, &cx->counters) :
 		euno_lock_upgrade(lock, version);
 }
 

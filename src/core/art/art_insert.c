@@ -274,6 +274,11 @@ euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		if (status != EUNO_STALE)
 			break;
 		cx->counters.restarts++;
+		if (euno_is_canceled(cx->env))
+		{
+			status = EUNO_CANCELED;
+			break;
+		}
 	}
 	euno_epoch_exit(cx->process);
 	if (ins.build.n > 0)

@@ -284,8 +284,8 @@ enter(Read *rd, ArtRef ref, uint32_t depth, bool at_edge, bool end_edge)
 	if (level < depth || level >= ART_MAX_COMPOSITE)
 		return EUNO_CORRUPT;
 	if (!rd->rowex &&
-		(!euno_lock_read(&node->lock, &frame->version, rd->cx->env,
-						 &rd->cx->counters) ||
+		(!euno_lock_read_or_leave(&node->lock, &frame->version, rd->cx->env,
+								  &rd->cx->counters) ||
 		 !(rd->nframes > 0 ? frame_valid(rd, frame - 1) :
 		   euno_lock_validate(rd->lock, rd->version))))
 		return EUNO_STALE;
@@ -490,9 +490,10 @@ enter_root(Read *rd, EunoTree *tree)
 	rd->nframes = 0;
 	rd->lock = &body->root_lock;
 	euno_art_key_position(rd->stop, &rd->end);
-	if (!rd->rowex && !euno_lock_read(rd->lock, &rd->version, rd->cx->env,
-									  &rd->cx->counters))
-		return EUNO_CORRUPT;
+	if (!rd->rowex && !euno_lock_read_or_leave(rd->lock, &rd->version,
+											   rd->cx->env,
+											   &rd->cx->counters))
+		return EUNO_STALE;
 	ref = euno_load64_acquire(&body->root);
 	if (!rd->rowex && !euno_lock_validate(rd->lock, rd->version))
 		return EUNO_STALE;
@@ -690,6 +691,8 @@ read_batch(Read *rd, EunoTree *tree, const EunoPosition *start, bool prefix)
 			return status;
 		if (rd->batch->nitems > 0)
 			return EUNO_OK;
+		if (euno_is_canceled(rd->cx->env))
+			return EUNO_CANCELED;
 	}
 }
 

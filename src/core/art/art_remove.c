@@ -78,6 +78,11 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		else if (status != EUNO_STALE)
 			break;
 		cx->counters.restarts++;
+		if (euno_is_canceled(cx->env))
+		{
+			status = EUNO_CANCELED;
+			break;
+		}
 	}
 	euno_epoch_exit(cx->process);
 	return status;
@@ -99,6 +104,11 @@ euno_art_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 		if (status != EUNO_STALE)
 			break;
 		cx->counters.restarts++;
+		if (euno_is_canceled(cx->env))
+		{
+			status = EUNO_CANCELED;
+			break;
+		}
 	}
 	euno_epoch_exit(cx->process);
 	return status;

@@ -191,8 +191,9 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 	cx->counters.descents++;
 	place->rowex = rowex;
 	place->where = ART_AT_LEAF;
-	if (!rowex && !euno_lock_read(lock, &version, cx->env, &cx->counters))
-		return EUNO_CORRUPT;
+	if (!rowex && !euno_lock_read_or_leave(lock, &version, cx->env,
+										   &cx->counters))
+		return EUNO_STALE;
 	ref = euno_load64_acquire(&body->root);
 	if (!rowex && !euno_lock_validate(lock, version))
 		return EUNO_STALE;
@@ -207,8 +208,8 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 			return EUNO_CORRUPT;
 		art_fetch_node(ref, key->bytes[level]);
 		if (!rowex &&
-			(!euno_lock_read(&node->lock, &node_version, cx->env,
-							 &cx->counters) ||
+			(!euno_lock_read_or_leave(&node->lock, &node_version, cx->env,
+									  &cx->counters) ||
 			 !euno_lock_validate(lock, version)))
 			return EUNO_STALE;
 		place->mismatch = art_path_match(node, key, depth);

@@ -499,10 +499,10 @@ bpt_leaf_read(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 	if (__builtin_expect((word & EUNO_LOCK_LOCKED) != 0, 0))
 	{
 		euno_bpt_conflict(cx, tree, leaf, key, EUNO_CAUSE_LOCKED);
-		word = euno_lock_wait(&leaf->lock, cx->env, &cx->counters);
+		word = euno_lock_wait(&leaf->lock, cx->env, &cx->counters, true);
 	}
 	*version = word;
-	return (word & EUNO_LOCK_OBSOLETE) == 0;
+	return (word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) == 0;
 }
 
 /* Before the first euno_bpt_seek with this place. */

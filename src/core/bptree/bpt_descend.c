@@ -191,7 +191,8 @@ descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,
 	bool		torn = false;
 	bool		lowest;
 
-	if (!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
+	if (!euno_lock_read_or_leave(&node->lock, &version, cx->env,
+								 &cx->counters))
 		return false;
 
 	/* Had it been split by now, we would end up far left of the key. */
@@ -298,7 +299,8 @@ descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		bool		torn = false;
 		uint8_t		level;
 
-		if (!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
+		if (!euno_lock_read_or_leave(&node->lock, &version, cx->env,
+									 &cx->counters))
 			return NULL;
 		if (parent == NULL ? euno_load_ptr(&dir->root) != node :
 			!euno_lock_validate(&parent->lock, parent_version))
@@ -339,13 +341,16 @@ copy_leaf(BptPlace *place)
 	return true;
 }
 
-/* Copies the leaf under its lock, at whatever version; false if obsolete. */
+/*
+ * Copies the leaf under its lock, at whatever version; false if obsolete, or
+ * canceled.
+ */
 static bool
 copy_leaf_locked(EunoContext *cx, BptPlace *place)
 {
 	BptLeaf    *leaf = place->leaf;
 
-	if (!euno_lock_acquire(&leaf->lock, cx->env, &cx->counters))
+	if (!euno_lock_acquire_or_leave(&leaf->lock, cx->env, &cx->counters))
 		return false;
 	place->version = euno_load64(&leaf->lock.word) &
 		~(EUNO_LOCK_LOCKED | EUNO_LOCK_WAITERS);
@@ -450,7 +455,7 @@ look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
  * the caller searches place->view and then asks euno_bpt_valid.  To try
  * again, call it again with the same place.
  *
- * EUNO_OK or EUNO_CORRUPT.
+ * EUNO_OK, EUNO_CORRUPT or EUNO_CANCELED.
  */
 EunoStatus
 euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
@@ -488,6 +493,8 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 			return EUNO_CORRUPT;
 		if (step == STEP_HERE)
 			break;
+		if (euno_is_canceled(cx->env))
+			return EUNO_CANCELED;
 		place->attempts++;
 		cx->counters.restarts++;
 		if (leaf == NULL)

@@ -177,7 +177,8 @@ point_read(EunoContext *cx, BptLeaf *leaf, const BptKey *key, EunoBatch *batch,
 
 	if (batch->want_keys && *used + key->len > batch->buf_size)
 		return false;
-	if (!euno_lock_read(&leaf->lock, &version, cx->env, &cx->counters) ||
+	if (!euno_lock_read_or_leave(&leaf->lock, &version, cx->env,
+								 &cx->counters) ||
 		!bpt_view(leaf, &view))
 		return false;
 	right = euno_load_ptr_acquire(&leaf->right);

@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_keylock.c
+ *	  Locks of keys in BYTES order, for unique checks.
+ *
+ * Words like those of nodes, and not LWLocks: who waits for an LWLock cannot be
+ * canceled, and its holder may be stopped, or wait for a disk, for long.  A
+ * process holds one at most, and foreign code does not run meanwhile; whatever
+ * ends the (sub)transaction gives it back.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+#include "am/euno_am.h"
+#include "core/euno_lock.h"
+#include "euno_compat.h"
+
+#define KEY_LOCKS 1024
+
+typedef union PaddedLock
+{
+	EunoLock	lock;
+	char		pad[PG_CACHE_LINE_SIZE];
+} PaddedLock;
+
+static PaddedLock *locks = NULL;
+static EunoLock *held = NULL;
+
+Size
+euno_key_locks_shmem_size(void)
+{
+	return KEY_LOCKS * sizeof(PaddedLock);
+}
+
+void
+euno_key_locks_shmem_startup(void)
+{
+	bool		found;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	locks = ShmemInitStruct("euno key locks", euno_key_locks_shmem_size(),
+							&found);
+	if (!found)
+		memset(locks, 0, euno_key_locks_shmem_size());
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+euno_key_lock_acquire(uint64 hash)
+{
+	EunoLock   *lock = &locks[hash % KEY_LOCKS].lock;
+
+	Assert(held == NULL);
+	while (!euno_mutex_trylock(lock))
+	{
+		CHECK_FOR_INTERRUPTS();
+		euno_can_leave = true;
+		(void) euno_lock_wait(lock, &euno_environment, NULL, true);
+		euno_can_leave = false;
+	}
+	held = lock;
+}
+
+void
+euno_key_lock_release(void)
+{
+	if (held != NULL)
+		euno_mutex_unlock(held, &euno_environment);
+	held = NULL;
+}

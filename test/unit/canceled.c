@@ -1,0 +1,158 @@
+/*-------------------------------------------------------------------------
+ *
+ * canceled.c
+ *	  Operations that are canceled while they wait for a node: they change
+ *	  nothing, leave nothing behind, and can be done later.
+ *
+ * The test itself holds the nodes, as a stopped process would.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+#include "tap.h"
+
+#include "core/art/art.h"
+#include "core/bptree/bpt.h"
+
+static uint64_t seed;
+static uint32_t waits;			/* since the operation began */
+
+/* A read may try the short way first, and sleep there too. */
+static void
+wait_once(uint32_t *word, uint32_t expected)
+{
+	(void) word;
+	(void) expected;
+	if (++waits > 2)
+	{
+		tap_fail(__FILE__, __LINE__, "it goes on waiting");
+		tap_end();
+		exit(1);
+	}
+}
+
+static bool
+is_canceled(void)
+{
+	return waits > 0;
+}
+
+/* All leaves of a B+tree, or the top of a radix tree. */
+static void
+hold_nodes(Actor *actor, bool hold)
+{
+	EunoTree   *tree = actor->fixture->tree;
+	bool		art = strncmp(actor->fixture->ops->name, "art", 3) == 0;
+	BptLeaf    *leaf = art ? NULL : bpt_body(tree)->first;
+	EunoLock   *lock = art ?
+		&((ArtNode *) art_pointer(art_body(tree)->root))->lock : &leaf->lock;
+
+	for (;;)
+	{
+		if (hold)
+			CHECK(euno_mutex_trylock(lock), "a node that is locked");
+		else
+			euno_lock_release_unchanged(lock, &test_env);
+		leaf = art ? NULL : leaf->right;
+		if (leaf == NULL)
+			break;
+		lock = &leaf->lock;
+	}
+}
+
+/* Each operation, on this entry, has to wait, and gives up. */
+static void
+operate(Actor *actor, uint32_t i)
+{
+	const EunoTreeOps *ops = actor->fixture->ops;
+	EunoTree   *tree = actor->fixture->tree;
+	const EunoEntry *entry = &actor->fixture->universe->entries[i].entry;
+	EunoCursor	cursor;
+	EunoStatus	status;
+
+	waits = 0;
+	status = ops->insert(&actor->cx, tree, entry, false);
+	CHECK(status == EUNO_CANCELED, "insert: status %d", status);
+	waits = 0;
+	status = ops->remove(&actor->cx, tree, entry, NULL);
+	CHECK(status == EUNO_CANCELED, "remove: status %d", status);
+	waits = 0;
+	status = ops->contains(&actor->cx, tree, entry);
+	CHECK(status == EUNO_CANCELED, "contains: status %d", status);
+	for (int backward = 0; backward < 2; backward++)
+	{
+		EunoPosition pos = {.key = entry->key, .keylen = entry->keylen};
+
+		waits = 0;
+		cursor.lo = cursor.hi = pos;
+		cursor.lo.side = -1;
+		cursor.hi.side = 1;
+		euno_cursor_start(&cursor);
+		actor->batch.max_items = 10;
+		status = ops->read(&actor->cx, tree, &cursor, !backward,
+						   &actor->batch);
+		CHECK(status == EUNO_CANCELED, "read: status %d", status);
+	}
+	CHECK(actor->process.depth == 0, "an epoch was not left");
+}
+
+static void
+test_canceled(const EunoTreeOps *ops, const Shape *shape)
+{
+	Universe   *universe = universe_make(shape, 2000 / shape->weight, seed);
+	EunoEnvironment env = test_env;
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+
+	env.wait = wait_once;
+	env.canceled = is_canceled;
+	tap_begin("%s, %s: canceled while waiting", ops->name, shape->name);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	model_init(&model, universe);
+	for (uint32_t i = 0; i < universe->n; i += 2)
+		do_insert(&actor, &model, i);
+	for (uint32_t i = 0; i < 50 && tap_bad() == 0; i++)
+	{
+		uint32_t	at = random_below(&actor.random, universe->n);
+
+		hold_nodes(&actor, true);
+		actor.cx.env = &env;
+		operate(&actor, at);
+		actor.cx.env = &test_env;
+		hold_nodes(&actor, false);
+		do_contains(&actor, &model, at);
+	}
+	check_all(&actor, &model);
+	for (uint32_t i = 0; i < 500; i++)
+		do_random(&actor, &model, 60);
+	check_all(&actor, &model);
+	model_free(&model);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
+int
+main(void)
+{
+	seed = test_seed();
+	printf("# seed %llu\n", (unsigned long long) seed);
+	for (int s = 0; s < nsubjects; s++)
+	{
+		/* Readers in rowex wait for nobody, and the reference is a mutex. */
+		if (!subject_selected(subjects[s]) || subjects[s] == &reference_ops ||
+			strstr(subjects[s]->name, "rowex") != NULL)
+			continue;
+		for (int i = 0; i < nshapes; i++)
+			if (subject_holds(subjects[s], &shapes[i]))
+				test_canceled(subjects[s], &shapes[i]);
+	}
+	return tap_done();
+}
