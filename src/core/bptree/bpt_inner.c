@@ -10,7 +10,24 @@
  */
 #include "core/bptree/bpt_inner.h"
 
-/* COMPARE: the number of separators left of the key. */
+/* COMPARE: has separator i fetched, which may be anything. */
+static inline void
+fetch_separator(const BptInnerView *view, uint32_t i)
+{
+	uint32_t	off;
+
+	if (i >= view->count)
+		return;
+	off = euno_load16(&view->offs[i]);
+	euno_prefetch(&view->pairs[i + 1]);
+	euno_prefetch(view->base + off);
+	euno_prefetch(view->base + off + 32);
+}
+
+/*
+ * COMPARE: the number of separators left of the key.  While the comparator runs,
+ * those that may be looked at next are fetched, on either side.
+ */
 static uint32_t
 search_opaque(EunoContext *cx, const BptInnerView *view, const BptKey *key,
 			  bool below, bool *torn)
@@ -27,6 +44,8 @@ search_opaque(EunoContext *cx, const BptInnerView *view, const BptKey *key,
 		EunoTid		tid = bpt_inner_head(view, mid) & EUNO_TID_MAX;
 		int			c;
 
+		fetch_separator(view, (lo + mid) / 2);
+		fetch_separator(view, (mid + 1 + hi) / 2);
 		if (!bpt_inner_tail(view, mid, &tail, &len) || tail == NULL ||
 			len > EUNO_MAX_ENTRY)
 		{

@@ -303,7 +303,27 @@ compare_opaque_slot(EunoContext *cx, BptView *view, const BptKey *key,
 	return euno_bpt_compare_opaque(cx, key, bytes, slot.len, tid);
 }
 
-/* COMPARE: the first slot not below the key. */
+/*
+ * COMPARE: has what compare_opaque_slot reads of slot i fetched; "i" may be
+ * anything.
+ */
+static inline void
+fetch_opaque_slot(const BptView *view, uint32_t i)
+{
+	uint32_t	off;
+
+	if (i >= view->count)
+		return;
+	off = euno_load16(&view->offs[i]);
+	euno_prefetch(&view->heads[i]);
+	euno_prefetch((const uint8_t *) view->leaf + off);
+	euno_prefetch((const uint8_t *) view->leaf + off + 32);
+}
+
+/*
+ * COMPARE: the first slot not below the key.  While the comparator runs, the
+ * slots that may be looked at next are fetched, on either side.
+ */
 static uint32_t
 lower_opaque(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 {
@@ -313,8 +333,11 @@ lower_opaque(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 	while (lo < hi)
 	{
 		uint32_t	mid = (lo + hi) / 2;
-		int			c = compare_opaque_slot(cx, view, key, mid);
+		int			c;
 
+		fetch_opaque_slot(view, (lo + mid) / 2);
+		fetch_opaque_slot(view, (mid + 1 + hi) / 2);
+		c = compare_opaque_slot(cx, view, key, mid);
 		if (view->torn)
 			return 0;
 		if (c <= 0)
