@@ -55,10 +55,12 @@ euno_ahead_window(IndexScanDesc scan)
 	EunoWindow *window = so->current;
 	uint32		changes = 0;
 
-	for (uint32 i = 1; i < window->nitems; i++)
-		changes += window->tids[i] >> 16 != window->tids[i - 1] >> 16;
 	window->ahead.wanted = false;
 	window->ahead.pages = 0;
+	if (so->ahead_known && !so->look_ahead)
+		return;
+	for (uint32 i = 1; i < window->nitems; i++)
+		changes += window->tids[i] >> 16 != window->tids[i - 1] >> 16;
 	if (changes <= window->nitems / 4)
 		return;
 	if (!so->ahead_known)

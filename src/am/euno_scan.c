@@ -178,11 +178,11 @@ form_index_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
 }
 
 /*
- * Announce a TID, and make sure that its entry is still in the tree.  False: it
- * has been removed, skip it.
+ * The tree may have changed since the batch was read: is the entry of a TID that
+ * was announced still there?
  */
 static bool
-announce(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
+still_there(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 {
 	EunoScan   *so = scan->opaque;
 	EunoIndex  *idx = so->idx;
@@ -191,46 +191,57 @@ announce(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 		.keylen = item->keylen,
 	.tid = tid};
 	EunoContext *cx;
-	EunoStatus	status = EUNO_OK;
+	EunoStatus	status;
 	int			attempts = 0;
+	uint64		changes;
+
+	/*
+	 * The tree may even have been rebuilt, in another slot: the hazard has to
+	 * name the one that VACUUM walks.  A comparator that scans a euno index
+	 * itself takes the hazard word away from us.
+	 */
+	do
+	{
+		if (++attempts > MAX_ANNOUNCEMENTS)
+			ereport(ERROR,
+					(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
+					 errmsg("comparison functions of euno index \"%s\" scan euno indexes themselves",
+							RelationGetRelationName(scan->indexRelation))));
+		while (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
+		{
+			euno_index_unpin(idx);
+			euno_index_ensure_ready(idx, scan->indexRelation);
+		}
+		euno_hazard_set(idx, tid);
+		changes = euno_hazard_changes;
+		status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
+		euno_index_unpin(idx);
+		if (status != EUNO_OK && status != EUNO_NOT_FOUND)
+			euno_index_error(idx, scan->indexRelation, status);
+	} while (status == EUNO_OK && changes != euno_hazard_changes);
+	return status == EUNO_OK;
+}
+
+/*
+ * Announce a TID, and make sure that its entry is still in the tree.  False: it
+ * has been removed, skip it.
+ */
+static inline bool
+announce(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
+{
+	EunoScan   *so = scan->opaque;
+	EunoTreeSlot *slot = so->idx->slot;
 
 	EUNO_STOP_POINT("scan-batch");
 
-	euno_hazard_set(idx, tid);
+	euno_hazard_set(so->idx, tid);
 	so->hazard_set = true;
-	if (unlikely(pg_atomic_read_u64(&idx->slot->generation) != window->generation ||
-				 pg_atomic_read_u64(&idx->slot->vacuum_epoch) != window->vacuum_epoch))
-	{
-		uint64		changes;
-
-		/*
-		 * The tree may even have been rebuilt, in another slot: the hazard
-		 * has to name the one that VACUUM walks.  A comparator that scans a
-		 * euno index itself takes the hazard word away from us.
-		 */
-		do
-		{
-			if (++attempts > MAX_ANNOUNCEMENTS)
-				ereport(ERROR,
-						(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
-						 errmsg("comparison functions of euno index \"%s\" scan euno indexes themselves",
-								RelationGetRelationName(scan->indexRelation))));
-			while (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
-			{
-				euno_index_unpin(idx);
-				euno_index_ensure_ready(idx, scan->indexRelation);
-			}
-			euno_hazard_set(idx, tid);
-			changes = euno_hazard_changes;
-			status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
-			euno_index_unpin(idx);
-			if (status != EUNO_OK && status != EUNO_NOT_FOUND)
-				euno_index_error(idx, scan->indexRelation, status);
-		} while (status == EUNO_OK && changes != euno_hazard_changes);
-	}
-	if (status == EUNO_OK)
-		EUNO_STOP_POINT("scan-return");
-	return status == EUNO_OK;
+	if (unlikely(pg_atomic_read_u64(&slot->generation) != window->generation ||
+				 pg_atomic_read_u64(&slot->vacuum_epoch) != window->vacuum_epoch) &&
+		!still_there(scan, window, tid))
+		return false;
+	EUNO_STOP_POINT("scan-return");
+	return true;
 }
 
 /*
@@ -266,62 +277,86 @@ next_item(IndexScanDesc scan, bool forward)
 	return true;
 }
 
+/* Before the first tuple of a scan. */
+static void
+begin(IndexScanDesc scan)
+{
+	EunoScan   *so = scan->opaque;
+
+	euno_require_serving(scan->indexRelation);
+	euno_count_index_scan(scan);
+	so->counted = true;
+	so->use_hazards = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
+	so->want_keys = so->use_hazards || !so->range.exact;
+
+	/*
+	 * Our quals are exact, but the caller with a non-MVCC snapshot may find a
+	 * newer tuple in a chain than the one that was indexed.
+	 */
+	scan->xs_recheck = so->use_hazards && !scan->xs_want_itup &&
+		scan->numberOfKeys > 0;
+}
+
+/* The executor found the tuple that it was given last dead to everybody. */
+static void
+note_killed(EunoWindow *window)
+{
+	if (window->pos < 0 || window->pos >= (int32) window->nitems)
+		return;
+	if (!window->any_killed)
+		memset(window->killed, 0, window->nitems * sizeof(bool));
+	window->any_killed = true;
+	window->killed[window->pos] = true;
+}
+
+/* Where keys are wanted: may the window's item be returned? */
+static inline bool
+accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
+{
+	EunoScan   *so = scan->opaque;
+	EunoItemKey *item = &window->keys[window->pos];
+	const uint8_t *key = window->buf + item->offset;
+
+	if (!so->range.exact && !euno_scan_matches(so->plan, key, item->keylen))
+		return false;
+	if (so->use_hazards && !announce(scan, window, tid))
+		return false;
+	if (scan->xs_want_itup)
+		form_index_tuple(scan, key, item);
+	return true;
+}
+
 bool
 eunogettuple(IndexScanDesc scan, ScanDirection direction)
 {
 	EunoScan   *so = scan->opaque;
 	bool		forward = ScanDirectionIsForward(direction);
-	EunoWindow *window = so->current;
 
 	if (unlikely(!so->counted))
-	{
-		euno_require_serving(scan->indexRelation);
-		euno_count_index_scan(scan);
-		so->counted = true;
-		so->use_hazards = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
-		so->want_keys = so->use_hazards || !so->range.exact;
-	}
-	else if (scan->kill_prior_tuple && window->nitems > 0 &&
-			 window->pos >= 0 && window->pos < (int32) window->nitems)
-	{
-		if (!window->any_killed)
-			memset(window->killed, 0, window->nitems * sizeof(bool));
-		window->any_killed = true;
-		window->killed[window->pos] = true;
-	}
-
-	if (so->range.empty)
+		begin(scan);
+	else if (unlikely(scan->kill_prior_tuple))
+		note_killed(so->current);
+	if (unlikely(so->range.empty))
 		return false;
 
-	while (next_item(scan, forward))
+	for (;;)
 	{
+		EunoWindow *window = so->current;
 		EunoTid		tid;
 
-		window = so->current;
+		if (likely(forward == window->forward &&
+				   window->pos + 1 < (int32) window->nitems))
+			window->pos++;
+		else if (next_item(scan, forward))
+			window = so->current;
+		else
+			break;
 		tid = window->tids[window->pos];
-		if (so->want_keys)
-		{
-			EunoItemKey *item = &window->keys[window->pos];
-			const uint8_t *key = window->buf + item->offset;
-
-			if (!so->range.exact &&
-				!euno_scan_matches(so->plan, key, item->keylen))
-				continue;
-			if (so->use_hazards && !announce(scan, window, tid))
-				continue;
-			if (scan->xs_want_itup)
-				form_index_tuple(scan, key, item);
-		}
-		if (window->ahead.wanted && forward == window->forward)
+		if (so->want_keys && !accept_item(scan, window, tid))
+			continue;
+		if (unlikely(window->ahead.wanted) && forward == window->forward)
 			euno_ahead_step(scan, window);
 		euno_tid_unpack(tid, &scan->xs_heaptid);
-
-		/*
-		 * Our quals are exact, but the caller with a non-MVCC snapshot may
-		 * find a newer tuple in a chain than the one that was indexed.
-		 */
-		scan->xs_recheck = so->use_hazards && !scan->xs_want_itup &&
-			scan->numberOfKeys > 0;
 		return true;
 	}
 	clear_hazard(so);

@@ -36,6 +36,7 @@ euno_window_make(EunoScan *so)
 
 	window->nitems = 0;
 	window->pos = -1;
+	window->forward = true;
 	window->any_killed = false;
 	window->capacity = 0;
 	window->tids = NULL;

@@ -411,34 +411,53 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 	return next;
 }
 
+/* The value of an integer column as it is in a tuple; "to" is aligned for it. */
+static inline void
+put_integer(const EunoKeyColumn *col, const uint8_t *p, char *to)
+{
+	switch (col->attlen)
+	{
+		case 2:
+			*(uint16_t *) to = (uint16_t) (get_number(p, 2) ^ col->flip);
+			break;
+		case 4:
+			*(uint32_t *) to = (uint32_t) (get_number(p, 4) ^ col->flip);
+			break;
+		default:
+			*(uint64_t *) to = get_number(p, 8) ^ col->flip;
+			break;
+	}
+}
+
 uint32_t
 euno_key_image(const EunoKeySchema *schema, const uint8_t *key,
 			   uint32_t keylen, uint32_t payloadlen, char *data)
 {
 	const uint8_t *p = key;
-	const uint8_t *end = key + keylen;
-	uint32_t	off = 0;
 
-	if (!schema->numbers || payloadlen > 0)
+	if (!schema->numbers || payloadlen > 0 || keylen != schema->numbers_len)
 		return 0;
 	for (int i = 0; i < schema->nkeys; i++)
 	{
 		const EunoKeyColumn *col = &schema->cols[i];
-		uint64_t	number;
+		char	   *to = data + col->image_at;
 
-		if (unlikely(end - p < 1 + col->attlen || *p != EUNO_MARK_VALUE))
+		if (unlikely(*p != EUNO_MARK_VALUE))
 			return 0;
-		number = get_number(p + 1, col->attlen);
-		if (col->desc)
-			number = ~number & (~UINT64_C(0) >> (64 - 8 * col->attlen));
-		p += 1 + col->attlen;
+		p++;
+		if (likely(col->integer))
+			put_integer(col, p, to);
+		else
+		{
+			uint64_t	number = get_number(p, col->attlen);
 
-		off = att_align_nominal(off, col->attalign);
-		store_att_byval(data + off, number_value(col->kind, number),
-						col->attlen);
-		off += col->attlen;
+			if (col->desc)
+				number = ~number & (~UINT64_C(0) >> (64 - 8 * col->attlen));
+			store_att_byval(to, number_value(col->kind, number), col->attlen);
+		}
+		p += col->attlen;
 	}
-	return off;
+	return schema->image_size;
 }
 
 /*

@@ -64,6 +64,9 @@ typedef struct EunoKeyColumn
 	bool		attbyval;
 	char		attalign;
 	int16		lossy;			/* its number among lossy columns, or -1 */
+	bool		integer;		/* encoded as a big endian number whose bits */
+	uint64_t	flip;			/* are the value's but for these */
+	uint16		image_at;		/* numbers only: where it is in an index tuple */
 	Oid			collation;
 	Oid			opfamily;
 	Oid			opcintype;
@@ -78,6 +81,8 @@ struct EunoKeySchema
 	int			natts;			/* key and INCLUDE columns */
 	int			nlossy;			/* key columns whose encoding can lose */
 	bool		numbers;		/* BYTES order, and all columns are numbers */
+	uint32_t	numbers_len;	/* if so: bytes of a key without NULLs, and of the */
+	uint32_t	image_size;		/* values in an index tuple */
 	TupleDesc	tupdesc;
 	char		name[NAMEDATALEN];
 	EunoKeyColumn cols[FLEXIBLE_ARRAY_MEMBER];	/* one per att */

@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "access/tupmacs.h"
 #include "catalog/pg_index.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -142,6 +143,21 @@ describe_key_column(Relation index, int i, EunoKeyColumn *col,
 		cmp->fn_oid != F_BTBPCHAR_PATTERN_CMP && cmp->fn_oid != F_BYTEACMP;
 }
 
+/* Integers are encoded by turning the sign bit, and all bits for DESC. */
+static void
+describe_integer(EunoKeyColumn *col)
+{
+	uint64_t	sign = UINT64_C(1) << (8 * col->attlen - 1);
+
+	col->integer = col->kind >= EUNO_KIND_INT16 && col->kind <= EUNO_KIND_UINT64;
+	if (!col->integer)
+		return;
+	if (col->kind <= EUNO_KIND_INT64)
+		col->flip = sign;
+	if (col->desc)
+		col->flip ^= sign | (sign - 1);
+}
+
 EunoKeySchema *
 euno_key_schema(Relation index, MemoryContext context)
 {
@@ -182,8 +198,14 @@ euno_key_schema(Relation index, MemoryContext context)
 				 col->kind == EUNO_KIND_FLOAT8 ||
 				 col->kind == EUNO_KIND_BPCHAR)
 			col->lossy = schema->nlossy++;
+		describe_integer(col);
 		numbers = numbers && col->kind >= EUNO_KIND_BOOL &&
 			col->kind <= EUNO_KIND_FLOAT8 && col->attbyval;
+		if (!numbers)
+			continue;
+		col->image_at = att_align_nominal(schema->image_size, col->attalign);
+		schema->image_size = col->image_at + col->attlen;
+		schema->numbers_len += 1 + col->attlen;
 	}
 	schema->numbers = numbers && schema->natts == schema->nkeys;
 

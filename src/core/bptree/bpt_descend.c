@@ -112,11 +112,17 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 	if (h < low || h >= high)
 		return;
 	at = bpt_guess(h, low, high, slots);
+	euno_prefetch(heads + 8 * (size_t) at - 88);
 	euno_prefetch(heads + 8 * (size_t) at - 24);
 	euno_prefetch(heads + 8 * (size_t) at + 24);
+	euno_prefetch(heads + 8 * (size_t) at + 88);
 	if (euno_load32(&dir->leaf_tail) > 0)
-		euno_prefetch(heads + 8 * (size_t) slots +
-						   euno_load32(&dir->leaf_tail) * (size_t) at);
+	{
+		const uint8_t *tails = heads + 8 * (size_t) slots +
+						   euno_load32(&dir->leaf_tail) * (size_t) at;
+		euno_prefetch(tails - 32);
+		euno_prefetch(tails + 32);
+	}
 }
 
 /* What the leaf in the directory looks like is what the next ones will. */
@@ -179,7 +185,7 @@ descent_start(EunoContext *cx, EunoTree *tree, Descent *d)
  * One level down.  False: again, from the root.  *leaf is set if the node was a
  * lowest one.
  */
-static inline bool
+static inline __attribute__((always_inline)) bool
 descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,
 			 BptLeaf **leaf)
 {

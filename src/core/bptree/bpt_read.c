@@ -102,9 +102,13 @@ fixed_tid(BptView *view, uint64_t head, const uint8_t *tail)
 {
 	uint32_t	len = view->suffix_len;
 
-	if (len > 8 && len < 8 + EUNO_TID_BYTES)
+	if (len >= 8 + EUNO_TID_BYTES)
+		return euno_load_be(tail + (len - 8 - EUNO_TID_BYTES), EUNO_TID_BYTES);
+	if (len > 8)
 		return (head << (8 * (len - 8)) | euno_load_be(tail, len - 8)) &
 			EUNO_TID_MAX;
+	if (len >= EUNO_TID_BYTES)
+		return head >> (8 * (8 - len)) & EUNO_TID_MAX;
 	return euno_bpt_suffix_tid(view, head, tail, len);
 }
 
@@ -311,6 +315,22 @@ range_end(Read *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
 	if (b->slot < a->slot || (b->slot == a->slot && b->sub < a->sub))
 		*b = *a;
 	return EUNO_OK;
+}
+
+/*
+ * The next batch will be of the next leaf: where it begins, if it is like this
+ * one.  The processor sees by itself what comes after that.
+ */
+static inline void
+prefetch_next(const BptView *view, const BptLeaf *next)
+{
+	const uint8_t *heads = (const uint8_t *) next + view->body;
+
+	euno_prefetch(next);
+	euno_prefetch(heads);
+	euno_prefetch(heads + 64);
+	euno_prefetch(heads + 8 * (size_t) view->cap);
+	euno_prefetch(heads + 8 * (size_t) view->cap + 64);
 }
 
 /* One leaf of a forward read; *again: nothing in it, go on at its right. */
