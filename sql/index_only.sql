@@ -135,3 +135,44 @@ VACUUM e;
 SELECT entries BETWEEN 10 AND 12 FROM euno_stat_indexes WHERE indexrelname = 'e_part';
 SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 'e' ORDER BY 1;
 DROP TABLE e;
+
+-- Numbers come back by a way of their own: every kind, both directions, at every
+-- place in the tuple; first without NULLs, then with some
+CREATE TABLE num (i2 int2, i4 int4, i8 int8, o oid, c "char", bo bool, d date, ts timestamptz, m money, l pg_lsn, x xid8, f4 float4, f8 float8);
+ALTER TABLE num SET (autovacuum_enabled = off);
+INSERT INTO num SELECT (n % 65536 - 32768)::int2, (n * 40503::int8 * 53 % 4294967296 - 2147483648)::int4, hashint8extended(n, 0), hashint8(n)::oid, (n % 256 - 128)::int::"char", n % 3 = 0,
+		'epoch'::date + (n - 1000), '2000-01-01 UTC'::timestamptz + (n::float8 * n - 1000000) * interval '1.5 s', (n - 1000)::money, '0/0'::pg_lsn + n * 7919, n::text::xid8, (n - 1000) * 1.1, (n - 1000) / 7.0
+	FROM generate_series(0, 2000) n;
+INSERT INTO num VALUES (-32768, -2147483648, -9223372036854775808, 0, '', false, '-infinity', '-infinity', '-92233720368547758.08', '0/0', '0', '-inf', '-inf'),
+	(32767, 2147483647, 9223372036854775807, 4294967295, '\377', true, 'infinity', 'infinity', '92233720368547758.07', 'FFFFFFFF/FFFFFFFF', '18446744073709551615', 'nan', 'nan'),
+	(0, 0, 0, 1, 'a', false, 'epoch', 'epoch', '0', '0/1', '1', '-0', '-0');
+VACUUM ANALYZE num;
+CREATE FUNCTION same_numbers(columns text, directions text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	plan text := '';
+	from_index text;
+	from_table text;
+	query text := format('SELECT string_agg(r, '' '' ORDER BY r COLLATE "C") FROM (SELECT (%s)::text AS r FROM num ORDER BY ', regexp_replace(columns, '^(\w+)$', 'ROW(\1)'));
+BEGIN
+	EXECUTE format('CREATE INDEX num_i ON num USING euno (%s)', directions);
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query || directions || ') s' LOOP plan := plan || line; END LOOP;
+	IF plan !~ 'Index Only Scan using num_i' THEN
+		RETURN plan;
+	END IF;
+	EXECUTE query || directions || ') s' INTO from_index;
+	DROP INDEX num_i;
+	EXECUTE query || directions || ') s' INTO from_table;
+	RETURN CASE WHEN from_index = from_table THEN 'identical' ELSE 'different' END;
+END $$;
+CREATE TABLE definitions (columns text, directions text);
+INSERT INTO definitions SELECT attname, attname || d FROM pg_attribute, unnest(ARRAY['', ' DESC']) d WHERE attrelid = 'num'::regclass AND attnum > 0 ORDER BY attnum, d;
+INSERT INTO definitions VALUES ('c, i8, i2', 'c, i8, i2'), ('bo, i2, i4, i8', 'bo DESC, i2, i4 DESC, i8 DESC'), ('o, d, ts', 'o, d DESC, ts'),
+	('i2, f8, c, f4', 'i2, f8 DESC, c DESC, f4'), ('m, l, x', 'm DESC, l, x DESC'), ('c, o, bo, x', 'c DESC, o DESC, bo, x');
+SELECT directions, same_numbers(columns, directions) FROM definitions;
+INSERT INTO num SELECT i2, NULL, i8, NULL, c, NULL, d, NULL, m, NULL, x, f4, NULL FROM num WHERE i2 % 10 = 0;
+INSERT INTO num DEFAULT VALUES;
+VACUUM ANALYZE num;
+SELECT directions, same_numbers(columns, directions) FROM definitions WHERE same_numbers(columns, directions) <> 'identical';
+DROP TABLE num, definitions;
+DROP FUNCTION same_numbers;
