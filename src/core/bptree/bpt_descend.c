@@ -101,7 +101,8 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 	uint64_t	high;
 	uint64_t	h = bpt_key_word(key, view->prefix_len);
 	uint32_t	slots = euno_load32(&dir->leaf_slots);
-	const uint8_t *heads = (const uint8_t *) leaf + BPT_LEAF_HEADER + 16;
+	const uint8_t *heads = (const uint8_t *) leaf + euno_load32(&dir->leaf_body);
+	const uint8_t *tails = heads + 8 * (size_t) euno_load32(&dir->leaf_cap);
 	uint32_t	at;
 
 	euno_prefetch(leaf);
@@ -112,36 +113,39 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 	if (h < low || h >= high)
 		return;
 	at = bpt_guess(h, low, high, slots);
-	euno_prefetch(heads + 8 * (size_t) at - 88);
-	euno_prefetch(heads + 8 * (size_t) at - 24);
-	euno_prefetch(heads + 8 * (size_t) at + 24);
-	euno_prefetch(heads + 8 * (size_t) at + 88);
-	if (euno_load32(&dir->leaf_tail) > 0)
-	{
-		const uint8_t *tails = heads + 8 * (size_t) slots +
-						   euno_load32(&dir->leaf_tail) * (size_t) at;
-		euno_prefetch(tails - 32);
-		euno_prefetch(tails + 32);
-	}
+
+	/* The slot is in the line of the guess, or in the next one. */
+	heads += 8 * (size_t) at;
+	euno_prefetch(heads - 88);
+	euno_prefetch(heads - 24);
+	euno_prefetch(heads + 24);
+	euno_prefetch(heads + 88);
+	tails += euno_load32(&dir->leaf_tail) * (size_t) at;
+	euno_prefetch(tails - 32);
+	euno_prefetch(tails + 32);
+}
+
+/* Writes only what differs: the line is read by every descent. */
+static inline void
+note(uint32_t *word, uint32_t value)
+{
+	if (euno_load32(word) != value)
+		euno_store32(word, value);
 }
 
 /* What the leaf in the directory looks like is what the next ones will. */
 void
 euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf)
 {
-	uint32_t	slots = 0;
-	uint32_t	tail = 0;
 	BptView		view;
 
-	if (euno_bpt_view(leaf, &view) && view.format == BPT_FIXED)
-	{
-		slots = view.cap;
-		tail = view.tail_len;
-	}
-	if (euno_load32(&dir->leaf_slots) != slots)
-		euno_store32(&dir->leaf_slots, slots);
-	if (euno_load32(&dir->leaf_tail) != tail)
-		euno_store32(&dir->leaf_tail, tail);
+	if (!euno_bpt_view(leaf, &view) || view.format == BPT_OPAQUE)
+		return;
+	note(&dir->leaf_slots, view.count);
+	note(&dir->leaf_cap, view.cap);
+	note(&dir->leaf_body, view.body);
+	note(&dir->leaf_tail, view.format == BPT_FIXED ? view.tail_len :
+		 sizeof(uint16_t));
 }
 
 /* The caller's directory, or the first while it has none, and its root. */

@@ -245,10 +245,12 @@ typedef struct BptDirectory
 	BptInner   *root;			/* NULL: go to the first leaf */
 	BptLog	   *log;			/* constant; NULL: the only domain */
 
-	/* What FIXED leaves look like, to guess from; any values are right. */
-	uint32_t	leaf_slots;
-	uint32_t	leaf_tail;
-	uint8_t		pad0[40];
+	/* What its leaves look like, to guess from; any values are right. */
+	uint32_t	leaf_slots;		/* in use; 0: unknown */
+	uint32_t	leaf_cap;
+	uint32_t	leaf_body;
+	uint32_t	leaf_tail;		/* bytes a slot of what follows the heads */
+	uint8_t		pad0[32];
 
 	EunoLock	mutex;
 	uint64_t	inners;

@@ -4,7 +4,7 @@
  *	  Looking up one key: the short way.
  *
  * Most reads ask for all entries that start with one key, and find them in one
- * FIXED leaf.  What is here is that case and nothing else, in few
+ * leaf.  What is here is that case in BYTES order and nothing else, in few
  * instructions and, thanks to the prefetch of the descent, hardly more than
  * one wait for memory.  Whatever is not like that, a leaf that is being written
  * among it, is left to the general read, from the start.
@@ -20,8 +20,8 @@
 #define POINT_STEPS		24
 
 /*
- * FIXED: the first slot whose head is not below h, searched one by one from
- * where it should be; false if h is not within the leaf.
+ * The first slot whose head is not below h, searched one by one from where it
+ * should be; false if h is not within the leaf.
  */
 static inline bool
 near_head(const BptView *view, uint64_t h, uint32_t *slot)
@@ -52,15 +52,23 @@ near_head(const BptView *view, uint64_t h, uint32_t *slot)
 }
 
 /*
- * FIXED: the sign of (key) - (slot i, as far as the key goes); the heads are
- * equal, and the tails begin "at" in the key.
+ * The sign of (key) - (slot i, as far as the key goes); the heads are equal, and
+ * the tails begin "at" in the key.
  */
 static inline int
-compare_rest(const BptView *view, uint32_t i, const BptKey *key, uint32_t at)
+compare_rest(BptView *view, uint32_t i, const BptKey *key, uint32_t at)
 {
 	const uint8_t *tail = view->tails + (size_t) i * view->tail_len;
 	uint32_t	n = key->len - at;
+	BptSlot		slot;
 
+	if (view->format == BPT_SLOTTED)
+	{
+		if (!euno_bpt_slot(view, i, &slot))
+			return 0;
+		return euno_bpt_compare_rest(key, at, slot.tail,
+									 n < slot.tail_len ? n : slot.tail_len);
+	}
 	if (n <= 8)
 	{
 		uint64_t	mine = bpt_key_word(key, at) >> (64 - 8 * n);
@@ -71,22 +79,21 @@ compare_rest(const BptView *view, uint32_t i, const BptKey *key, uint32_t at)
 	return euno_bpt_compare_rest(key, at, tail, n);
 }
 
-/* FIXED: has slot i the head h and a tail below the key's? */
+/* Has slot i the head h and a tail below the key's? */
 static inline bool
-is_below(const BptView *view, uint32_t i, const BptKey *key, uint32_t at,
-		 uint64_t h)
+is_below(BptView *view, uint32_t i, const BptKey *key, uint32_t at, uint64_t h)
 {
 	return euno_load64(&view->heads[i]) == h &&
 		compare_rest(view, i, key, at) > 0;
 }
 
 /*
- * FIXED: the first slot from i on that is not below the key, by doubling steps
- * and halving: where heads are equal, often many are.  No head from i on is
- * below h.
+ * The first slot from i on that is not below the key, by doubling steps and
+ * halving: where heads are equal, often many are.  No head from i on is below
+ * h.
  */
 static uint32_t
-skip_below(const BptView *view, uint32_t i, const BptKey *key, uint32_t at,
+skip_below(BptView *view, uint32_t i, const BptKey *key, uint32_t at,
 		   uint64_t h)
 {
 	uint32_t	lo = i;
@@ -113,6 +120,48 @@ skip_below(const BptView *view, uint32_t i, const BptKey *key, uint32_t at,
 	return lo;
 }
 
+/* SLOTTED: adds slot i, which starts with the key, to the batch. */
+static inline bool
+add_record(BptView *view, uint32_t i, const BptKey *key, EunoBatch *batch)
+{
+	uint32_t	rest = key->len - view->prefix_len + EUNO_TID_BYTES;
+	EunoTid		tids[BPT_LIST_MAX];
+	BptSlot		slot;
+	uint32_t	n;
+
+	/* The general read knows about keys that the zeros behind them hide. */
+	if (!euno_bpt_slot(view, i, &slot) || slot.len < rest)
+		return false;
+	if (batch->want_keys && (slot.len != rest || slot.payload_len > 0))
+		return false;
+	if (slot.ntids == 1 && batch->nitems < batch->max_items)
+	{
+		batch->tids[batch->nitems++] =
+			euno_bpt_suffix_tid(view, euno_load64(&view->heads[i]), slot.tail,
+								slot.len);
+		return true;
+	}
+	n = euno_bpt_slot_tids(view, i, tids);
+	if (n > batch->max_items - batch->nitems)
+		return false;
+	memcpy(batch->tids + batch->nitems, tids, n * sizeof(EunoTid));
+	batch->nitems += n;
+	return true;
+}
+
+/* FIXED: the same. */
+static inline bool
+add_slot(BptView *view, uint32_t i, EunoBatch *batch)
+{
+	if (batch->nitems >= batch->max_items)
+		return false;
+	batch->tids[batch->nitems++] =
+		euno_bpt_suffix_tid(view, euno_load64(&view->heads[i]),
+							view->tails + (size_t) i * view->tail_len,
+							view->suffix_len);
+	return true;
+}
+
 /*
  * The entries of a leaf that start with the key, to the batch.  False if the
  * leaf does not tell whether these are all, or their keys are longer and wanted.
@@ -123,16 +172,17 @@ point_leaf(BptView *view, const BptLeaf *right, const BptKey *key,
 {
 	uint32_t	plen = view->prefix_len;
 	uint32_t	at = plen + 8;
+	bool		fixed = view->format == BPT_FIXED;
 	uint32_t	shift;
 	uint32_t	i;
 	uint64_t	h;
 
-	if (view->format != BPT_FIXED || view->open || key->len <= plen ||
-		view->suffix_len < key->len - plen ||
+	if (view->format == BPT_OPAQUE || view->open || key->len <= plen ||
 		euno_bpt_compare_prefix(key, view->leaf, plen) != 0)
 		return false;
-	if (batch->want_keys &&
-		view->suffix_len != key->len - plen + EUNO_TID_BYTES)
+	if (fixed && (view->suffix_len < key->len - plen ||
+				  (batch->want_keys &&
+				   view->suffix_len != key->len - plen + EUNO_TID_BYTES)))
 		return false;
 	h = bpt_key_word(key, plen);
 	shift = key->len < at ? 8 * (at - key->len) : 0;
@@ -150,12 +200,8 @@ point_leaf(BptView *view, const BptLeaf *right, const BptKey *key,
 		if ((euno_load64(&view->heads[i]) ^ h) >> shift != 0 ||
 			(key->len > at && compare_rest(view, i, key, at) != 0))
 			break;
-		if (batch->nitems >= batch->max_items)
+		if (!(fixed ? add_slot(view, i, batch) : add_record(view, i, key, batch)))
 			return false;
-		batch->tids[batch->nitems++] =
-			euno_bpt_suffix_tid(view, euno_load64(&view->heads[i]),
-								view->tails + (size_t) i * view->tail_len,
-								view->suffix_len);
 	}
 	return true;
 }
