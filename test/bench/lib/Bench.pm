@@ -16,6 +16,7 @@ our %run = (
 	seconds => $ENV{EUNO_SECONDS} // 4,
 	only => $ENV{EUNO_ONLY} // '',
 	bin => $ENV{bin},
+	clock => $ENV{EUNO_CLOCK} // 'wall',
 	limit => $ENV{EUNO_LIMIT} // 0,
 	out => $ENV{EUNO_OUT},
 	started => time - ($ENV{EUNO_ELAPSED} // 0),
@@ -46,7 +47,8 @@ sub sql
 	return $answer;
 }
 
-# Runs statements in one session: for each, its milliseconds and what it prints.
+# Runs statements in one session: for each, its milliseconds by the clock that
+# was chosen, and what it prints.
 sub session
 {
 	my @statements = @_;
@@ -54,7 +56,8 @@ sub session
 	my @results;
 
 	open(my $f, '>', $file) or die "$file: $!\n";
-	print $f "\\timing on\n", map { "$_;\n\\echo \@end\n" } @statements;
+	my $cpu = $run{clock} eq 'cpu' ? "\\timing off\nSELECT 'CPU: ' || pg_read_file('/proc/self/schedstat');\n" : '';
+	print $f map { "$cpu\\timing on\n$_;\n$cpu\\echo \@end\n" } @statements;
 	close($f);
 	my $text = `$run{bin}/psql -XAtq -v ON_ERROR_STOP=1 -f $file`;
 	die "failed: @statements\n" if $? != 0;
@@ -63,6 +66,12 @@ sub session
 	{
 		my $ms = 0;
 		$ms += $1 while $part =~ s/^Time: ([0-9.]+) ms.*\n//m;
+		if ($part =~ s/^CPU: (\d+) .*\n+//m)
+		{
+			my $before = $1;
+			$part =~ s/^CPU: (\d+) .*\n+//m or die "no processor time: $part\n";
+			$ms = ($1 - $before) / 1e6;
+		}
 		$part =~ s/\n\z//;
 		push @results, [$ms, $part];
 	}

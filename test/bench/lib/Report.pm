@@ -26,7 +26,7 @@ sub machine
 	return {
 		server => $ENV{server_version} // '', revision => $ENV{revision} // 'unknown', cpus => `nproc` + 0,
 		cpu => $cpu // 'unknown', kernel => `uname -r` =~ s/\n//r, date => `date -u +%F` =~ s/\n//r, caches => \@caches,
-		load => (split ' ', `cat /proc/loadavg`)[0] + 0, rows => $run{rows} + 0, rounds => $run{rounds} + 0 };
+		load => (split ' ', `cat /proc/loadavg`)[0] + 0, rows => $run{rows} + 0, rounds => $run{rounds} + 0, clock => $run{clock} };
 }
 
 sub format_number
@@ -116,7 +116,7 @@ sub markdown
 	my $text = "Revision $machine->{revision}, $machine->{date}, $machine->{cpus} processors ($machine->{cpu}), load $machine->{load} at the end; "
 	  . "medians of $machine->{rounds} " . ($machine->{rounds} == 1 ? 'round' : 'rounds') . " in turns; spread: largest over smallest, of btree, euno, or of bptree, art/olc.\n";
 
-	$text .= "\n$machine->{server}, $machine->{rows} rows, everything cached. x is how many times better than btree.\n\n$server" if $server ne '';
+	$text .= "\n$machine->{server}, $machine->{rows} rows, everything cached" . ($machine->{clock} eq 'cpu' ? ', times are of the processor' : '') . ". x is how many times better than btree.\n\n$server" if $server ne '';
 	$text .= "\nThe trees alone, processor time of one thread where none are named. \"alone\" is the same source without synchronization, "
 	  . "\"array\" a sorted array with binary search.\n\n$trees" if $trees ne '';
 	return $text;
