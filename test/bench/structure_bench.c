@@ -13,9 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "env.h"
+#include "subject.h"
 
 #define KEY_BYTES 128
 #define TURN 5000				/* operations */
@@ -55,42 +54,19 @@ typedef enum Job
 	NJOBS
 } Job;
 
-typedef struct Subject
+typedef struct Figures
 {
-	const EunoTreeOps *ops;
-	EunoTree   *tree;
-	EunoPool   *pool;
-	NodeSource	source;
-	EunoContext cx;
-	EunoProcess process;
 	double		times[MAX_TURNS];
 	double		median[NJOBS];
 	double		loaded;			/* bytes an entry after a bulk load */
 	double		grown;			/* after inserts in random order */
-} Subject;
+} Figures;
 
 static Subject subjects[NSTRUCTURES];
-static EunoArena *arena;
-static EunoEpochs *epochs;
+static Figures figures[NSTRUCTURES];
 static uint64_t rows;
 static uint8_t *keys;			/* a length and KEY_BYTES each, sorted */
 static uint32_t *order;			/* a permutation of all rows */
-
-static void
-die(const char *what)
-{
-	fprintf(stderr, "%s\n", what);
-	exit(1);
-}
-
-static double
-thread_seconds(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
-}
 
 static uint32_t
 put_number(uint8_t *key, uint64_t value, int bytes)
@@ -181,41 +157,6 @@ entry_at(uint64_t i)
 }
 
 static void
-open_tree(Subject *s)
-{
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 1, 0};
-
-	memset(s->tree, 0, sizeof(EunoTree));
-	euno_pool_init(s->pool, arena, 0);
-	node_source_init(&s->source, s->pool);
-	s->tree->alloc_arg = &s->source;
-	if (s->ops->create(&s->cx, s->tree, &config) != EUNO_OK)
-		die("no tree");
-}
-
-static double
-bytes_an_entry(const Subject *s)
-{
-	return (double) (s->pool->extents * EUNO_EXTENT_SIZE) / (double) rows;
-}
-
-static void
-load(Subject *s)
-{
-	static EunoBulk bulk;
-	EunoStatus	status = s->ops->bulk_begin(&s->cx, s->tree, &bulk);
-
-	for (uint64_t i = 0; status == EUNO_OK && i < rows; i++)
-	{
-		EunoEntry	entry = entry_at(i);
-
-		status = s->ops->bulk_add(&s->cx, &bulk, &entry);
-	}
-	if (status != EUNO_OK || s->ops->bulk_end(&s->cx, &bulk) != EUNO_OK)
-		die("a bulk load failed");
-}
-
-static void
 read_some(Subject *s, uint64_t i, uint32_t wanted)
 {
 	static EunoCursor cursor;
@@ -266,15 +207,6 @@ do_one(Subject *s, Job job, uint64_t i)
 		read_some(s, i, job == SCAN ? SCAN_ENTRIES : 8);
 }
 
-static int
-compare_doubles(const void *a, const void *b)
-{
-	double		x = *(const double *) a;
-	double		y = *(const double *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* A job on rows [from, to) of the order, all structures taking turns. */
 static void
 run_job(Job job, uint64_t from, uint64_t to, uint32_t by)
@@ -285,20 +217,17 @@ run_job(Job job, uint64_t from, uint64_t to, uint32_t by)
 	{
 		for (int k = 0; k < NSTRUCTURES; k++)
 		{
-			Subject    *s = &subjects[(turns + (uint32_t) k) % NSTRUCTURES];
+			uint32_t	which = (turns + (uint32_t) k) % NSTRUCTURES;
 			double		start = thread_seconds();
 
 			for (uint64_t i = at; i < at + by; i++)
-				do_one(s, job, order[i]);
-			s->times[turns] = (thread_seconds() - start) / by;
+				do_one(&subjects[which], job, order[i]);
+			figures[which].times[turns] = (thread_seconds() - start) / by;
 		}
 		turns++;
 	}
 	for (int k = 0; k < NSTRUCTURES; k++)
-	{
-		qsort(subjects[k].times, turns, sizeof(double), compare_doubles);
-		subjects[k].median[job] = subjects[k].times[turns / 2] * 1e9;
-	}
+		figures[k].median[job] = median(figures[k].times, turns) * 1e9;
 }
 
 static void
@@ -329,28 +258,28 @@ run_kind(Kind kind)
 	{
 		Subject    *s = &subjects[k];
 
-		open_tree(s);
-		load(s);
-		s->loaded = bytes_an_entry(s);
-		euno_pool_release(s->pool);
-		open_tree(s);
+		subject_open(s);
+		subject_load(s, rows, entry_at);
+		figures[k].loaded = subject_bytes(s) / (double) rows;
+		subject_close(s);
+		subject_open(s);
 	}
 	run_job(INSERT, 0, rows, TURN);
 	for (int k = 0; k < NSTRUCTURES; k++)
-		subjects[k].grown = bytes_an_entry(&subjects[k]);
+		figures[k].grown = subject_bytes(&subjects[k]) / (double) rows;
 	shuffle(&random);
 	run_job(LOOKUP, 0, rows, TURN);
 	run_job(SCAN, 0, rows / 10, TURN / 25);
 	run_job(REMOVE, 0, rows / 5, TURN);
 	for (int k = 0; k < NSTRUCTURES; k++)
 	{
-		Subject    *s = &subjects[k];
+		const Figures *f = &figures[k];
 
 		printf("| %s | %s | %.0f | %.0f | %.0f | %.0f | %.1f | %.1f |\n",
-			   kind_names[kind], s->ops->name, s->median[LOOKUP],
-			   s->median[INSERT], s->median[REMOVE], s->median[SCAN],
-			   s->loaded, s->grown);
-		euno_pool_release(s->pool);
+			   kind_names[kind], subjects[k].name, f->median[LOOKUP],
+			   f->median[INSERT], f->median[REMOVE], f->median[SCAN],
+			   f->loaded, f->grown);
+		subject_close(&subjects[k]);
 	}
 	fflush(stdout);
 }
@@ -363,27 +292,13 @@ main(void)
 	rows = wanted != NULL ? strtoull(wanted, NULL, 10) : 1000000;
 	if (rows < 100000)
 		die("EUNO_ROWS must be at least 100000");
-	arena = euno_arena_reserve((size_t) 16 << 30, 1, &test_env);
 	keys = malloc(rows * (KEY_BYTES + 1));
 	order = malloc(rows * sizeof(uint32_t));
-	if (arena == NULL || keys == NULL || order == NULL)
+	if (keys == NULL || order == NULL)
 		die("no memory");
-	epochs = shared_memory(euno_epochs_size(4));
-	euno_epochs_init(epochs, 4);
+	subjects_begin(4);
 	for (int k = 0; k < NSTRUCTURES; k++)
-	{
-		Subject    *s = &subjects[k];
-
-		s->ops = structures[k];
-		s->tree = shared_memory(sizeof(EunoTree));
-		s->pool = shared_memory(sizeof(EunoPool));
-		s->process = (EunoProcess)
-		{
-			epochs, 0, 0
-		};
-		s->cx.process = &s->process;
-		s->cx.env = &test_env;
-	}
+		subject_init(&subjects[k], structures[k]->name, structures[k]);
 	printf("%llu entries; nanoseconds of processor time; bytes an entry after a bulk load, after random inserts\n\n",
 		   (unsigned long long) rows);
 	printf("| keys | structure | lookup | insert | remove | scan of 100 | loaded | grown |\n");
