@@ -198,9 +198,10 @@ lib_server_start()
 		{ cat "$1/pg_ctl.log" "$1/log" >&2; return 1; }
 }
 
+# lib_server_stop DIRECTORY [MODE]
 lib_server_stop()
 {
-	lib_run "$bin/pg_ctl" -D "$1/data" -m fast -w -t 60 stop >/dev/null 2>&1
+	lib_run "$bin/pg_ctl" -D "$1/data" -m "${2:-fast}" -w -t 60 stop >/dev/null 2>&1
 }
 
 # Ends every process that has its working directory or its program in $work:
