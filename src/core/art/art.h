@@ -182,7 +182,7 @@ extern ArtType euno_art_node_type(uint32_t nchildren, uint32_t words);
 extern ArtNode *euno_art_build_node(ArtBuild *build, ArtType type,
 									const uint8_t *path, uint32_t from,
 									uint32_t level);
-extern bool euno_art_node_room(ArtNode *node);
+extern bool euno_art_node_room(ArtNode *node, uint8_t byte);
 extern bool euno_art_node_add(ArtNode *node, uint8_t byte,
 							  const ArtChild *child);
 extern void euno_art_node_map(ArtNode *node, uint64_t map[4],

@@ -4,8 +4,9 @@
  *	  The inner nodes.
  *
  * "The Adaptive Radix Tree" (ICDE 2013), section III, with more sizes, and
- * children in order of arrival: adding one moves nothing, so a reader may look
- * on ("The ART of Practical Synchronization", section 4.2).
+ * children near the place that their bytes have among all bytes: so it can be
+ * fetched before it is known.  Adding one moves nothing, so a reader may look on
+ * ("The ART of Practical Synchronization", section 4.2).
  *
  *-------------------------------------------------------------------------
  */
@@ -114,54 +115,16 @@ euno_art_build_node(ArtBuild *build, ArtType type, const uint8_t *path,
 }
 
 /*
- * How many slots of a LIST have been given out, absent children included.  The
- * bytes of so many children may be read after this.
+ * Number of the free slot of a LIST or INDEX nearest to where a byte's child
+ * should be; the capacity if there is none.
  */
 static uint32_t
-list_used(ArtNode *node)
-{
-	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
-	ArtRef	   *children = art_children(node);
-	uint32_t	low = 0;
-	uint32_t	high = layout->capacity;
-
-	/* no slot is empty before one that is not */
-	while (low < high)
-	{
-		uint32_t	middle = (low + high) / 2;
-
-		if (euno_load64_acquire(&children[middle * layout->words]) != 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Is there a slot for a byte that has none? */
-bool
-euno_art_node_room(ArtNode *node)
-{
-	ArtType		type = art_type(node);
-	const ArtLayout *layout = &euno_art_layouts[type];
-
-	if (type > ART_LAST_LIST)
-		return type == ART_N256 || euno_load32(&node->used) < layout->capacity;
-	return euno_load64(&art_children(node)[(layout->capacity - 1U) *
-										   layout->words]) == 0;
-}
-
-/*
- * Number of the free slot of an INDEX nearest to where a byte's child should be.
- * There is one.
- */
-static uint32_t
-index_free(ArtNode *node, const ArtLayout *layout, uint8_t byte)
+free_slot(ArtNode *node, const ArtLayout *layout, uint8_t byte)
 {
 	const ArtRef *children = art_children(node);
-	uint32_t	place = art_index_place(layout->capacity, byte);
+	uint32_t	place = art_place(layout->capacity, byte);
 
-	for (uint32_t distance = 0;; distance++)
+	for (uint32_t distance = 0; distance < layout->capacity; distance++)
 	{
 		if (place + distance < layout->capacity &&
 			euno_load64(&children[(place + distance) * layout->words]) == 0)
@@ -170,6 +133,19 @@ index_free(ArtNode *node, const ArtLayout *layout, uint8_t byte)
 			euno_load64(&children[(place - distance) * layout->words]) == 0)
 			return place - distance;
 	}
+	return layout->capacity;
+}
+
+/* Is there a slot for a byte that has none? */
+bool
+euno_art_node_room(ArtNode *node, uint8_t byte)
+{
+	ArtType		type = art_type(node);
+	const ArtLayout *layout = &euno_art_layouts[type];
+
+	if (type > ART_LAST_LIST)
+		return type == ART_N256 || euno_load32(&node->used) < layout->capacity;
+	return free_slot(node, layout, byte) < layout->capacity;
 }
 
 /*
@@ -188,21 +164,12 @@ euno_art_node_add(ArtNode *node, uint8_t byte, const ArtChild *child)
 	ArtRef	   *slot = art_children(node);
 	uint32_t	at = byte;
 
-	if (type <= ART_LAST_LIST)
-		at = list_used(node);
-	else if (type != ART_N256)
+	if (type != ART_N256)
 	{
-		uint32_t	used = euno_load32(&node->used);
-
-		at = layout->capacity;
-		if (used < layout->capacity)
-		{
-			at = index_free(node, layout, byte);
-			euno_store32(&node->used, used + 1);
-		}
+		at = free_slot(node, layout, byte);
+		if (at == layout->capacity)
+			return false;
 	}
-	if (at == layout->capacity)
-		return false;
 	slot += at * layout->words;
 	if (type <= ART_LAST_LIST)
 		euno_store8((uint8_t *) node + ART_KEYS + at, byte);
@@ -211,6 +178,7 @@ euno_art_node_add(ArtNode *node, uint8_t byte, const ArtChild *child)
 	euno_store64_release(slot, child->ref);
 	if (type > ART_LAST_LIST && type != ART_N256)
 	{
+		euno_store32(&node->used, euno_load32(&node->used) + 1);
 		euno_fence_release();
 		euno_store8(&node->body[byte], (uint8_t) (at + 1));
 	}
@@ -225,8 +193,9 @@ void
 euno_art_node_map(ArtNode *node, uint64_t map[4], uint8_t places[256])
 {
 	ArtType		type = art_type(node);
+	const ArtLayout *layout = &euno_art_layouts[type];
 	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
-	uint32_t	used;
+	const ArtRef *children = art_children(node);
 
 	if (type > ART_LAST_LIST)
 	{
@@ -244,11 +213,14 @@ euno_art_node_map(ArtNode *node, uint64_t map[4], uint8_t places[256])
 		return;
 	}
 	map[0] = map[1] = map[2] = map[3] = 0;
-	used = list_used(node);
-	for (uint32_t i = 0; i < used; i++)
+	for (uint32_t i = 0; i < layout->capacity; i++)
 	{
-		uint8_t		byte = euno_load8(&keys[i]);
+		uint8_t		byte;
 
+		/* the byte is there when the child is */
+		if (euno_load64_acquire(&children[i * layout->words]) == 0)
+			continue;
+		byte = euno_load8(&keys[i]);
 		map[byte / 64] |= UINT64_C(1) << byte % 64;
 		places[byte] = (uint8_t) i;
 	}

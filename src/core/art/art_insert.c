@@ -109,7 +109,7 @@ insert_gap(Insert *ins)
 	ArtNode    *node = art_pointer(ins->place.ref);
 	uint32_t	level = art_level(node);
 	uint8_t		byte = ins->key.bytes[level];
-	bool		room = euno_art_node_room(node);
+	bool		room = euno_art_node_room(node, byte);
 	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
 	ArtChild	leaf;
 	ArtRef		other;

@@ -14,14 +14,15 @@
  * changes nothing in that one.
  *
  * Nodes
- *	  LIST	(up to 52 children) a byte for each child, in order of arrival, then
- *		the path segment, then the children in the same order.
- *	  INDEX	(86 to 191) for each byte the child's number plus 1, or 0, then the
- *		children, then the path segment.  A child is near the place that its
- *		byte has among all bytes, so that it can be fetched with the header.
+ *	  LIST	(up to 52 children) a byte for each slot, then the path segment, then
+ *		the slots.
+ *	  INDEX	(86 to 191) for each byte the child's slot plus 1, or 0, then the
+ *		slots, then the path segment.
  *	  DIRECT (256) a child for each byte, then the path segment.
  *
- * A slot is one, two or three words, in all of a node alike.  The first is a
+ * A slot is one, two or three words, in all of a node alike.  In a LIST or INDEX
+ * a child gets the free slot nearest to where its byte is among all bytes, so
+ * that the slot can be fetched before it is known.  The first is a
  * reference.  The others hold what an INLINE has too many bytes for; they are
  * written before the first one is for the first time, and never again.  A slot
  * of a LIST or INDEX belongs to the byte that it was first given to until the

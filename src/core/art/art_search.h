@@ -18,6 +18,9 @@
 #include <emmintrin.h>
 #endif
 
+/* Nodes of so many bytes are fetched whole. */
+#define ART_SMALL	320
+
 /* The places of a byte among 16, as bits. */
 static inline uint32_t
 art_match16(const uint8_t *shared, uint8_t byte)
@@ -38,9 +41,8 @@ art_match16(const uint8_t *shared, uint8_t byte)
 
 /*
  * The child in a LIST.  A slot that was not given out has the key 0 and no
- * child, and none is behind it.  Its key may be set just after it was read
- * here as 0; a child is published after its key, so the key is read again
- * once there is a child.
+ * child.  Its key may be set just after it was read here as 0; a child is
+ * published after its key, so the key is read again once there is a child.
  */
 static inline ArtRef *
 art_list_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
@@ -61,9 +63,7 @@ art_list_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 			uint32_t	i = base + (uint32_t) __builtin_ctz(mask);
 
 			*ref = euno_load64_acquire(&children[i * words]);
-			if (*ref == 0)
-				return NULL;
-			if (euno_load8(&keys[i]) == byte)
+			if (*ref != 0 && euno_load8(&keys[i]) == byte)
 				return &children[i * words];
 		}
 	}
@@ -126,18 +126,19 @@ art_path_match(const ArtNode *node, const ArtKey *key, uint32_t depth)
 		(uint32_t) __builtin_clzll(differ << (64 - 8 * len)) / 8;
 }
 
-/* Where in an INDEX of this capacity the child of a byte should be. */
+/* Where in a LIST or INDEX of this capacity the child of a byte should be. */
 static inline uint32_t
-art_index_place(uint32_t capacity, uint8_t byte)
+art_place(uint32_t capacity, uint8_t byte)
 {
 	return capacity * byte >> 8;
 }
 
 /*
  * Fetches what the search for a byte will read of a node, from a reference that
- * is believed: all of a LIST, for where the child is shows only when the bytes
- * have come, and then it would be waited for again; of an INDEX the byte's
- * number, and the place where its child probably is.
+ * is believed: where the child is shows only when the bytes have come, and then
+ * it would be waited for again.  All of a small LIST; of a larger one its keys
+ * and the lines around where the child should be; of an INDEX the byte's number
+ * and such a line.
  */
 static inline void
 art_fetch_node(ArtRef ref, uint8_t byte)
@@ -145,19 +146,30 @@ art_fetch_node(ArtRef ref, uint8_t byte)
 	const uint8_t *node = art_pointer(ref);
 	ArtType		type = art_ref_type(ref);
 	const ArtLayout *layout = &euno_art_layouts[type];
+	const uint8_t *place;
 
-	if (type > ART_LAST_LIST)
+	if (type == ART_N256)
+		return;
+	if (layout->size <= ART_SMALL)
 	{
-		if (type == ART_N256)
-			return;
-		euno_fetch(node + ART_NODE_HEADER + byte);
-		euno_fetch(node + layout->children + 8 * layout->words *
-				   art_index_place(layout->capacity, byte));
+		for (uint32_t at = 64; at < layout->size; at += 64)
+			euno_fetch(node + at);
+		euno_fetch(node + layout->size - 1);
 		return;
 	}
-	for (uint32_t at = 64; at < layout->size; at += 64)
-		euno_fetch(node + at);
-	euno_fetch(node + layout->size - 1);
+	place = node + layout->children + 8 * layout->words *
+		art_place(layout->capacity, byte);
+	euno_fetch(place);
+	if (type > ART_LAST_LIST)
+	{
+		euno_fetch(node + ART_NODE_HEADER + byte);
+		return;
+	}
+	euno_fetch(node + layout->children - 1);
+	if (place >= node + 64)
+		euno_fetch(place - 64);
+	if (place + 64 < node + layout->size)
+		euno_fetch(place + 64);
 }
 
 /*
