@@ -244,6 +244,7 @@ typedef struct EunoCounters
 	uint64_t	leaf_retries;	/* a version had changed: same leaf again */
 	uint64_t	right_moves;	/* hops along the leaf chain */
 	uint64_t	lock_waits;		/* a lock was held by somebody else */
+	uint64_t	delegated;		/* operations that another process performed */
 	uint64_t	remote;			/* descents to leaves in other domains, and inner
 								 * nodes visited, and those in other domains;
 								 * from a sample, unless count_all */
@@ -271,6 +272,22 @@ typedef struct EunoProcess
 	uint32_t	depth;
 } EunoProcess;
 
+/* What a context knows of delegation (euno_delegate.h); zeros at first. */
+#define EUNO_CROWDED	8
+
+typedef struct EunoDelegation
+{
+	bool		always;			/* tests: every place is crowded */
+	bool		leading;		/* performs the requests of others */
+	bool		crowds;			/* some place is, or has been, crowded */
+	uint32_t	patience;		/* pauses before it sleeps; 0: as many as may be */
+	uint32_t	sleeps;			/* since it had the most */
+	uint32_t	shun;			/* operations that are not delegated */
+	uint32_t	alone;			/* turns in a row without company */
+	uint32_t	depth;			/* radix trees: of the last crowded place */
+	const void *crowded[EUNO_CROWDED];	/* where there has been company */
+} EunoDelegation;
+
 /*
  * One per process and open tree, in private memory.  A context runs one
  * operation at a time.
@@ -293,6 +310,7 @@ typedef struct EunoContext
 								 * numbers */
 	EunoCounters counters;
 	uint32_t	conflicts;		/* at leaves, ever; of which some are looked at */
+	EunoDelegation delegation;
 
 	/* What an operation holds that euno_context_reset must give back. */
 	struct EunoTree *walking;	/* registered as a walker of this tree */

@@ -36,7 +36,7 @@
 #ifndef EUNO_EPOCH_H
 #define EUNO_EPOCH_H
 
-#include "core/euno_core.h"
+#include "core/euno_delegate.h"
 
 /* Each on a cache line of its own: written by its process at every operation. */
 typedef struct EunoEpochSlot
@@ -44,6 +44,8 @@ typedef struct EunoEpochSlot
 	uint64_t	pinned;			/* 0 = not inside an operation */
 	uint64_t	hazard;			/* 0 = none; tree number << 48 | TID */
 	int32_t		pid;			/* for views; 0 = free */
+	EunoRequest request;		/* for euno_delegate.c, on lines of their own */
+	EunoAnswer	answer;
 } __attribute__((aligned(128))) EunoEpochSlot;
 
 typedef struct EunoEpochs
@@ -52,6 +54,7 @@ typedef struct EunoEpochs
 	uint64_t	joined __attribute__((aligned(128)));	/* euno_hazard.h: somebody has */
 	uint64_t	barriers;		/* asked for; only written, for the order */
 	uint32_t	nslots;
+	EunoQueue	queues[EUNO_QUEUES];	/* euno_delegate.h */
 	EunoEpochSlot slots[];
 } EunoEpochs;
 

@@ -48,7 +48,8 @@ typedef enum EunoHookKind
 	EUNO_HOOK_STORE,
 	EUNO_HOOK_RMW,
 	EUNO_HOOK_PREFETCH,
-	EUNO_HOOK_PAUSE				/* no address */
+	EUNO_HOOK_PAUSE,			/* no address */
+	EUNO_HOOK_REQUEST			/* another's operation begins; no access */
 } EunoHookKind;
 
 typedef enum EunoUpdate
@@ -163,6 +164,12 @@ euno_store64_release(uint64_t *p, uint64_t value)
 	EUNO_STORE(p, value, __ATOMIC_RELEASE);
 }
 
+static inline void
+euno_store32_release(uint32_t *p, uint32_t value)
+{
+	EUNO_STORE(p, value, __ATOMIC_RELEASE);
+}
+
 /*
  * Acquire on success: it takes a lock.  Relaxed on failure: the caller looks
  * again before it does anything with what it saw.
@@ -171,6 +178,13 @@ static inline bool
 euno_cas64(uint64_t *p, uint64_t *expected, uint64_t desired)
 {
 	return EUNO_CAS(p, expected, desired, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Sequentially consistent if it succeeds: it publishes what was written. */
+static inline bool
+euno_cas64_full(uint64_t *p, uint64_t *expected, uint64_t desired)
+{
+	return EUNO_CAS(p, expected, desired, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 /* Release: it gives a lock back. */

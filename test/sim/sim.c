@@ -63,6 +63,7 @@ typedef struct Run
 	Workload   *workload;
 	Worker		workers[MAX_CORES];
 	Picoseconds work[WORKS];
+	Work		write;			/* what writes are */
 	Phase		phase;
 	uint64_t	done;			/* operations in this phase */
 	Picoseconds limit;			/* of a phase */
@@ -107,7 +108,11 @@ subject_domain(uint32_t thread)
 void
 euno_test_hook(EunoHookKind kind, const void *address, size_t size)
 {
-	if (vthread_current != NULL)
+	if (vthread_current == NULL)
+		return;
+	if (kind == EUNO_HOOK_REQUEST)
+		vthread_current->clock += run.work[run.write];
+	else
 		cache_access(kind, address, size);
 }
 
@@ -310,6 +315,7 @@ run_one(const Options *options, Workload *workload, uint32_t cores)
 	for (int i = 0; i < WORKS; i++)
 		run.work[i] = options->work ?
 			work_of(machine, options->subject->work, (Work) i) : 0;
+	run.write = workload->inserts == INSERTS_TOGGLED ? WORK_TOGGLE : WORK_INSERT;
 	for (uint32_t i = 0; i < cores; i++)
 	{
 		worker_init(&run.workers[i], workload, options->subject, i);

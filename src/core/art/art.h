@@ -263,4 +263,18 @@ extern uint64_t euno_art_verify(EunoContext *cx, EunoTree *tree,
 extern void euno_art_stats(EunoContext *cx, EunoTree *tree,
 						   EunoTreeStats *stats);
 
+/* art_crowd.c */
+
+/* Tries of a write that fail before its place is crowded. */
+#define ART_CROWD			2
+
+/* Before each try of a write; see euno_art_crowd. */
+#define art_may_be_crowded(cx, attempts) \
+	((attempts) >= ART_CROWD || (cx)->delegation.crowds || \
+	 (cx)->delegation.always)
+
+extern bool euno_art_crowd(EunoContext *cx, EunoTree *tree, const ArtKey *key,
+						   uint32_t attempts, uint32_t depth,
+						   const EunoWish *wish, EunoStatus *status);
+
 #endif							/* ART_H */

@@ -246,10 +246,13 @@ EunoStatus
 euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				bool no_split)
 {
+	EunoWish	wish = {.ops = &euno_art_olc_ops,.entry = entry,
+	.no_split = no_split};
 	EunoStatus	status;
 	Insert		ins;
 
 	ins.cx = cx;
+	ins.place.depth = UINT32_MAX;
 	ins.tree = tree;
 	ins.entry = entry;
 	ins.no_split = no_split;
@@ -258,6 +261,10 @@ euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	euno_epoch_enter(cx->process);
 	for (uint32_t attempts = 0;; attempts++)
 	{
+		if (art_may_be_crowded(cx, attempts) &&
+			euno_art_crowd(cx, tree, &ins.key, attempts,
+						   ins.place.depth, &wish, &status))
+			break;
 		status = euno_art_descend(cx, tree, &ins.key, art_body(tree)->rowex ||
 								  attempts >= ART_PATIENCE, &ins.place);
 		if (status == EUNO_OK)

@@ -60,14 +60,20 @@ EunoStatus
 euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				const EunoGuard *guard)
 {
+	EunoWish	wish = {.ops = &euno_art_olc_ops,.entry = entry,.removes = true,
+	.guard = guard};
 	EunoStatus	status;
-	ArtPlace	place;
+	ArtPlace	place = {.depth = UINT32_MAX};
 	ArtKey		key;
 
 	euno_art_key_entry(entry, &key);
 	euno_epoch_enter(cx->process);
 	for (uint32_t attempts = 0;; attempts++)
 	{
+		if (art_may_be_crowded(cx, attempts) &&
+			euno_art_crowd(cx, tree, &key, attempts,
+						   place.depth, &wish, &status))
+			break;
 		status = look(cx, tree, &key, attempts, &place);
 		if (status == EUNO_OK)
 		{

@@ -21,6 +21,9 @@
 #endif
 #define BPT_COMPARE_PATIENCE	2
 
+/* Tries of a write that fail before its place is crowded. */
+#define BPT_CROWD				2
+
 /* The longest key that is looked up the short way. */
 #define BPT_POINT_KEY		256
 
@@ -105,6 +108,7 @@ typedef struct BptSlot
 typedef struct BptPlace
 {
 	BptLeaf    *leaf;
+	BptLeaf    *start;			/* if set, where the first descent has ended */
 	uint64_t	version;
 	bool		copied;
 	uint32_t	moves;			/* leaves that the directory did not know */
@@ -307,6 +311,11 @@ extern void euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf);
 extern bool euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain,
 						  const BptKey *key, BptPath *path, BptImage *image);
 
+/* bpt_crowd.c */
+extern bool euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,
+						   BptPlace *place, const EunoWish *wish,
+						   EunoStatus *status);
+
 /* bpt_point.c */
 extern bool euno_bpt_read_key(EunoContext *cx, EunoTree *tree,
 							  EunoCursor *cursor, EunoBatch *batch);
@@ -395,6 +404,15 @@ extern uint32_t euno_bpt_heat(EunoContext *cx, EunoTree *tree, bool round,
 							  EunoHeat *to, uint32_t max);
 extern EunoStatus euno_bpt_leaf(EunoContext *cx, EunoTree *tree,
 								const EunoHeat *heat, EunoLeafInfo *info);
+
+/*
+ * Before each try of a write: may the place be crowded?  If so, see
+ * euno_bpt_crowd.
+ */
+#define bpt_may_be_crowded(cx, tree, place) \
+	((cx)->delegation.crowds || (cx)->delegation.always || \
+	 (place)->attempts >= BPT_CROWD || \
+	 euno_load_ptr(&bpt_body(tree)->edge) != NULL)
 
 /* the operations */
 extern EunoStatus euno_bpt_create(EunoContext *cx, EunoTree *tree,
@@ -510,6 +528,7 @@ static inline void
 bpt_place_init(BptPlace *place, BptImage *image)
 {
 	place->attempts = 0;
+	place->leaf = place->start = NULL;
 	place->moves = 0;
 	place->found = false;
 	place->copied = false;

@@ -483,11 +483,12 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	}
 	for (;;)
 	{
-		BptLeaf    *leaf = opaque ?
+		BptLeaf    *leaf = place->start != NULL ? place->start : opaque ?
 			descend_opaque(cx, tree, key, below, place) :
 			euno_bpt_descend_bytes(cx, tree, key, below);
 		Step		step = STEP_AGAIN;
 
+		place->start = NULL;
 		while (leaf != NULL)
 		{
 			BptLeaf    *right;

@@ -20,6 +20,8 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 {
 	EunoPosition pos = {.key = entry->key, .keylen = entry->keylen,
 	.tid = entry->tid};
+	EunoWish	wish = {.ops = &euno_bptree_ops,.entry = entry,
+	.no_split = no_split};
 	BptLeaf    *created = NULL;
 	EunoStatus	status;
 	BptImage	image;
@@ -35,6 +37,9 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	{
 		bool		room;
 
+		if (bpt_may_be_crowded(cx, tree, &place) &&
+			euno_bpt_crowd(cx, tree, &key, &place, &wish, &status))
+			break;
 		status = euno_bpt_seek(cx, tree, &key, false, &place);
 		if (status != EUNO_OK)
 			break;

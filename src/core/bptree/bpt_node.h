@@ -273,7 +273,8 @@ typedef struct BptBody
 	uint64_t	active;			/* bit d: directory d is in use; bit 0 is set */
 	struct BptMoves *moves;		/* NULL until somebody wants to know */
 	struct BptHeat *heat;		/* NULL until there are conflicts */
-	uint8_t		pad0[32];
+	BptLeaf    *edge;			/* the last leaf, while it is crowded; a hint */
+	uint8_t		pad0[24];
 
 	uint64_t	seqno;			/* last one given out */
 	uint64_t	splits;

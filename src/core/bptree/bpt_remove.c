@@ -18,6 +18,8 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 {
 	EunoPosition pos = {.key = entry->key, .keylen = entry->keylen,
 	.tid = entry->tid};
+	EunoWish	wish = {.ops = &euno_bptree_ops,.entry = entry,.removes = true,
+	.guard = guard};
 	EunoStatus	status;
 	BptImage	image;
 	BptPlace	place;
@@ -29,6 +31,9 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	euno_epoch_enter(cx->process);
 	for (;;)
 	{
+		if (bpt_may_be_crowded(cx, tree, &place) &&
+			euno_bpt_crowd(cx, tree, &key, &place, &wish, &status))
+			break;
 		status = euno_bpt_seek(cx, tree, &key, false, &place);
 		if (status != EUNO_OK)
 			break;

@@ -344,6 +344,8 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	euno_bpt_move_note(tree, leaf, right);
 	cx->leaf = s.at < m ? leaf->number : right->number;
 	euno_lock_release(&leaf->lock, cx->env);
+	if (euno_load_ptr(&body->edge) == leaf)
+		euno_store_ptr(&body->edge, right);
 	euno_bpt_spare_used(cx);
 	(void) euno_add64(&body->splits, 1);
 	*created = right;
