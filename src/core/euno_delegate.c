@@ -124,7 +124,7 @@ learn_patience(EunoDelegation *my, uint32_t spent)
  * on both sides, at least one sees the other.
  */
 static Awaited
-await(EunoContext *cx, uint32_t *word, uint8_t *sleeps)
+await(EunoContext *cx, uint32_t *word, uint32_t *sleeps)
 {
 	uint32_t	patience = patience_of(&cx->delegation);
 	uint32_t	step = 1;
@@ -143,8 +143,8 @@ await(EunoContext *cx, uint32_t *word, uint8_t *sleeps)
 			step *= 2;
 	}
 	cx->delegation.patience = patience / 2;
-	euno_store8(sleeps, 1);
-	EUNO_FENCE(__ATOMIC_SEQ_CST);
+	(void) euno_exchange32_full(sleeps, 1);
+	euno_fence_after_rmw();
 	for (uint32_t naps = 0; naps <= EUNO_DELEGATE_NAPS; naps++)
 	{
 		if (euno_load32_full(word) != 0)
@@ -155,7 +155,7 @@ await(EunoContext *cx, uint32_t *word, uint8_t *sleeps)
 		if (naps < EUNO_DELEGATE_NAPS)
 			cx->env->wait(word, 0);
 	}
-	euno_store8(sleeps, 0);
+	euno_store32(sleeps, 0);
 	return result;
 }
 
@@ -202,7 +202,8 @@ perform_request(Leader *leader, const EunoRequest *request, Outcome *outcome)
 	outcome->leaf = cx->leaf;
 }
 
-static void
+/* Writes all of an answer but its state; returns it. */
+static EunoAnswer *
 write_answer(Leader *leader, const Outcome *outcome, uint32_t nudge1,
 			 uint32_t nudge2)
 {
@@ -212,7 +213,7 @@ write_answer(Leader *leader, const Outcome *outcome, uint32_t nudge1,
 	euno_store32(&answer->leaf, outcome->leaf);
 	euno_store32(&answer->nudge[0], nudge1);
 	euno_store32(&answer->nudge[1], nudge2);
-	euno_store32_release(&answer->state, ANSWER_DONE);
+	return answer;
 }
 
 /*
@@ -226,14 +227,20 @@ answer_all(Leader *leader)
 	uint32_t	n = leader->nanswers;
 
 	for (uint32_t i = 0; i < n; i++)
-		write_answer(leader, &leader->answers[i], 0, 0);
-	if (n > 0)
-		EUNO_FENCE(__ATOMIC_SEQ_CST);
+	{
+		EunoAnswer *answer = write_answer(leader, &leader->answers[i], 0, 0);
+
+		if (i + 1 < n)
+			euno_store32_release(&answer->state, ANSWER_DONE);
+		else
+			(void) euno_exchange32_full(&answer->state, ANSWER_DONE);
+	}
+	euno_fence_after_rmw();
 	for (uint32_t i = 0; i < n; i++)
 	{
 		EunoEpochSlot *slot = slot_of(cx, leader->answers[i].slot);
 
-		if (euno_load8(&slot->request.sleeps) != 0)
+		if (euno_load32(&slot->request.sleeps) != 0)
 			cx->env->wake(&slot->answer.state);
 	}
 	leader->nanswers = 0;
@@ -253,10 +260,12 @@ answer_sleepers(Leader *leader)
 	for (uint32_t i = n; i-- > 0;)
 	{
 		uint32_t	k = 2 * i + 1;
+		EunoAnswer *answer =
+			write_answer(leader, &leader->asleep[i],
+						 k < n ? leader->asleep[k].slot + 1 : 0,
+						 k + 1 < n ? leader->asleep[k + 1].slot + 1 : 0);
 
-		write_answer(leader, &leader->asleep[i],
-					 k < n ? leader->asleep[k].slot + 1 : 0,
-					 k + 1 < n ? leader->asleep[k + 1].slot + 1 : 0);
+		euno_store32_release(&answer->state, ANSWER_DONE);
 	}
 	if (n > 0)
 		cx->env->wake(&slot_of(cx, leader->asleep[0].slot)->answer.state);
@@ -283,7 +292,7 @@ hand_over(Leader *leader, EunoEpochSlot *slot)
 	answer_all(leader);
 	(void) euno_exchange32_full(&slot->answer.state, ANSWER_LEAD);
 	euno_fence_after_rmw();
-	if (euno_load8(&slot->request.sleeps) != 0)
+	if (euno_load32(&slot->request.sleeps) != 0)
 		leader->cx->env->wake(&slot->answer.state);
 }
 
@@ -312,7 +321,7 @@ serve_list(Leader *leader, EunoEpochSlot *slot, bool may_hand_over)
 
 		if (next != NULL)
 			euno_prefetch(&next->request);
-		asleep = euno_load8(&request->sleeps) != 0;
+		asleep = euno_load32(&request->sleeps) != 0;
 		if (may_hand_over &&
 			leader->served >= (asleep ? EUNO_LEADER_MOST : EUNO_LEADER_REQUESTS) &&
 			euno_load64(&request->tree) == (uintptr_t) leader->tree)
@@ -432,17 +441,23 @@ follow(Leader *leader, EunoEpochSlot *slot, EunoStatus *status)
 {
 	EunoContext *cx = leader->cx;
 	Awaited		how;
+	bool		slept = false;
 	uint32_t	done;
 
-	while ((how = await(cx, &slot->answer.state, &slot->request.sleeps)) ==
-		   AWAITED_NOTHING)
+	for (;;)
+	{
+		how = await(cx, &slot->answer.state, &slot->request.sleeps);
+		slept |= how != AWAITED_SPINNING;
+		if (how != AWAITED_NOTHING)
+			break;
 		stand_in(leader);
+	}
 	if (euno_load32_full(&slot->answer.state) == ANSWER_LEAD)
 	{
 		*status = lead(leader, request_of(cx, euno_load64(&slot->request.next)));
 		return true;
 	}
-	if (how == AWAITED_ASLEEP)
+	if (slept)
 		nudge(cx, &slot->answer);
 	done = euno_load32(&slot->answer.status);
 	if (done == REFUSED)

@@ -38,7 +38,7 @@ typedef struct EunoRequest
 	uint8_t		removes;
 	uint8_t		no_split;
 	uint8_t		want_leaf;
-	uint8_t		sleeps;			/* its process has to be woken */
+	uint32_t	sleeps;			/* its process has to be woken */
 	uint8_t		bytes[EUNO_REQUEST_BYTES];	/* key, payload */
 	uint64_t	guard;			/* address of the guard's word, or 0 */
 	uint64_t	guard_expected;

@@ -98,6 +98,16 @@ const Case	cases[] = {
 	{"scatter-lengths", KEYS_SLOTTED, "i0 i3 a0 i6", {"i1 c6", "i9 r6", "c1"}, 1, 8, CASE_MODES},
 	{"scatter-verify", KEYS_FIXED, "i0 i8 i12 a0 i4", {"v", "i2 r8", "z0"}, 1, 8, CASE_MODES},
 	{"scatter-evict", KEYS_FIXED, "i0 i8 i12 a0 i4", {"c4 i2 f0-12", "E"}, 1, 8, CASE_PINNED | CASE_MODES},
+	/* delegated writes: one request, then somebody else leads */
+	{"crowd", KEYS_FIXED, "i0 i4 i8", {"i2 c6", "i6 r4"}, 1, 8, CASE_CROWDED},
+	{"crowd-same", KEYS_FIXED, "i0 i4 i8", {"i2 r2", "i2 c2"}, 1, 8, CASE_CROWDED},
+	{"crowd-3", KEYS_FIXED, "i0 i4 i8 i12", {"i2 r4", "i9 c2", "i5 r9"}, 1, 8, CASE_CROWDED},
+	{"crowd-4", KEYS_SLOTTED, "i0 i4 i8", {"i1 c2", "i2", "i3", "r4 i5"}, 1, 8, CASE_CROWDED},
+	{"crowd-guard", KEYS_FIXED, "i0 i4 i8", {"g4 c4", "G r8", "r0 i9"}, 1, 8, CASE_CROWDED},
+	{"crowd-status", KEYS_FIXED, "i0 i4 i8", {"r2 i2 r6 r2", "i4 r4", "r8 i4"}, 1, 8, CASE_CROWDED},
+	{"crowd-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "i1 c9", "i2 i3"}, 1, 8, CASE_CROWDED},
+	{"crowd-late", KEYS_FIXED, "i0 i4 i8", {"i2 c6", "i6 r4"}, 1, 8, CASE_CROWDED | CASE_LATE},
+	{"crowd-late-4", KEYS_FIXED, "i0 i4 i8", {"i1 c2", "i2", "i3 r4", "r0 i5"}, 1, 8, CASE_CROWDED | CASE_LATE},
 	/* nodes of a radix tree: each size grows, some shrink, paths part */
 	{"fan-2", KEYS_FAN, "i0 i2", {"i1 c2", "i3 c0"}, 1, 8, CASE_RADIX},
 	{"fan-2-again", KEYS_FAN, "i0 i1 r0 r1", {"i2", "i0 i1"}, 1, 8, CASE_RADIX},

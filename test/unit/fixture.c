@@ -21,9 +21,18 @@ const EunoTreeOps *const subjects[] = {
 	&euno_art_olc_ops,
 	&euno_art_rowex_ops,
 	&contended_ops,
-	&flapping_ops
+	&flapping_ops,
+	&crowded_bpt_ops,
+	&crowded_art_ops
 };
 const int	nsubjects = sizeof(subjects) / sizeof(subjects[0]);
+
+static bool
+is_mode(const EunoTreeOps *ops)
+{
+	return ops == &contended_ops || ops == &flapping_ops ||
+		ops == &crowded_bpt_ops || ops == &crowded_art_ops;
+}
 
 bool
 subject_selected(const EunoTreeOps *ops)
@@ -31,8 +40,9 @@ subject_selected(const EunoTreeOps *ops)
 	const char *value = getenv("EUNO_TREE");
 
 	if (value == NULL)
-		return ops != &contended_ops && ops != &flapping_ops;
-	return strcmp(value, ops->name) == 0;
+		return !is_mode(ops);
+	return strcmp(value, ops->name) == 0 ||
+		(is_mode(ops) && strcmp(value, strchr(ops->name, '/') + 1) == 0);
 }
 
 bool

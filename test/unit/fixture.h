@@ -24,8 +24,10 @@ extern const int nsubjects;
 /* Those of them that must be asked for (modes.c). */
 extern const EunoTreeOps contended_ops;
 extern const EunoTreeOps flapping_ops;
+extern const EunoTreeOps crowded_bpt_ops;
+extern EunoTreeOps crowded_art_ops;
 
-/* Only those that EUNO_TREE names, if it is set. */
+/* Only those that EUNO_TREE names, or whose mode it names, if it is set. */
 extern bool subject_selected(const EunoTreeOps *ops);
 
 /* Can the tree hold keys of this kind? */

@@ -143,16 +143,17 @@ check_progress(Mob *mob)
 }
 
 static void
-run_case(const char *shape, uint32_t n, uint16_t ndomains, int stops)
+run_case(const EunoTreeOps *ops, const char *shape, uint32_t n,
+		 uint16_t ndomains, int stops)
 {
 	Universe   *universe = universe_make(shape_by_name(shape), n, seed);
 	uint32_t	held_up = 0;
 	Mob		   *mob;
 
-	tap_begin("bptree, %s: %u entries, %d processes, one stopped %d times%s",
-			  shape, universe->n, PROCESSES, stops,
+	tap_begin("%s, %s: %u entries, %d processes, one stopped %d times%s",
+			  ops->name, shape, universe->n, PROCESSES, stops,
 			  hook_enabled() ? " within a write" : "");
-	mob = mob_make(&euno_bptree_ops, universe, WRITERS, ndomains, true, seed);
+	mob = mob_make(ops, universe, WRITERS, ndomains, true, seed);
 	start(mob);
 	check_progress(mob);
 	for (int i = 0; i < stops && tap_bad() == 0; i++)
@@ -183,11 +184,13 @@ main(void)
 	/* one leaf or two: whoever is stopped holds what the others need */
 	do
 	{
-		run_case("dense int8", 100, 1, 8);
-		run_case("text, long prefixes", 1000, 2, 4);
-		run_case("1000 per key", 3000, 1, 4);
-		run_case("payloads", 500, 1, 4);
-		run_case("comparator", 300, 1, 4);
+		run_case(&euno_bptree_ops, "dense int8", 100, 1, 8);
+		run_case(&euno_bptree_ops, "text, long prefixes", 1000, 2, 4);
+		run_case(&euno_bptree_ops, "1000 per key", 3000, 1, 4);
+		run_case(&euno_bptree_ops, "payloads", 500, 1, 4);
+		run_case(&euno_bptree_ops, "comparator", 300, 1, 4);
+		run_case(&crowded_bpt_ops, "dense int8", 100, 1, 8);
+		run_case(&crowded_art_ops, "sparse int8", 1000, 1, 4);
 		seed++;
 	} while (now() < end);
 	if (hook_enabled())

@@ -36,6 +36,7 @@ typedef struct Shared
 	uint32_t	gone;			/* the tree has been evicted */
 	uint64_t	reusable;		/* entries whose TIDs may be used again */
 	uint64_t	frees;
+	uint32_t	naps;
 	uint32_t	used;			/* granules */
 	uint8_t		freed[GRANULES];
 	uint8_t		nodes[GRANULES][GRANULE] __attribute__((aligned(4096)));
@@ -131,10 +132,20 @@ is_freed(const void *address)
 		shared.freed[(p - shared.nodes[0]) / GRANULE];
 }
 
+/* With CASE_LATE, every other sleep ends because its time is over. */
+static void
+stage_wait(uint32_t *word, uint32_t seen)
+{
+	if ((the_case->flags & CASE_LATE) != 0 && shared.naps++ % 2 == 0)
+		coroutine_yield();
+	else
+		coroutine_wait(word, seen);
+}
+
 static const EunoEnvironment stage_env = {
 	.alloc = stage_alloc,
 	.free = stage_free,
-	.wait = coroutine_wait,
+	.wait = stage_wait,
 	.wake = coroutine_wake
 };
 
@@ -257,6 +268,8 @@ player_init(Player *player, uint32_t slot)
 	player->cx.process = &player->process;
 	player->cx.env = &stage_env;
 	player->cx.lagging = (the_case->flags & CASE_LAGGING) != 0 &&
+		slot < MAX_COROUTINES;
+	player->cx.delegation.always = (the_case->flags & CASE_CROWDED) != 0 &&
 		slot < MAX_COROUTINES;
 	player->cx.domain = (int) (slot % the_case->ndomains);
 	if (the_case->keys == KEYS_COMPARE)

@@ -59,6 +59,8 @@ typedef struct Case
 #define CASE_PINNED		2		/* see above */
 #define CASE_LAGGING	4		/* operations post no more than they must */
 #define CASE_RADIX		8		/* says nothing of other trees */
+#define CASE_CROWDED	32		/* all writes are delegated ... */
+#define CASE_LATE		64		/* ... and some sleeps end without news */
 #define CASE_MODES		16		/* says nothing of trees without modes */
 
 /* What all runs since stage_open did. */

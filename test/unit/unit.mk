@@ -19,7 +19,8 @@ UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
 UNIT_FLAGS_plain = -O2
 UNIT_FLAGS_alone = -O2 -DEUNO_ALONE=1
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
-UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=3 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=128
+UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=3 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=128 \
+	-DEUNO_QUEUES=1 -DEUNO_PATIENCE=1 -DEUNO_PATIENCE_LEAST=1 -DEUNO_LOOK_PAUSES=1 -DEUNO_LEADER_REQUESTS=1 -DBPT_CROWD=99 -DART_CROWD=99
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
 UNIT_LINK_fuzz = -fsanitize=fuzzer,address
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
@@ -34,9 +35,10 @@ UNIT_TESTS = arena oracle forms nomem canceled callouts liars domains heat polic
 # "hook" has somebody else take over, or a process stop, between any two steps.
 # ThreadSanitizer has nothing to say about a single thread or other processes.
 UNIT_plain = model/schedules-bptree model/schedules-art-olc model/schedules-art-rowex $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/predicate hook/processes model/litmus \
-	$(addprefix plain/,oracle-flapping forms-contended nomem-flapping threads-contended) hook/threads-flapping
-UNIT_asan = $(addprefix asan/,$(UNIT_TESTS) oracle-flapping threads-contended)
-UNIT_tsan = tsan/arena tsan/threads tsan/threads-contended tsan/threads-flapping tsan/predicate tsan/epoch
+	$(addprefix plain/,oracle-flapping forms-contended nomem-flapping threads-contended \
+	oracle-crowded threads-crowded) hook/threads-flapping hook/threads-crowded
+UNIT_asan = $(addprefix asan/,$(UNIT_TESTS) oracle-flapping threads-contended threads-crowded)
+UNIT_tsan = tsan/arena tsan/threads tsan/threads-contended tsan/threads-flapping tsan/threads-crowded tsan/predicate tsan/epoch
 
 .PHONY: unit unit-asan unit-tsan
 unit: $(addprefix $(UNIT_BUILD)/,$(UNIT_plain))
@@ -71,10 +73,10 @@ $(UNIT_BUILD)/model/schedules-%: $(UNIT_BUILD)/model/schedules
 # A program run over the B+tree with its leaves forced into modes.
 define unit_mode
 $$(UNIT_BUILD)/%-$(1): $$(UNIT_BUILD)/%
-	@printf '#!/bin/sh\nEUNO_TREE=bptree/$(1) exec "$$$${0%%%%-*}"\n' >$$@
+	@printf '#!/bin/sh\nEUNO_TREE=$(1) exec "$$$${0%%%%-*}"\n' >$$@
 	@chmod +x $$@
 endef
-$(foreach mode,contended flapping,$(eval $(call unit_mode,$(mode))))
+$(foreach mode,contended flapping crowded,$(eval $(call unit_mode,$(mode))))
 
 $(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix test/unit/,litmus.c coroutines.c memory.c tap.c env.c) $(UNIT_CORE))
 	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_model) -o $@ $^

@@ -265,8 +265,10 @@ extern void euno_art_stats(EunoContext *cx, EunoTree *tree,
 
 /* art_crowd.c */
 
-/* Tries of a write that fail before its place is crowded. */
+/* Tries of a write that fail before its place is crowded.  Tests make it more. */
+#ifndef ART_CROWD
 #define ART_CROWD			2
+#endif
 
 /* Before each try of a write; see euno_art_crowd. */
 #define art_may_be_crowded(cx, attempts) \

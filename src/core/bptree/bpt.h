@@ -21,8 +21,10 @@
 #endif
 #define BPT_COMPARE_PATIENCE	2
 
-/* Tries of a write that fail before its place is crowded. */
+/* Tries of a write that fail before its place is crowded.  Tests make it more. */
+#ifndef BPT_CROWD
 #define BPT_CROWD				2
+#endif
 
 /* The longest key that is looked up the short way. */
 #define BPT_POINT_KEY		256
