@@ -71,6 +71,27 @@ typedef struct Outcome
 	uint32_t	leaf;
 } Outcome;
 
+/*
+ * A leader that had to sleep for a node on behalf of another process: that one
+ * shall wait itself, for it may be canceled.  So the environment that requests are
+ * performed with says "canceled" as soon as somebody has slept.
+ */
+static _Thread_local const EunoEnvironment *own_env;
+static _Thread_local bool slept;
+
+static void
+leader_wait(uint32_t *word, uint32_t seen)
+{
+	own_env->wait(word, seen);
+	slept = true;
+}
+
+static bool
+leader_slept(void)
+{
+	return slept;
+}
+
 /* What a leader works with. */
 typedef struct Leader
 {
@@ -176,6 +197,8 @@ perform_request(Leader *leader, const EunoRequest *request, Outcome *outcome)
 	EunoGuard	guard;
 	EunoEntry	entry;
 	EunoWish	wish = {.ops = leader->wish->ops,.entry = &entry};
+	EunoEnvironment env;
+	EunoStatus	status;
 
 	if (euno_load64(&request->tree) != (uintptr_t) leader->tree)
 	{
@@ -198,7 +221,15 @@ perform_request(Leader *leader, const EunoRequest *request, Outcome *outcome)
 	}
 	cx->want_leaf = euno_load8(&request->want_leaf) != 0;
 	EUNO_HOOK(EUNO_HOOK_REQUEST, request, 1);
-	outcome->status = (uint32_t) perform(cx, leader->tree, &wish);
+	env = *cx->env;
+	env.wait = leader_wait;
+	env.canceled = leader_slept;
+	own_env = cx->env;
+	cx->env = &env;
+	slept = false;
+	status = perform(cx, leader->tree, &wish);
+	cx->env = own_env;
+	outcome->status = status == EUNO_CANCELED ? REFUSED : (uint32_t) status;
 	outcome->leaf = cx->leaf;
 }
 
