@@ -472,7 +472,8 @@ typedef struct EunoVerify
  *
  * tidy (may be NULL): the same a little at a time: looks at so many leaves from
  * where the last call ended.  EUNO_NOT_FOUND when that was the last one; the next
- * call begins anew.  EUNO_OK, too, when it may do nothing now.
+ * call begins anew.  EUNO_OK, too, when it may do nothing now.  Contended leaves
+ * to which nothing was written since it last came by become calm.
  *
  * maintain (may be NULL): brings a domain's directory up to date.  In COMPARE
  * order it calls the comparator if the context has one, and does without

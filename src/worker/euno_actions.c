@@ -147,7 +147,10 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 	pg_atomic_write_u64(&slot->round_start, now);
 }
 
-/* Merges among the next leaves of a tree, as many as may be looked at. */
+/*
+ * Merges among the next leaves of a tree, as many as may be looked at, and calms
+ * contended ones that are idle.
+ */
 static void
 merge_leaves(EunoTreeSlot *slot, TreeMemory *memory, uint32_t look)
 {
@@ -242,27 +245,21 @@ remember_keys(EunoTreeSlot *slot, TreeMemory *memory, uint32_t nheat)
 }
 
 /*
- * Makes a leaf contended, or calm; with NULL all leaves calm.  What cannot be had
- * for want of memory is left as it is.
+ * Makes a leaf contended, or calm.  What cannot be had for want of memory is left
+ * as it is.
  */
 static void
 change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
 			bool contended)
 {
-	EunoPosition pos = {.side = -1};
+	EunoPosition pos = {.key = leaf->key,.keylen = leaf->keylen,.side = -1};
 	EunoStatus	status = EUNO_NOT_FOUND;
 
 	CHECK_FOR_INTERRUPTS();
-	if (leaf != NULL)
-	{
-		pos.key = leaf->key;
-		pos.keylen = leaf->keylen;
-	}
 	if (!step_enter(slot))
 		return;
 	if (pg_atomic_read_u64(&slot->generation) == memory->policy.generation)
-		status = slot->ops->set_mode(&cx, &slot->tree, leaf != NULL ? &pos : NULL,
-									 contended);
+		status = slot->ops->set_mode(&cx, &slot->tree, &pos, contended);
 	step_leave();
 	if (status == EUNO_CORRUPT)
 		euno_tree_retire(slot, false, 0);
@@ -270,15 +267,10 @@ change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
 		return;
 	euno_worker_round.actions[contended ? EUNO_WORKER_CONTENDED :
 							  EUNO_WORKER_CALM]++;
-	if (leaf == NULL)
-		ereport(LOG,
-				(errmsg("made all leaves of euno index with OID %u in database with OID %u calm",
-						slot->index_oid, slot->key.database)));
-	else
-		ereport(LOG,
-				(errmsg("made leaf %u of euno index with OID %u in database with OID %u %s",
-						leaf->leaf, slot->index_oid, slot->key.database,
-						contended ? "contended" : "calm")));
+	ereport(LOG,
+			(errmsg("made leaf %u of euno index with OID %u in database with OID %u %s",
+					leaf->leaf, slot->index_oid, slot->key.database,
+					contended ? "contended" : "calm")));
 }
 
 /* Were most conflicts about splits?  Then its writers will soon be elsewhere. */
@@ -321,8 +313,6 @@ change_modes(EunoTreeSlot *slot, TreeMemory *memory,
 		if (leaf != NULL && !is_growing(leaf->leaf, input->nleaves))
 			change_mode(slot, memory, leaf, true);
 	}
-	if (actions->calm_all)
-		change_mode(slot, memory, NULL, false);
 }
 
 static void

@@ -22,13 +22,6 @@
 #define CALM_FACTOR		4
 #define CALM_ROUNDS		3
 
-/*
- * When a contended leaf is split, the new one is contended, too; it is known by
- * the writes to it.  Leaves of which nothing was heard for so many rounds, after the
- * launcher was restarted perhaps, are sought.
- */
-#define STRAY_ROUNDS	20
-
 /* Fewer removals than this are not worth a merging. */
 #define MERGE_LEAST		1000
 
@@ -130,16 +123,13 @@ decide_leaves(const EunoPolicySettings *settings, const EunoPolicyInput *input,
 			memory->leaves[kept++] = leaf;
 	}
 	memory->nleaves = kept;
-	memory->strays = input->contended > 0 && actions->hot == 0 ?
-		memory->strays + 1 : 0;
-	if (memory->strays >= STRAY_ROUNDS && *budget > 0)
-	{
-		actions->calm_all = true;
-		memory->strays = 0;
-	}
 }
 
-/* Merging is due when many entries have been removed since the last one. */
+/*
+ * Merging is due when many entries have been removed since the last one.  Leaves
+ * that are contended and not known to be hot (each split of a contended leaf makes
+ * one, and the launcher may have been restarted) are sought the same way.
+ */
 static void
 decide_merging(const EunoPolicySettings *settings,
 			   const EunoPolicyInput *input, EunoPolicyMemory *memory,
@@ -147,16 +137,16 @@ decide_merging(const EunoPolicySettings *settings,
 {
 	uint64_t	removed = input->removals - memory->merged_at;
 
-	if (!input->can_merge || settings->merge_part <= 0)
+	if (!input->can_merge)
 		return;
-	if (!memory->merging && removed >= MERGE_LEAST &&
+	if (!memory->merging && settings->merge_part > 0 && removed >= MERGE_LEAST &&
 		(double) removed >= settings->merge_part *
 		(double) (input->entries + removed))
 	{
 		memory->merging = true;
 		memory->merged_at = input->removals;
 	}
-	if (memory->merging)
+	if (memory->merging || input->contended > actions->hot)
 	{
 		actions->look = *budget;
 		*budget = 0;

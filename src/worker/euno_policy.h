@@ -66,7 +66,6 @@ typedef struct EunoPolicyMemory
 	uint64_t	generation;
 	uint64_t	merged_at;		/* removals when the last merging began */
 	bool		merging;		/* not through yet */
-	uint32_t	strays;			/* rounds with contended leaves and no hot ones */
 	uint32_t	nleaves;
 	EunoLeafMemory leaves[EUNO_POLICY_LEAVES];
 } EunoPolicyMemory;
@@ -74,13 +73,13 @@ typedef struct EunoPolicyMemory
 /* What is to be done to a tree. */
 typedef struct EunoPolicyActions
 {
-	uint32_t	look;			/* leaves to look at, and merge where it is due */
+	uint32_t	look;			/* leaves to look at: merge where it is due, and
+								 * calm what is idle */
 	uint32_t	hot;			/* leaves that are hot now */
 	uint32_t	nheated;		/* leaves that have become hot */
 	uint32_t	ncooled;		/* leaves that are calm again */
 	uint32_t	heated[EUNO_POLICY_LEAVES];
 	uint32_t	cooled[EUNO_POLICY_LEAVES];
-	bool		calm_all;		/* contended leaves that nobody knows of */
 } EunoPolicyActions;
 
 /*

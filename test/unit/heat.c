@@ -294,6 +294,44 @@ test_tidy(const Universe *universe)
 	tap_end();
 }
 
+static uint64_t
+contended(Case *c)
+{
+	EunoTreeStats stats;
+
+	euno_bptree_ops.stats(&c->actor.cx, c->fixture.tree, &stats);
+	return stats.scattered;
+}
+
+/* Contended leaves become calm when a tidy finds nothing written twice. */
+static void
+test_idle(const Universe *universe)
+{
+	uint32_t	merged;
+	uint64_t	before;
+	Case		c;
+
+	tap_begin("contended leaves that are idle become calm");
+	open_case(&c, universe);
+	CHECK(euno_bptree_ops.set_mode(&c.actor.cx, c.fixture.tree, NULL, true) ==
+		  EUNO_OK, "not all can be contended");
+	before = contended(&c);
+	CHECK(before > 10, "%llu are", (unsigned long long) before);
+	for (int pass = 0; pass < 2; pass++)
+	{
+		toggle(&c.actor, &c.model, 1000);
+		toggle(&c.actor, &c.model, 1000);
+		CHECK(contended(&c) == before, "calm after %d passes", pass);
+		while (euno_bptree_ops.tidy(&c.actor.cx, c.fixture.tree, 7,
+									&merged) == EUNO_OK)
+			;
+	}
+	CHECK(contended(&c) == 1, "%llu are contended", (unsigned long long) contended(&c));
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
 int
 main(void)
 {
@@ -309,6 +347,7 @@ main(void)
 	test_contended(plain);
 	test_rounds(compared);
 	test_many(compared);
+	test_idle(plain);
 	test_tidy(plain);
 	test_tidy(compared);
 	universe_free(plain);

@@ -128,24 +128,24 @@ test_contended(void)
 	{
 		euno_policy_decide(&settings, &input, &memory, &budget, &actions);
 		CHECK(actions.hot == 1 && actions.nheated + actions.ncooled == 0 &&
-			  !actions.calm_all, "something is done to it");
+			  actions.look == 0, "something is done to it");
 	}
 	input.leaves[0].writes = HOT / 4 - 1;
 	for (int i = 0; i < 3; i++)
 		euno_policy_decide(&settings, &input, &memory, &budget, &actions);
 	CHECK(actions.ncooled == 1 && actions.cooled[0] == 9, "it is not calm");
 
+	CHECK(actions.look == 0, "sought too early");
+
 	/* One that nobody has heard of. */
+	input.can_merge = true;
 	input.nleaves = 0;
-	for (int i = 0; i < 18; i++)
-	{
-		euno_policy_decide(&settings, &input, &memory, &budget, &actions);
-		CHECK(!actions.calm_all, "sought in round %d", i);
-	}
 	euno_policy_decide(&settings, &input, &memory, &budget, &actions);
-	CHECK(actions.calm_all, "never sought");
+	CHECK(actions.look > 0, "it is not sought");
+	budget = 1000;
+	input.contended = 0;
 	euno_policy_decide(&settings, &input, &memory, &budget, &actions);
-	CHECK(!actions.calm_all, "sought again at once");
+	CHECK(actions.look == 0 && budget == 1000, "it is sought in vain");
 	tap_end();
 }
 

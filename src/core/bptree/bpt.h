@@ -391,6 +391,8 @@ extern EunoStatus euno_bpt_scatter(EunoContext *cx, EunoTree *tree,
 								   BptLeaf *leaf);
 extern EunoStatus euno_bpt_calm(EunoContext *cx, EunoTree *tree,
 								BptLeaf *leaf);
+extern bool euno_bpt_calm_idle(EunoContext *cx, EunoTree *tree,
+							   BptLeaf *leaf);
 extern EunoStatus euno_bpt_set_mode(EunoContext *cx, EunoTree *tree,
 									const EunoPosition *pos, bool contended);
 

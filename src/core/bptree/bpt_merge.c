@@ -253,12 +253,13 @@ directories_shrink(EunoContext *cx, EunoTree *tree)
 
 /*
  * Merges, from leaf *at to the right, until there have been so many merges or
- * leaves.  *at is then where to go on, NULL after the last leaf.  The caller has
- * the right to merge.  EUNO_OK or EUNO_CORRUPT.
+ * leaves.  *at is then where to go on, NULL after the last leaf.  With "calm",
+ * contended leaves that are idle become calm.  The caller has the right to
+ * merge.  EUNO_OK or EUNO_CORRUPT.
  */
 static EunoStatus
 merge_from(EunoContext *cx, EunoTree *tree, BptLeaf **at, uint32_t max_merges,
-		   uint32_t max_leaves, uint32_t *merged)
+		   uint32_t max_leaves, bool calm, uint32_t *merged)
 {
 	EunoStatus	status = EUNO_OK;
 	Merge		m;
@@ -271,12 +272,12 @@ merge_from(EunoContext *cx, EunoTree *tree, BptLeaf **at, uint32_t max_merges,
 		/* Nobody else merges: the leaves stay linked between two steps. */
 		m.right = euno_load_ptr_acquire(&m.left->right);
 		status = EUNO_NOT_FOUND;
+		euno_epoch_enter(cx->process);
+		if (calm)
+			(void) euno_bpt_calm_idle(cx, tree, m.left);
 		if (m.right != NULL)
-		{
-			euno_epoch_enter(cx->process);
 			status = merge_pair(&m);
-			euno_epoch_exit(cx->process);
-		}
+		euno_epoch_exit(cx->process);
 		if (status == EUNO_OK)
 			(*merged)++;
 		else if (status != EUNO_NOT_FOUND)
@@ -322,7 +323,7 @@ euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
 	*merged = 0;
 	if (!compact_enter(cx, tree))
 		return EUNO_OK;
-	status = merge_from(cx, tree, &at, max_merges, UINT32_MAX, merged);
+	status = merge_from(cx, tree, &at, max_merges, UINT32_MAX, false, merged);
 	compact_end(cx, tree, *merged);
 	return status;
 }
@@ -342,7 +343,7 @@ euno_bpt_tidy(EunoContext *cx, EunoTree *tree, uint32_t max_leaves,
 	at = body->tidy_at;
 	if (at == NULL)
 		at = euno_load_ptr_acquire(&body->first);
-	status = merge_from(cx, tree, &at, UINT32_MAX, max_leaves, merged);
+	status = merge_from(cx, tree, &at, UINT32_MAX, max_leaves, true, merged);
 	body->tidy_at = at;
 	compact_end(cx, tree, *merged);
 	return status == EUNO_OK && at == NULL ? EUNO_NOT_FOUND : status;

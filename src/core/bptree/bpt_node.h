@@ -167,7 +167,8 @@ typedef struct BptAnnex
 	uint32_t	domain;			/* constant */
 	BptLimbo	limbo;
 	uint32_t	closing;		/* a hint: it is about to be emptied */
-	uint8_t		pad0[12];
+	uint32_t	seen;			/* writes, when a tidy came by */
+	uint8_t		pad0[8];
 
 	/*
 	 * Mark bits, a word for each segment, whose lock protects it: no bit, no

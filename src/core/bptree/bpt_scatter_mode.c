@@ -443,6 +443,30 @@ euno_bpt_calm(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 }
 
 /*
+ * Makes a contended leaf calm if nothing was written to it since this was asked
+ * the last time; true if so.  To be called by who has the right to merge, with
+ * no locks held, within an epoch in which the leaf was seen linked.
+ */
+bool
+euno_bpt_calm_idle(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
+{
+	BptAnnex   *annex = bpt_annex(leaf);
+	uint32_t	writes = 1;		/* not yet asked is not idle */
+
+	if (annex == NULL || (euno_load8(&leaf->format) & BPT_SCATTERED) == 0)
+		return false;
+	writes += euno_load32(&annex->folds);
+	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
+		writes += euno_load32(&annex->segments[i].writes);
+	if (euno_load32(&annex->seen) != writes)
+	{
+		euno_store32(&annex->seen, writes);
+		return false;
+	}
+	return euno_bpt_calm(cx, tree, leaf) == EUNO_OK;
+}
+
+/*
  * Switches the mode of the leaf that covers a position, or with NULL of all
  * leaves; see EunoTreeOps.  No locks on entry or return.
  */
