@@ -39,7 +39,7 @@ WERROR ?= -Werror
 # Goals that must work before PostgreSQL's development files are there, or
 # that PGXS has a rule of its own for (its "check" only says that it does
 # nothing).  When one of them is asked for, the rest goes to a second make.
-ALONE = check check-numa demo bench bench-quick bench-core bench-rebuild unit unit-asan unit-tsan unit-fuzz unit-mutants \
+ALONE = check check-numa demo bench bench-quick bench-core bench-rebuild bench-moving unit unit-asan unit-tsan unit-fuzz unit-mutants \
 	sim sim-validate sim-smoke
 OTHERS = $(filter-out $(ALONE),$(MAKECMDGOALS))
 
@@ -66,6 +66,9 @@ bench-quick:
 
 bench-core:
 	@EUNO_PARTS=trees exec test/bench/server_bench
+
+bench-moving:
+	@exec test/bench/moving_bench
 
 bench-rebuild:
 	@exec test/bench/rebuild_bench
