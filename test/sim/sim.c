@@ -377,6 +377,7 @@ usage(void)
 			"--directories N        that the tree has; else one for each domain\n"
 			"--affine PERCENT       of the operations are on keys that only the\n"
 			"                       thread's node uses so\n"
+			"--contended N          contended leaves: those of the N most frequent rows\n"
 			"--think NS             between operations, on this machine\n"
 			"--slack NS             by how much cached reads may be ahead\n"
 			"--calibration FILE     what was measured\n"
@@ -406,7 +407,7 @@ static const struct option names[] = {
 	{"inserts", 1, NULL, 'i'}, {"roles", 0, NULL, 'R'},
 	{"operations", 1, NULL, 'o'}, {"warm", 1, NULL, 'W'},
 	{"placement", 1, NULL, 'p'}, {"domains", 1, NULL, 'd'}, {"directories", 1, NULL, 'D'},
-	{"affine", 1, NULL, 'A'},
+	{"affine", 1, NULL, 'A'}, {"contended", 1, NULL, 'X'},
 	{"slack", 1, NULL, 'S'}, {"think", 1, NULL, 'T'},
 	{"limit", 1, NULL, 'L'}, {"spread", 0, NULL, 'P'}, {"calibration", 1, NULL, 'C'},
 	{"no-work", 0, NULL, 'n'}, {"no-header", 0, NULL, 'N'},
@@ -484,6 +485,9 @@ parse(int argc, char **argv, Options *options, Workload *workload)
 				break;
 			case 'L':
 				options->limit = NS(1e6 * strtod(optarg, NULL));
+				break;
+			case 'X':
+				subject_contended = strtoull(optarg, NULL, 10);
 				break;
 			case 'P':
 				options->spread = true;

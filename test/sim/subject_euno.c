@@ -25,6 +25,7 @@ typedef struct Session
 EunoEnvironment subject_env;
 int			subject_domains = 1;
 int			subject_directories = 0;
+uint64_t	subject_contended;
 
 static const EunoTreeOps *ops;
 static EunoArena *arena;
@@ -96,6 +97,23 @@ bulk_load(uint64_t nrows, uint64_t (*key) (uint64_t i))
 	free(bulk);
 }
 
+/* Makes the leaves contended that the workload says are, and the last one. */
+static void
+make_contended(uint64_t nrows, uint64_t (*key) (uint64_t i))
+{
+	EunoContext *cx = &session(0)->cx;
+	uint8_t		bytes[16];
+	EunoPosition pos = {.key = bytes,.keylen = KEY_BYTES,.side = -1};
+
+	for (uint64_t i = 0; i < subject_contended; i++)
+	{
+		make_key(bytes, key(workload_frequent(i)));
+		check(ops->set_mode(cx, tree, &pos, true), "a mode");
+	}
+	make_key(bytes, key(nrows - 1));
+	check(ops->set_mode(cx, tree, &pos, true), "a mode");
+}
+
 /* A new tree with these rows, whatever was there before. */
 static void
 load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
@@ -136,14 +154,16 @@ load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 	tree->alloc_arg = &source;
 	check(ops->create(&session(0)->cx, tree, &config), "creating a tree");
 	bulk_load(nrows, key);
+	if (subject_contended > 0 && ops->set_mode != NULL)
+		make_contended(nrows, key);
 }
 
 static bool
 lookup(uint32_t thread, uint64_t key, uint64_t tid)
 {
 	Session    *s = session(thread);
-	EunoTid		tids[4];
-	EunoBatch	batch = {.max_items = 4,.tids = tids};
+	EunoTid		tids[64];
+	EunoBatch	batch = {.max_items = 64,.tids = tids};
 
 	make_key(s->key, key);
 	euno_cursor_start(&s->cursor);

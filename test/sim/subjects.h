@@ -30,4 +30,7 @@ extern int	subject_domains;
 extern int	subject_directories;
 extern int	subject_domain(uint32_t thread);
 
+/* Of so many of the most frequent rows, the leaves are made contended. */
+extern uint64_t subject_contended;
+
 #endif							/* SUBJECTS_H */

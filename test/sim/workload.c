@@ -112,6 +112,12 @@ workload_prepare(Workload *workload)
 }
 
 uint64_t
+workload_frequent(uint64_t rank)
+{
+	return current->scattered ? scatter(current, rank) : rank;
+}
+
+uint64_t
 workload_key(uint64_t i)
 {
 	return key_of(current, 2 * i);

@@ -77,6 +77,8 @@ extern void workload_prepare(Workload *workload);
 
 /* The key of row i; "workload" is that of the last workload_prepare. */
 extern uint64_t workload_key(uint64_t i);
+/* The row that is asked for most often (0), next to that (1), and so on. */
+extern uint64_t workload_frequent(uint64_t rank);
 extern uint64_t workload_tid(uint64_t i);
 
 /* A row, and the first "n" of them by their keys; for the caller to free. */

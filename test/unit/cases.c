@@ -74,6 +74,7 @@ const Case	cases[] = {
 	/* contended leaves: two segments, of two entries each */
 	{"scatter-insert", KEYS_FIXED, "i0 i8 i12 i16 a0", {"i2 c6", "i6 c2"}, 1, 8, CASE_MODES},
 	{"scatter-same", KEYS_FIXED, "i0 i8 i12 a0", {"i2 r2", "i2 c2"}, 1, 8, CASE_MODES},
+	{"scatter-reuse", KEYS_FIXED, "i0 i8 i12 a0 i4 i2", {"r4 i5 r2 i4", "c4 c2"}, 1, 8, CASE_MODES},
 	{"scatter-same-3", KEYS_FIXED, "i0 i8 i12 a0", {"i2 c2", "i2", "r2 i2"}, 1, 8, CASE_MODES},
 	{"scatter-read", KEYS_FIXED, "i0 i8 i12 a0 i4", {"i2 r4", "f0-16"}, 1, 8, CASE_MODES},
 	{"scatter-read-3", KEYS_FIXED, "i0 i8 i12 a0 i4 i6", {"i2 r6", "r4 i5", "f0-16"}, 1, 8, CASE_MODES},
@@ -93,7 +94,7 @@ const Case	cases[] = {
 	{"scatter-hazard", KEYS_FIXED, "i0 i8 a0 i4", {"s0-12", "d4-8", "i9"}, 1, 8, CASE_MODES},
 	{"scatter-walk", KEYS_FIXED, "i0 i8 i12 a0 i4 i6", {"w4-8", "z0", "i2 i13"}, 1, 8, CASE_MODES},
 	{"scatter-walk-fold", KEYS_FIXED, "i0 i8 a0 i4 i6 i2", {"w4-6", "i10 i11", "c2"}, 1, 8, CASE_MODES},
-	{"scatter-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "a9 i8 z9", "c9 f0-9"}, 1, 8, CASE_MODES},
+	{"scatter-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "a0 i1 i3 i5", "c9 f0-9"}, 1, 8, CASE_MODES},
 	{"scatter-posting", KEYS_POSTING, "i0-1 i4 a0 i2", {"i5 r1", "i3 l0", "f0-7"}, 1, 8, CASE_MODES},
 	{"scatter-lengths", KEYS_SLOTTED, "i0 i3 a0 i6", {"i1 c6", "i9 r6", "c1"}, 1, 8, CASE_MODES},
 	{"scatter-verify", KEYS_FIXED, "i0 i8 i12 a0 i4", {"v", "i2 r8", "z0"}, 1, 8, CASE_MODES},

@@ -136,9 +136,9 @@ typedef struct BptLeaf
 /* Segments of an annex, bytes of each, and the most entries of one. */
 #ifndef BPT_SEGMENTS
 #define BPT_SEGMENTS		8
-#define BPT_SEGMENT_SIZE	256
+#define BPT_SEGMENT_SIZE	512
 #endif
-#define BPT_SEGMENT_HEADER	64
+#define BPT_SEGMENT_HEADER	128
 #define BPT_SEGMENT_SLOTS	32
 #define BPT_SEGMENT_ROOM	(BPT_SEGMENT_SIZE - BPT_SEGMENT_HEADER)
 #define BPT_ANNEX_SLOTS		(BPT_SEGMENTS * BPT_SEGMENT_SLOTS)
@@ -150,12 +150,14 @@ typedef struct BptLeaf
  */
 typedef struct BptSegment
 {
-	EunoLock	lock;			/* after the leaf's, by number */
+	EunoLock	lock;			/* after the leaf's, by number; on a line of its
+								 * own, at which those look who wait */
+	uint8_t		pad0[56];
 	uint64_t	used;			/* bit i: slot i has an entry */
 	uint32_t	writes;			/* entries put in or taken out */
 	uint32_t	waits;			/* of them, how many found it locked */
 	uint8_t		tags[BPT_SEGMENT_SLOTS];	/* of each slot, if used */
-	uint8_t		pad[8];
+	uint8_t		pad1[16];
 	uint8_t		bytes[BPT_SEGMENT_ROOM];	/* stride each */
 } BptSegment;
 

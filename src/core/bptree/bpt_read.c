@@ -26,6 +26,7 @@ typedef struct Read
 	BptPlace	place;
 	BptGap		stop;			/* where copying ended */
 	uint32_t	used;			/* of batch->buf */
+	bool		one_key;		/* the range is all that starts with one key */
 } Read;
 
 /* Copies slot i's key and payload to the batch; false if it is full. */
@@ -333,6 +334,49 @@ prefetch_next(const BptView *view, const BptLeaf *next)
 	euno_prefetch(heads + 8 * (size_t) view->cap + 64);
 }
 
+/* The items' keys: all are the one that was searched for. */
+static void
+one_key_items(const BptKey *key, EunoBatch *batch)
+{
+	EunoItemKey item = {.keylen = (uint16_t) key->len};
+
+	memcpy(batch->buf, key->bytes, key->len);
+	for (uint32_t i = 0; i < batch->nitems; i++)
+		batch->keys[i] = item;
+}
+
+/*
+ * One key in a contended leaf: its entries in the sorted part at the place, and
+ * in the annex.  EUNO_NOT_FOUND: they are not all here, or cannot be told
+ * without copying the whole leaf; else EUNO_OK, EUNO_STALE or EUNO_CORRUPT.
+ */
+static EunoStatus
+key_in_contended(Read *rd, const BptKey *from, const BptKey *hi)
+{
+	BptLeaf    *right = rd->place.copied ? rd->place.image->leaf.right :
+		euno_load_ptr_acquire(&rd->place.leaf->right);
+	EunoStatus	status;
+	BptGap		a;
+	BptGap		b;
+	bool		here;
+
+	bpt_place_find(rd->cx, &rd->place, from, &a);
+	status = range_end(rd, hi, &a, right, &b, &here);
+	if (status != EUNO_OK)
+		return status;
+	if (!copy_range(rd, &a, &b, true) || !here ||
+		!euno_bpt_scatter_point(rd->cx, rd->place.leaf, from, rd->batch))
+		return EUNO_NOT_FOUND;
+	status = euno_bpt_valid(&rd->place);
+	if (status == EUNO_OK &&
+		!euno_lock_validate(&rd->place.leaf->lock, rd->place.version))
+		status = EUNO_STALE;
+	if (status == EUNO_OK && rd->batch->want_keys)
+		one_key_items(from, rd->batch);
+	rd->cursor->at_hi = true;
+	return status;
+}
+
 /* One leaf of a forward read; *again: nothing in it, go on at its right. */
 static EunoStatus
 forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
@@ -345,9 +389,16 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 	bool		here;
 	bool		all;
 
+	*again = NULL;
 	status = euno_bpt_seek(rd->cx, rd->tree, from, false, &rd->place);
 	if (status == EUNO_OK && rd->place.view.scattered)
+	{
+		status = rd->one_key ? key_in_contended(rd, from, hi) : EUNO_NOT_FOUND;
+		if (status != EUNO_NOT_FOUND)
+			return status;
+		rd->one_key = false;
 		status = euno_bpt_gather(rd->cx, rd->tree, &rd->place);
+	}
 	if (status != EUNO_OK)
 		return status;
 	right = rd->place.copied ? rd->place.image->leaf.right :
@@ -363,7 +414,6 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 	if (status != EUNO_OK)
 		return status;
 	cursor->at_hi = all && here;
-	*again = NULL;
 	if (all && !here)
 	{
 		if (rd->batch->nitems == 0 && !rd->batch->one_leaf)
@@ -466,8 +516,8 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	Read		rd;
 
 	batch->nitems = 0;
-	if (forward && !cursor->started && !batch->one_leaf &&
-		is_one_key(tree, cursor) &&
+	rd.one_key = forward && !cursor->started && is_one_key(tree, cursor);
+	if (rd.one_key && !batch->one_leaf &&
 		euno_bpt_read_key(cx, tree, cursor, batch))
 		return EUNO_OK;
 	if (!euno_cursor_turn(cursor, forward))
@@ -495,6 +545,7 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 		{
 			euno_bpt_key_fence(tree, again, &fence, fence_buf, &from);
 			again = NULL;
+			rd.one_key = false;
 			empty = rd.place.leaf;
 			empty_version = rd.place.version;
 		}

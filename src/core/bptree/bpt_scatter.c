@@ -58,6 +58,7 @@ segment_lock(EunoContext *cx, const BptPlace *place, BptSegment *segment)
 {
 	if (!euno_mutex_trylock(&segment->lock))
 	{
+		bpt_segment_wait(segment);
 		(void) euno_lock_acquire(&segment->lock, cx->env, &cx->counters);
 		euno_store32(&segment->waits, euno_load32(&segment->waits) + 1);
 	}
@@ -92,18 +93,19 @@ find_segment(BptAnnex *annex, const BptKey *key, BptShape *shape,
 }
 
 /*
- * Somebody is about to empty the annex, and waits for inserts to hold off.  True
- * if that has come to an end after some looks.
+ * Is somebody about to empty the annex?  Then writers hold off for a while.  True
+ * if that has come to an end, or if there is nobody.
  */
 static bool
 wait_for_fold(const BptPlace *place, const BptAnnex *annex)
 {
-	for (int i = 0; i < BPT_CLOSING_SPINS; i++)
+	for (int i = 0; i < BPT_CLOSING_PAUSES; i++)
 	{
-		euno_pause();
 		if (euno_load32(&annex->closing) == 0 ||
 			euno_load64(&place->leaf->lock.word) != place->version)
 			return true;
+		for (int k = 0; k < 64; k++, i++)
+			euno_pause();
 	}
 	return false;
 }
@@ -136,9 +138,8 @@ euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
 		return bpt_current(place) ?
 			euno_bpt_fold(cx, tree, place->leaf, true) : EUNO_STALE;
 	}
-	if (euno_load32(&annex->closing) != 0 && !no_split)
-		return wait_for_fold(place, annex) ? EUNO_STALE :
-			euno_bpt_fold(cx, tree, place->leaf, false);
+	if (!wait_for_fold(place, annex) && !no_split)
+		return euno_bpt_fold(cx, tree, place->leaf, false);
 	suffix = key->bytes + shape.base;
 	if (!segment_lock(cx, place, segment))
 		return EUNO_STALE;
@@ -155,7 +156,7 @@ euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	}
 	slot = (uint32_t) __builtin_ctzll(free);
 
-	/* The mark first: who does not find it believes that there is no entry. */
+	/* Before we unlock: who finds no mark believes that there is no entry. */
 	marks = euno_load64(&annex->marks[spot.segment]);
 	if ((marks & spot.mark) == 0)
 		euno_store64(&annex->marks[spot.segment], marks | spot.mark);
@@ -198,6 +199,7 @@ euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
 		*again = !bpt_current(place);
 		return *again ? EUNO_STALE : EUNO_NOT_FOUND;
 	}
+	(void) wait_for_fold(place, annex);
 	if (!segment_lock(cx, place, segment))
 		return EUNO_STALE;
 	*again = false;

@@ -15,9 +15,15 @@
 /* Bytes that an annex takes. */
 #define BPT_ANNEX_BYTES		sizeof(BptAnnex)
 
-/* Looks at an annex that is about to be emptied, before helping. */
-#ifndef BPT_CLOSING_SPINS
-#define BPT_CLOSING_SPINS	200
+/*
+ * Pauses while an annex is about to be emptied, before helping: some times what
+ * that takes.  Pauses of the first round of waiting for a segment, each round
+ * being twice as long, and rounds before going to sleep.  Tests make them fewer.
+ */
+#ifndef BPT_CLOSING_PAUSES
+#define BPT_CLOSING_PAUSES	4096
+#define BPT_SEGMENT_PAUSES	32
+#define BPT_SEGMENT_ROUNDS	6
 #endif
 
 /*
@@ -120,6 +126,31 @@ bpt_annex(const BptLeaf *leaf)
 	return euno_load_ptr_acquire(&leaf->annex);
 }
 
+/* Does nothing for a while, which each round is twice as long, up to a point. */
+static inline void
+bpt_pause(uint32_t round)
+{
+	uint32_t	n = BPT_SEGMENT_PAUSES;
+
+	n <<= round < BPT_SEGMENT_ROUNDS ? round : BPT_SEGMENT_ROUNDS;
+	while (n-- > 0)
+		euno_pause();
+}
+
+/*
+ * Waits a while for a segment to be unlocked, looking at its lock less and less
+ * often: each look takes the line from whoever is to unlock it.
+ */
+static inline void
+bpt_segment_wait(const BptSegment *segment)
+{
+	for (uint32_t round = 0; round < BPT_SEGMENT_ROUNDS &&
+		 (euno_load64(&segment->lock.word) & EUNO_LOCK_LOCKED) != 0; round++)
+	{
+		bpt_pause(round);
+	}
+}
+
 /*
  * To read one segment: begin, read, and again as long as the end says so.  After
  * some tries it is locked meanwhile.  "tries" is 0 at first.
@@ -135,7 +166,12 @@ bpt_segment_begin(EunoContext *cx, BptSegment *segment, uint32_t *tries)
 		return 0;
 	}
 	if (*tries > 1)
+	{
 		cx->counters.leaf_retries++;
+		bpt_pause(*tries - 1);
+	}
+	euno_prefetch(&segment->used);
+	bpt_segment_wait(segment);
 	(void) euno_lock_read(&segment->lock, &version, cx->env, &cx->counters);
 	return version;
 }
