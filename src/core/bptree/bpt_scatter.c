@@ -52,14 +52,19 @@ find_slot(const BptSegment *segment, const BptShape *shape,
 	return -1;
 }
 
-/* Locks a segment; false if the leaf is not at the place's version any more. */
-static bool
+/*
+ * Locks a segment.  Not locked: EUNO_STALE, if the leaf is not at the place's
+ * version any more, or EUNO_CANCELED.
+ */
+static EunoStatus
 segment_lock(EunoContext *cx, const BptPlace *place, BptSegment *segment)
 {
 	if (!euno_mutex_trylock(&segment->lock))
 	{
 		bpt_segment_wait(segment);
-		(void) euno_lock_acquire(&segment->lock, cx->env, &cx->counters);
+		if (!euno_lock_acquire_or_leave(&segment->lock, cx->env,
+										&cx->counters))
+			return EUNO_CANCELED;
 		euno_store32(&segment->waits, euno_load32(&segment->waits) + 1);
 	}
 
@@ -68,9 +73,9 @@ segment_lock(EunoContext *cx, const BptPlace *place, BptSegment *segment)
 	 * from here on the leaf's version says what holds until we unlock.
 	 */
 	if (bpt_current(place))
-		return true;
+		return EUNO_OK;
 	euno_lock_release_unchanged(&segment->lock, cx->env);
-	return false;
+	return EUNO_STALE;
 }
 
 static void
@@ -113,8 +118,8 @@ wait_for_fold(const BptPlace *place, const BptAnnex *annex)
 /*
  * Inserts an entry into a contended leaf, which does not have it in its sorted
  * part at the place's version.  EUNO_OK, EUNO_EXISTS, EUNO_STALE (seek again),
- * EUNO_FULL (only with no_split), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on
- * entry or return.
+ * EUNO_FULL (only with no_split), EUNO_NO_MEMORY, EUNO_CORRUPT, EUNO_CANCELED.
+ * No locks on entry or return.
  */
 EunoStatus
 euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
@@ -128,6 +133,7 @@ euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	uint64_t	free;
 	uint64_t	marks;
 	uint32_t	slot;
+	EunoStatus	status;
 	const uint8_t *suffix;
 
 	if (annex == NULL)
@@ -141,8 +147,9 @@ euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	if (!wait_for_fold(place, annex) && !no_split)
 		return euno_bpt_fold(cx, tree, place->leaf, false);
 	suffix = key->bytes + shape.base;
-	if (!segment_lock(cx, place, segment))
-		return EUNO_STALE;
+	status = segment_lock(cx, place, segment);
+	if (status != EUNO_OK)
+		return status;
 	if (find_slot(segment, &shape, &spot, suffix) >= 0)
 	{
 		euno_lock_release_unchanged(&segment->lock, cx->env);
@@ -183,7 +190,7 @@ euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
 						const BptKey *key, const EunoGuard *guard, bool *again)
 {
 	BptAnnex   *annex = bpt_annex(place->leaf);
-	EunoStatus	status = EUNO_NOT_FOUND;
+	EunoStatus	status;
 	BptSegment *segment;
 	BptShape	shape;
 	BptSpot		spot;
@@ -200,9 +207,11 @@ euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
 		return *again ? EUNO_STALE : EUNO_NOT_FOUND;
 	}
 	(void) wait_for_fold(place, annex);
-	if (!segment_lock(cx, place, segment))
-		return EUNO_STALE;
-	*again = false;
+	status = segment_lock(cx, place, segment);
+	*again = status == EUNO_STALE;
+	if (status != EUNO_OK)
+		return status;
+	status = EUNO_NOT_FOUND;
 	slot = find_slot(segment, &shape, &spot, key->bytes + shape.base);
 	if (slot >= 0)
 	{
