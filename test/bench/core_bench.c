@@ -538,7 +538,7 @@ available_memory(void)
 	return kilobytes * 1024;
 }
 
-/* Lookups by size.  All trees and the array take less than 100 bytes a row. */
+/* Lookups by size.  All trees and the array take less than 130 bytes a row. */
 static void
 run_growth(uint64_t most, int rounds)
 {
@@ -546,7 +546,7 @@ run_growth(uint64_t most, int rounds)
 
 	for (uint64_t rows = 10000, n = 0; rows <= most; rows = n++ % 2 == 0 ? rows * 3 : rows / 3 * 10)
 	{
-		if (rows * 100 > available_memory() / 4 * 3)
+		if (rows * 130 > available_memory() / 4 * 3)
 		{
 			fprintf(stderr, "        no memory for %llu entries\n", (unsigned long long) rows);
 			break;
