@@ -850,11 +850,16 @@ euno_pool_claim(EunoPool *pool, uint32_t *tail, uint32_t first,
 	}
 	pool->extents += count;
 	(void) count_used(arena->shared, count);
-	if (!is_allowed(arena, (uint64_t) count * EUNO_EXTENT_SIZE) ||
-		!extents_populate(arena, first, count))
+	if (!is_allowed(arena, (uint64_t) count * EUNO_EXTENT_SIZE))
 		return false;
+
+	/* One extent is enough to make a huge page of: the less is copied. */
 	for (uint32_t end = first + count - (first + count) % HUGE_PAGE_EXTENTS;
 		 end >= first + HUGE_PAGE_EXTENTS; end -= HUGE_PAGE_EXTENTS)
+	{
+		if (!extents_populate(arena, end - 1, 1))
+			return false;
 		extent_make_huge(arena, end - 1);
-	return true;
+	}
+	return extents_populate(arena, first, count);
 }
