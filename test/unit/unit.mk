@@ -7,6 +7,7 @@
 #   make -f test/unit/unit.mk unit-mutants  do the schedules find what is broken
 #                                         on purpose?  Takes minutes
 #   make -f test/unit/unit.mk bench-structures  which structure for which keys
+#   make -f test/unit/unit.mk bench-skew  threads, skew, and what is against it
 #
 # EUNO_SEED and EUNO_SECONDS make the tests try other things, and longer;
 # EUNO_TREE names the one tree to run them over.
@@ -85,6 +86,10 @@ $(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix t
 unit-mutants: $(UNIT_BUILD)/model/schedules
 	@test/unit/mutants/run $(UNIT_BUILD)/model $(UNIT_CC) \
 		"-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_model)" $(MUTANTS)
+
+.PHONY: bench-skew
+bench-skew: $(UNIT_BUILD)/plain/skew_bench
+	$<
 
 .PHONY: bench-structures
 bench-structures: $(UNIT_BUILD)/plain/structure_bench
