@@ -419,8 +419,10 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 		if (rd->batch->nitems == 0 && !rd->batch->one_leaf)
 			*again = right;
 		else
-			euno_bpt_fence_position(rd->tree, right,
-									&cursor->right);
+		{
+			prefetch_next(&rd->place.view, right);
+			euno_bpt_fence_position(rd->tree, right, &cursor->right);
+		}
 	}
 	return EUNO_OK;
 }
