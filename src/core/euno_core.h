@@ -496,6 +496,14 @@ typedef struct EunoVerify
  * EUNO_NOT_FOUND (the key is cut, and does not say) or EUNO_CORRUPT.  In COMPARE
  * order calls the comparator.
  *
+ * migrate (may be NULL): moves the leaf right of a position, which has a key, to a
+ * domain's memory.  EUNO_OK; EUNO_NOT_FOUND: it is there, or cannot be moved now;
+ * EUNO_NO_MEMORY; EUNO_CORRUPT.
+ *
+ * settle (may be NULL): moves leaves, at most max, to the domains whose descents
+ * went there most; returns how many.  Does nothing while a walk is under way or,
+ * in COMPARE order, without a comparator.
+ *
  * verify: order, fences, chain, directory, duplicate entries, counts.
  * Concurrent writers are tolerated.
  */
@@ -537,6 +545,10 @@ typedef struct EunoTreeOps
 								int ndomains);
 	EunoStatus	(*set_mode) (EunoContext *cx, struct EunoTree *tree,
 							 const EunoPosition *pos, bool contended);
+	EunoStatus	(*migrate) (EunoContext *cx, struct EunoTree *tree,
+							const EunoPosition *pos, int domain);
+	uint32_t	(*settle) (EunoContext *cx, struct EunoTree *tree,
+						   uint32_t max);
 	uint64_t	(*verify) (EunoContext *cx, struct EunoTree *tree,
 						   const EunoVerify *verify);	/* returns findings */
 	void		(*stats) (EunoContext *cx, struct EunoTree *tree,

@@ -13,9 +13,13 @@
 #include "mem/euno_registry.h"
 #include "worker/euno_worker.h"
 
+/* Leaves of one tree that are moved in one round. */
+#define SETTLE_MOST		256
+
 /*
  * Gives a tree as many directories as there are domains, and brings them up to
- * date: without comparators, which would need a database.
+ * date: without comparators, which would need a database.  Moves leaves to the
+ * domains that use them.
  */
 static EunoStatus
 maintain_tree(EunoTreeSlot *slot, EunoContext *cx)
@@ -30,6 +34,8 @@ maintain_tree(EunoTreeSlot *slot, EunoContext *cx)
 		for (int d = 0; d < euno_domains_active(); d++)
 			ops->maintain(cx, &slot->tree, d);
 	}
+	if (ops->settle != NULL)
+		(void) ops->settle(cx, &slot->tree, SETTLE_MOST);
 	return status;
 }
 

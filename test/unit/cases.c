@@ -109,6 +109,18 @@ const Case	cases[] = {
 	{"crowd-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "i1 c9", "i2 i3"}, 1, 8, CASE_CROWDED},
 	{"crowd-late", KEYS_FIXED, "i0 i4 i8", {"i2 c6", "i6 r4"}, 1, 8, CASE_CROWDED | CASE_LATE},
 	{"crowd-late-4", KEYS_FIXED, "i0 i4 i8", {"i1 c2", "i2", "i3 r4", "r0 i5"}, 1, 8, CASE_CROWDED | CASE_LATE},
+	/* leaves that are moved to other domains */
+	{"move-find", KEYS_FIXED, "D2 i0-9", {"p5-1 p5-0", "c5 c6", "c9"}, 2, 8, CASE_MOVES},
+	{"move-read", KEYS_FIXED, "D2 i0-9", {"p5-1", "f0-9", "b0-9"}, 2, 8, CASE_MOVES},
+	{"move-insert", KEYS_SLOTTED, "D2 i0-9 r1-2 r5-8", {"p9-1 c9", "i8 r9 i9 c4", "i5-6"}, 2, 8, CASE_MOVES},
+	{"move-split", KEYS_FIXED, "D2 i0 i2 i4 i6 i8 i10 i12", {"p8-1 c8", "i1 i3 c6", "c4"}, 2, 8, CASE_MOVES},
+	{"move-merge", KEYS_FIXED, "D2 i0-9 r1-2 r5-8", {"p9-1", "m", "i5 c9"}, 2, 8, CASE_MOVES},
+	{"move-move", KEYS_SLOTTED, "D2 i0-9", {"p5-1 p9-1", "p9-1 p5-0", "c5 c9 r6"}, 2, 8, CASE_MOVES},
+	{"move-walk", KEYS_FIXED, "D2 i0-9", {"w5-6", "p5-1 c7", "i10"}, 2, 8, CASE_MOVES},
+	{"move-log", KEYS_FIXED, "D2 i0-8", {"i9-12 M", "p8-1 p5-1 M", "c8 c12"}, 2, 8, CASE_MOVES},
+	{"move-lagging", KEYS_FIXED, "D2 i0-12", {"i13-15 p13-1", "M", "c13 c5"}, 2, 8, CASE_MOVES | CASE_LAGGING},
+	{"move-compare", KEYS_COMPARE, "D2 i0-9", {"p5-1 p9-1", "i10 r5 c9", "c7"}, 2, 8, CASE_MOVES},
+	{"move-wish", KEYS_FIXED, "D2 i0-9", {"c5 P", "c5 c5 c5 P c9", "r6 i6"}, 2, 8, CASE_MOVES | CASE_COUNTED},
 	/* nodes of a radix tree: each size grows, some shrink, paths part */
 	{"fan-2", KEYS_FAN, "i0 i2", {"i1 c2", "i3 c0"}, 1, 8, CASE_RADIX},
 	{"fan-2-again", KEYS_FAN, "i0 i1 r0 r1", {"i2", "i0 i1"}, 1, 8, CASE_RADIX},

@@ -464,6 +464,32 @@ walk(Worker *worker)
 	__atomic_add_fetch(&mob->walks, 1, __ATOMIC_RELAXED);
 }
 
+/* Moves a leaf to some domain, and those that others use. */
+static void
+move(Worker *worker)
+{
+	Mob		   *mob = worker->mob;
+	const EunoTreeOps *ops = mob->fixture.ops;
+	Random	   *random = &worker->actor.random;
+	const EunoEntry *entry =
+		&mob->universe->entries[random_below(random, mob->universe->n)].entry;
+	EunoPosition pos = {.key = entry->key,.keylen = entry->keylen,
+	.tid = entry->tid};
+	EunoStatus	status;
+
+	if (ops->migrate == NULL || mob->fixture.ndomains < 2)
+		return;
+	status = ops->migrate(&worker->actor.cx, mob->fixture.tree, &pos,
+						  (int) random_below(random, mob->fixture.ndomains));
+	CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND ||
+		  status == EUNO_NO_MEMORY, "migrate: status %d", status);
+	if (status == EUNO_OK)
+		__atomic_add_fetch(&mob->moved, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&mob->moved,
+					   ops->settle(&worker->actor.cx, mob->fixture.tree, 4),
+					   __ATOMIC_RELAXED);
+}
+
 static void
 compact(Worker *worker)
 {
@@ -482,6 +508,8 @@ compact(Worker *worker)
 	CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND,
 		  "compact: status %d", status);
 	__atomic_add_fetch(&mob->merges, merged, __ATOMIC_RELAXED);
+	for (int i = 0; i < 4; i++)
+		move(worker);
 	usleep(random_below(&worker->actor.random, 500));
 }
 
@@ -539,6 +567,7 @@ mob_work(Mob *mob, MobRole role, uint32_t slot)
 	worker->me = role == MOB_WRITER ? slot - 1 : MOB_NOBODY - 1;
 	actor_init(&worker->actor, &mob->fixture, slot, mob->seed + slot);
 	worker->actor.cx.domain = (int) (slot % mob->fixture.ndomains);
+	worker->actor.cx.count_all = slot % 2 == 0;
 	compare_escape_random.state = mob->seed * 31 + slot;
 	worker->shown = malloc(mob->universe->n);
 	worker->own = malloc(mob->universe->n * sizeof(uint32_t));

@@ -50,6 +50,7 @@ typedef struct Mob
 	uint64_t	escapes;		/* atomic */
 	uint64_t	walks;			/* atomic; completed ones */
 	uint64_t	merges;			/* atomic */
+	uint64_t	moved;			/* leaves, to other domains; atomic */
 	uint64_t	looked_up;		/* atomic; keys, several at once */
 	uint8_t    *owner;			/* of each entry: a writer, or nobody */
 	uint8_t    *state;			/* of each entry: MobState; atomic */

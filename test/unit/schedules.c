@@ -294,6 +294,8 @@ test_case(const EunoTreeOps *ops, const Case *c, uint32_t seeds, bool bounded)
 		if (ops == &euno_bptree_ops && has_word(c, 'm') && seeds >= SEEDS &&
 			(c->flags & CASE_PINNED) == 0)
 			CHECK(stage_counts.merges > 0, "nothing was merged");
+		if ((c->flags & CASE_MOVES) != 0 && seeds >= SEEDS)
+			CHECK(stage_counts.moves > 0, "nothing was moved");
 	} while (now() < end);
 	failures += tap_bad() > 0;
 	printf("# %llu schedules, %llu restarts, %llu hops to the right, %llu waits, %llu splits, %llu merges, %llu frees, %llu notes\n",
@@ -429,7 +431,8 @@ run_all(uint32_t seeds, bool bounded, bool stop)
 				is_wanted(getenv("EUNO_CASES"), c->name, false) &&
 				!(c->keys == KEYS_COMPARE && trees[t]->bytes_only) &&
 				!((c->flags & CASE_RADIX) != 0 && !trees[t]->bytes_only) &&
-				!((c->flags & CASE_MODES) != 0 && trees[t]->set_mode == NULL))
+				!((c->flags & CASE_MODES) != 0 && trees[t]->set_mode == NULL) &&
+				!((c->flags & CASE_MOVES) != 0 && trees[t]->migrate == NULL))
 				test_case(trees[t], c, seeds, bounded);
 		}
 	}

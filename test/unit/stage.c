@@ -272,6 +272,7 @@ player_init(Player *player, uint32_t slot)
 	player->cx.delegation.always = (the_case->flags & CASE_CROWDED) != 0 &&
 		slot < MAX_COROUTINES;
 	player->cx.domain = (int) (slot % the_case->ndomains);
+	player->cx.count_all = (the_case->flags & CASE_COUNTED) != 0;
 	if (the_case->keys == KEYS_COMPARE)
 		player->cx.compare = compare;
 	player->batch.tids = player->tids;
@@ -557,6 +558,23 @@ do_mode(Player *player, bool contended, uint32_t i)
 		coroutine_fail("a leaf's mode could not be set");
 }
 
+/* Moves entry i's leaf to a domain, if that is possible now. */
+static void
+do_move(Player *player, uint32_t i, int domain)
+{
+	EunoPosition pos = {.key = entries[i].key,.keylen = entries[i].keylen,
+	.tid = entries[i].tid};
+
+	EunoStatus	status;
+
+	if (ops->migrate == NULL)
+		return;
+	status = ops->migrate(&player->cx, &shared.tree, &pos, domain);
+	if (status == EUNO_CORRUPT)
+		coroutine_fail("a move failed");
+	stage_counts.moves += status == EUNO_OK;
+}
+
 static void
 report(void *arg, const char *what)
 {
@@ -729,6 +747,14 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 			if (ops->maintain != NULL)
 				ops->maintain(&player->cx, &shared.tree,
 							  player->cx.domain);
+			break;
+		case 'p':
+			do_move(player, a, (int) b);
+			break;
+		case 'P':
+			if (ops->settle != NULL)
+				stage_counts.moves += ops->settle(&player->cx, &shared.tree,
+												  100);
 			break;
 		case 'a':
 		case 'z':

@@ -32,6 +32,7 @@ typedef enum Keys
  * read from A to B, bA-B the same backward, wA-B walk and remove A to B, m
  * merge, v verify, M maintain the directory of the own domain, DN use N domains,
  * aN make the leaf that entry N belongs to contended, zN make it calm.
+ * pN-D moves the leaf of entry N to domain D, P those that others use.
  * At the start, of KEYS_FAN: kA-B insert fillers, xA-B remove them.  These are
  * other children of the same node, three after each entry; they must stay.
  *
@@ -62,12 +63,15 @@ typedef struct Case
 #define CASE_CROWDED	32		/* all writes are delegated ... */
 #define CASE_LATE		64		/* ... and some sleeps end without news */
 #define CASE_MODES		16		/* says nothing of trees without modes */
+#define CASE_MOVES		128		/* says nothing where leaves do not move */
+#define CASE_COUNTED	256		/* every descent is counted by domain */
 
 /* What all runs since stage_open did. */
 typedef struct StageCounts
 {
 	uint64_t	splits;
 	uint64_t	merges;
+	uint64_t	moves;
 	uint64_t	restarts;
 	uint64_t	right_moves;
 	uint64_t	waits;

@@ -111,9 +111,10 @@ run_case(const EunoTreeOps *ops, const Case *c, double seconds)
 		pthread_join(threads[i].thread, NULL);
 	CHECK(all_worked(mob, n), "somebody did nothing");
 	mob_settle(mob);
-	printf("# %llu operations, %llu walks, %llu merges, %llu errors, %llu keys at once\n",
+	printf("# %llu operations, %llu walks, %llu merges, %llu moves, %llu errors, %llu keys at once\n",
 		   (unsigned long long) mob->operations[1],
 		   (unsigned long long) mob->walks, (unsigned long long) mob->merges,
+		   (unsigned long long) mob->moved,
 		   (unsigned long long) mob->escapes, (unsigned long long) mob->looked_up);
 	mob_free(mob);
 	universe_free(universe);

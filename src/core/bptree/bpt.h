@@ -26,6 +26,9 @@
 #define BPT_CROWD				2
 #endif
 
+/* One descent in so many is looked at for what is counted by domain. */
+#define BPT_SAMPLE			64
+
 /* The longest key that is looked up the short way. */
 #define BPT_POINT_KEY		256
 
@@ -350,6 +353,14 @@ extern void euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain);
 extern EunoStatus euno_bpt_set_domains(EunoContext *cx, EunoTree *tree,
 									   int ndomains);
 
+/* bpt_migrate.c */
+extern void euno_bpt_use_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
+							  uint32_t weight);
+extern EunoStatus euno_bpt_migrate(EunoContext *cx, EunoTree *tree,
+								   const EunoPosition *pos, int domain);
+extern uint32_t euno_bpt_settle(EunoContext *cx, EunoTree *tree,
+								uint32_t max);
+
 /* bpt_moves.c */
 typedef struct BptMoves BptMoves;
 
@@ -502,8 +513,9 @@ static inline void
 bpt_count(EunoContext *cx, EunoTree *tree, int64_t change)
 {
 	BptBody    *body = bpt_body(tree);
-	uint32_t	share = BPT_STRIPES / tree->config.nparts;
-	uint32_t	stripe = (uint32_t) cx->domain * share +
+	uint32_t	n = tree->config.nparts;
+	uint32_t	share = BPT_STRIPES / n;
+	uint32_t	stripe = (uint32_t) cx->domain % n * share +
 		cx->process->slot % share;
 
 	(void) euno_add64(&body->stripes[stripe].entries, (uint64_t) change);
@@ -525,6 +537,20 @@ bpt_leaf_read(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 	}
 	*version = word;
 	return (word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) == 0;
+}
+
+/*
+ * How many descents the one under way stands for in what is counted by domain; 0:
+ * it is left out.
+ */
+static inline uint32_t
+bpt_sample_weight(const EunoContext *cx, const EunoTree *tree)
+{
+	if (tree->config.nparts < 2)
+		return 0;
+	if (cx->count_all)
+		return 1;
+	return cx->counters.descents % BPT_SAMPLE == 0 ? BPT_SAMPLE : 0;
 }
 
 /* Before the first euno_bpt_seek with this place. */

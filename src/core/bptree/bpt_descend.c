@@ -12,9 +12,6 @@
  */
 #include "core/bptree/bpt_inner.h"
 
-/* One descent in so many is looked at for statistics of domains. */
-#define BPT_SAMPLE	64
-
 /*
  * BYTES: is the key below (-1), within (0) or above (1) the leaf's fences?  A
  * key equal to a fence belongs to the right of it, with "below" to the left.  2:
@@ -65,17 +62,6 @@ beyond(EunoContext *cx, EunoTree *tree, const BptLeaf *right,
 		return false;
 	c = euno_bpt_compare_fence(cx, tree, key, right);
 	return c > 0 || (c == 0 && !below);
-}
-
-/* How many descents this one stands for in statistics; 0: it is left out. */
-static inline uint32_t
-sample_weight(const EunoContext *cx, const EunoTree *tree)
-{
-	if (tree->config.nparts < 2)
-		return 0;
-	if (cx->count_all)
-		return 1;
-	return cx->counters.descents % BPT_SAMPLE == 0 ? BPT_SAMPLE : 0;
 }
 
 /* Counts a node of a descent that is looked at for statistics. */
@@ -182,7 +168,7 @@ descent_start(EunoContext *cx, EunoTree *tree, Descent *d)
 	d->node = directory_root(cx, tree, &d->dir);
 	d->parent = NULL;
 	d->parent_version = 0;
-	d->weight = sample_weight(cx, tree);
+	d->weight = bpt_sample_weight(cx, tree);
 }
 
 /*
@@ -295,7 +281,7 @@ descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	BptInner   *node = directory_root(cx, tree, &dir);
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
-	uint32_t	weight = sample_weight(cx, tree);
+	uint32_t	weight = bpt_sample_weight(cx, tree);
 
 	if (node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
@@ -513,11 +499,9 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		else
 			euno_bpt_conflict(cx, tree, leaf, key, EUNO_CAUSE_CHANGED);
 	}
-	weight = sample_weight(cx, tree);
-	if (weight > 0 &&
-		euno_load32((uint32_t *) &place->leaf->limbo.domain) !=
-		(uint32_t) cx->domain)
-		cx->counters.remote += weight;
+	weight = bpt_sample_weight(cx, tree);
+	if (weight > 0)
+		euno_bpt_use_leaf(cx, tree, place->leaf, weight);
 	if (moves > 0)
 	{
 		cx->counters.right_moves += moves;

@@ -53,6 +53,18 @@ extern bool euno_bpt_inner_put(EunoContext *cx, EunoTree *tree,
 extern void euno_bpt_directory_drop(EunoContext *cx, EunoTree *tree,
 									int domain);
 
+/* bpt_merge.c */
+extern bool euno_bpt_merging_enter(BptBody *body);
+extern void euno_bpt_merging_leave(EunoContext *cx, BptBody *body);
+extern void euno_bpt_directories_lock(EunoContext *cx, EunoTree *tree);
+extern void euno_bpt_directories_unlock(EunoContext *cx, EunoTree *tree);
+extern bool euno_bpt_copy_at(EunoContext *cx, BptLeaf *leaf, BptPlace *place,
+							 BptImage *image);
+
+/* bpt_log.c */
+extern BptLeaf *euno_bpt_log_take(EunoContext *cx, BptLog *log);
+extern bool euno_bpt_log_try(EunoContext *cx, BptLog *log, BptLeaf *leaf);
+
 /* bpt_directory.c */
 extern bool euno_bpt_path_current(EunoTree *tree, int domain,
 								  const BptPath *path);

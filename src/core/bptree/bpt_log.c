@@ -20,6 +20,17 @@
 /* A descent that goes right this often has a directory that is of no use. */
 #define BPT_LOG_HOPS	32
 
+/* An empty log in a domain's memory; NULL: no memory. */
+static BptLog *
+log_new(EunoContext *cx, EunoTree *tree, int domain)
+{
+	BptLog	   *log = cx->env->alloc(tree->alloc_arg, domain, sizeof(BptLog));
+
+	if (log != NULL)
+		memset(log, 0, sizeof(*log));
+	return log;
+}
+
 /*
  * Gives each domain its log, if there are several, in its own memory.  The tree
  * is not visible yet.  EUNO_OK or EUNO_NO_MEMORY; what was allocated stays the
@@ -28,15 +39,21 @@
 EunoStatus
 euno_bpt_log_create(EunoContext *cx, EunoTree *tree)
 {
+	BptLog	   *log;
+
+	if (tree->config.nparts < 2)
+		return EUNO_OK;
+	log = log_new(cx, tree, 0);
+	if (log == NULL)
+		return EUNO_NO_MEMORY;
+	bpt_body(tree)->wishes = log;
 	if (tree->config.ndomains < 2)
 		return EUNO_OK;
 	for (int d = 0; d < tree->config.ndomains; d++)
 	{
-		BptLog	   *log = cx->env->alloc(tree->alloc_arg, d, sizeof(BptLog));
-
+		log = log_new(cx, tree, d);
 		if (log == NULL)
 			return EUNO_NO_MEMORY;
-		memset(log, 0, sizeof(*log));
 		bpt_body(tree)->directories[d].log = log;
 	}
 	return EUNO_OK;
@@ -54,22 +71,17 @@ euno_bpt_log_lag(EunoTree *tree, int domain)
 }
 
 /*
- * Notes a leaf for a domain.  To be called within an epoch in which the leaf
- * was seen linked, with no node locked.
+ * Notes a leaf.  The log's mutex is held, in an epoch in which the leaf was
+ * seen linked.
  *
  * A leaf that is not obsolete here, under the log's mutex, will be taken out by
  * the merge that makes it so, before it is retired.
  */
 static void
-log_add(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
+log_note(BptLog *log, BptLeaf *leaf)
 {
-	BptLog	   *log = bpt_body(tree)->directories[domain].log;
-	uint32_t	count;
+	uint32_t	count = euno_load32(&log->count);
 
-	if (log == NULL)
-		return;
-	euno_mutex_lock(&log->mutex, cx->env);
-	count = euno_load32(&log->count);
 	if (euno_load64_acquire(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
 		;
 	else if (count == BPT_LOG_SIZE)
@@ -81,7 +93,34 @@ log_add(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
 		euno_store_ptr(&log->ring[at], leaf);
 		euno_store32(&log->count, count + 1);
 	}
+}
+
+/*
+ * Notes a leaf for a domain.  To be called within an epoch in which the leaf
+ * was seen linked, with no node locked.
+ */
+static void
+log_add(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
+{
+	BptLog	   *log = bpt_body(tree)->directories[domain].log;
+
+	if (log == NULL)
+		return;
+	euno_mutex_lock(&log->mutex, cx->env);
+	log_note(log, leaf);
 	euno_mutex_unlock(&log->mutex, cx->env);
+}
+
+/* The same for any log; false, and not noted, if it is full or busy. */
+bool
+euno_bpt_log_try(EunoContext *cx, BptLog *log, BptLeaf *leaf)
+{
+	if (euno_load32(&log->count) == BPT_LOG_SIZE ||
+		!euno_mutex_trylock(&log->mutex))
+		return false;
+	log_note(log, leaf);
+	euno_mutex_unlock(&log->mutex, cx->env);
+	return true;
 }
 
 /*
@@ -89,8 +128,8 @@ log_add(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
  * caller is within an epoch, which keeps the leaf: it was not retired before
  * the epoch began, or the note would be gone.
  */
-static BptLeaf *
-log_take(EunoContext *cx, BptLog *log)
+BptLeaf *
+euno_bpt_log_take(EunoContext *cx, BptLog *log)
 {
 	BptLeaf    *leaf = NULL;
 
@@ -118,6 +157,25 @@ log_clear(EunoContext *cx, BptLog *log)
 	euno_mutex_unlock(&log->mutex, cx->env);
 }
 
+/* Takes all notes of a leaf out of a log. */
+static void
+log_forget(EunoContext *cx, BptLog *log, const BptLeaf *leaf)
+{
+	if (log == NULL)
+		return;
+
+	/* Always: a count read before might miss a note being made. */
+	euno_mutex_lock(&log->mutex, cx->env);
+	for (uint32_t i = 0; i < euno_load32(&log->count); i++)
+	{
+		uint32_t	at = (euno_load32(&log->next) + i) % BPT_LOG_SIZE;
+
+		if (euno_load_ptr(&log->ring[at]) == leaf)
+			euno_store_ptr(&log->ring[at], (BptLeaf *) NULL);
+	}
+	euno_mutex_unlock(&log->mutex, cx->env);
+}
+
 /*
  * Takes a leaf that has just become obsolete out of all logs.  To be called
  * before it is retired.
@@ -125,24 +183,9 @@ log_clear(EunoContext *cx, BptLog *log)
 void
 euno_bpt_log_forget(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf)
 {
+	log_forget(cx, bpt_body(tree)->wishes, leaf);
 	for (int d = 0; d < tree->config.ndomains; d++)
-	{
-		BptLog	   *log = bpt_body(tree)->directories[d].log;
-
-		if (log == NULL)
-			continue;
-
-		/* Always: a count read before might miss a note being made. */
-		euno_mutex_lock(&log->mutex, cx->env);
-		for (uint32_t i = 0; i < euno_load32(&log->count); i++)
-		{
-			uint32_t	at = (euno_load32(&log->next) + i) % BPT_LOG_SIZE;
-
-			if (euno_load_ptr(&log->ring[at]) == leaf)
-				euno_store_ptr(&log->ring[at], (BptLeaf *) NULL);
-		}
-		euno_mutex_unlock(&log->mutex, cx->env);
-	}
+		log_forget(cx, bpt_body(tree)->directories[d].log, leaf);
 }
 
 /*
@@ -159,7 +202,7 @@ log_apply(EunoContext *cx, EunoTree *tree, int domain, uint32_t max)
 		return;
 	while (max-- > 0 && euno_load32(&log->count) > 0)
 	{
-		BptLeaf    *leaf = log_take(cx, log);
+		BptLeaf    *leaf = euno_bpt_log_take(cx, log);
 
 		if (leaf == NULL)
 			return;

@@ -51,8 +51,9 @@ leaf_used(const BptLeaf *leaf)
 }
 
 /* Takes a validated copy of a leaf.  False if it is busy or obsolete. */
-static bool
-copy_leaf(EunoContext *cx, BptLeaf *leaf, BptPlace *place, BptImage *image)
+bool
+euno_bpt_copy_at(EunoContext *cx, BptLeaf *leaf, BptPlace *place,
+				 BptImage *image)
 {
 	bpt_place_init(place, image);
 	place->leaf = leaf;
@@ -75,8 +76,8 @@ merge_build(Merge *m)
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
 	uint32_t	used;
 
-	if (!copy_leaf(m->cx, m->left, &m->left_place, &m->left_image) ||
-		!copy_leaf(m->cx, m->right, &m->right_place, &m->right_image) ||
+	if (!euno_bpt_copy_at(m->cx, m->left, &m->left_place, &m->left_image) ||
+		!euno_bpt_copy_at(m->cx, m->right, &m->right_place, &m->right_image) ||
 		left->right != m->right || m->left_place.view.scattered ||
 		m->right_place.view.scattered)
 		return false;
@@ -151,29 +152,29 @@ merge_locked(Merge *m, bool *unposted)
 }
 
 /* Keeps walks away; false if there is one. */
-static bool
-merging_enter(BptBody *body)
+bool
+euno_bpt_merging_enter(BptBody *body)
 {
 	(void) euno_exchange32_full(&body->merging, 1);
 	return euno_load64_full(&body->walkers) == 0;
 }
 
-static void
-merging_leave(EunoContext *cx, BptBody *body)
+void
+euno_bpt_merging_leave(EunoContext *cx, BptBody *body)
 {
 	if (euno_exchange32_full(&body->merging, 0) == 2)
 		cx->env->wake(&body->merging);
 }
 
-static void
-directories_lock(EunoContext *cx, EunoTree *tree)
+void
+euno_bpt_directories_lock(EunoContext *cx, EunoTree *tree)
 {
 	for (int d = 0; d < tree->config.ndomains; d++)
 		euno_mutex_lock(&bpt_body(tree)->directories[d].mutex, cx->env);
 }
 
-static void
-directories_unlock(EunoContext *cx, EunoTree *tree)
+void
+euno_bpt_directories_unlock(EunoContext *cx, EunoTree *tree)
 {
 	for (int d = 0; d < tree->config.ndomains; d++)
 		euno_mutex_unlock(&bpt_body(tree)->directories[d].mutex, cx->env);
@@ -208,13 +209,13 @@ merge_pair(Merge *m)
 		if (!euno_bpt_path(cx, tree, d, &key, &m->paths[d], &m->image))
 			return EUNO_NOT_FOUND;
 	}
-	if (merging_enter(body))
+	if (euno_bpt_merging_enter(body))
 	{
-		directories_lock(cx, tree);
+		euno_bpt_directories_lock(cx, tree);
 		status = merge_locked(m, &unposted);
-		directories_unlock(cx, tree);
+		euno_bpt_directories_unlock(cx, tree);
 	}
-	merging_leave(cx, body);
+	euno_bpt_merging_leave(cx, body);
 	if (status == EUNO_OK)
 	{
 		(void) euno_add64(&body->merges, 1);

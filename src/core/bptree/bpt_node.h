@@ -126,7 +126,7 @@ typedef struct BptLeaf
 	uint16_t	posted;			/* bit d: in domain d's directory, whose mutex
 								 * protects the bit; next to nothing that the
 								 * leaf's lock protects */
-	uint8_t		pad[2];
+	uint16_t	use;			/* bpt_migrate.c: who uses it; nobody's lock */
 	struct BptAnnex *annex;		/* with BPT_SCATTERED; changes with it */
 	/* the low fence (constant), then the body */
 } BptLeaf;
@@ -277,7 +277,9 @@ typedef struct BptBody
 	struct BptMoves *moves;		/* NULL until somebody wants to know */
 	struct BptHeat *heat;		/* NULL until there are conflicts */
 	BptLeaf    *edge;			/* the last leaf, while it is crowded; a hint */
-	uint8_t		pad0[24];
+	struct BptLog *wishes;		/* leaves that others want to have in their
+								 * domain; NULL: there is one part only */
+	uint8_t		pad0[16];
 
 	uint64_t	seqno;			/* last one given out */
 	uint64_t	splits;

@@ -258,6 +258,7 @@ euno_bpt_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 {
 	BptLeaf    *leaf;
 	uint32_t	used = 0;
+	uint32_t	weight;
 	bool		done;
 	BptKey		key;
 
@@ -265,6 +266,9 @@ euno_bpt_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	euno_epoch_enter(cx->process);
 	leaf = euno_bpt_descend_bytes(cx, tree, &key, false);
 	done = leaf != NULL && point_read(cx, leaf, &key, batch, &used);
+	weight = bpt_sample_weight(cx, tree);
+	if (weight > 0 && done)
+		euno_bpt_use_leaf(cx, tree, leaf, weight);
 	euno_epoch_exit(cx->process);
 	if (!done)
 		return false;
