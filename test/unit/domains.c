@@ -196,6 +196,47 @@ test_set_domains(const EunoTreeOps *ops, const Universe *universe)
 	tap_end();
 }
 
+/* Leaves go to the domain that uses them, and stay where others do. */
+static void
+test_settle(const EunoTreeOps *ops, const Universe *universe)
+{
+	EunoCounters *counters;
+	uint64_t	before;
+	uint64_t	after;
+	uint32_t	moved;
+	Case		c;
+
+	tap_begin("%s, %s: leaves are moved to who uses them", ops->name,
+			  universe->shape->name);
+	open_case(&c, ops, universe, 2);
+	counters = &c.actor.cx.counters;
+	insert_from(&c, 0, 1);
+	c.actor.cx.count_all = true;
+	for (int i = 0; i < 8; i++)
+		(void) hops(&c, 0);
+	CHECK(ops->settle(&c.actor.cx, c.fixture.tree, 1000000) == 0,
+		  "leaves leave the domain that uses them");
+	before = counters->remote;
+	for (int i = 0; i < 20; i++)
+		(void) hops(&c, 1);
+	before = counters->remote - before;
+	moved = ops->settle(&c.actor.cx, c.fixture.tree, 1000000);
+	CHECK(moved > 0, "nothing was moved");
+	check_all(&c.actor, &c.model);
+	c.actor.cx.domain = 1;
+	ops->maintain(&c.actor.cx, c.fixture.tree, 0);
+	ops->maintain(&c.actor.cx, c.fixture.tree, 1);
+	after = counters->remote;
+	for (int i = 0; i < 20; i++)
+		(void) hops(&c, 1);
+	after = counters->remote - after;
+	CHECK(after < before / 2, "%u leaves moved, %llu remote descents before, %llu after",
+		  moved, (unsigned long long) before, (unsigned long long) after);
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
 /* Without memory for a log there is no tree; for a directory, no domain. */
 static void
 test_no_memory(const EunoTreeOps *ops, const Universe *universe)
@@ -253,6 +294,7 @@ main(void)
 			test_lag(ops, many);
 			test_catch_up(ops, few);
 			test_set_domains(ops, few);
+			test_settle(ops, few);
 			test_no_memory(ops, few);
 			universe_free(many);
 			universe_free(few);
