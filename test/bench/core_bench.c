@@ -29,7 +29,7 @@
 #define MAX_TURNS 50			/* of a job that does not change the tree */
 #define SCAN_ENTRIES 100
 #define MAX_THREADS 16
-#define NSUBJECTS 6
+#define NSUBJECTS 8
 
 typedef enum Kind
 {
@@ -331,7 +331,7 @@ run_turns(const char *measure, const Job *job, bool print)
 			w.subject = &subjects[which];
 			if (!can(w.subject, job))
 				continue;
-			thread_enter(0, &w.process, &w.cx);
+			thread_enter(w.subject, 0, &w.process, &w.cx);
 			start = thread_seconds();
 			do_plan(&w);
 			start = thread_seconds() - start;
@@ -457,7 +457,7 @@ run_threads(Subject *s, const Job *job, uint32_t threads, uint64_t operations)
 		make_plan(&w->plan, job, &random, t * (operations / threads));
 		w->subject = s;
 		w->barrier = &barrier;
-		thread_enter(t, &w->process, &w->cx);
+		thread_enter(s, t, &w->process, &w->cx);
 		pthread_create(&w->thread, NULL, run_worker, w);
 	}
 	pthread_barrier_wait(&barrier);
@@ -538,7 +538,14 @@ available_memory(void)
 	return kilobytes * 1024;
 }
 
-/* Lookups by size.  All trees and the array take less than 130 bytes a row. */
+/* Is the subject one of those whose growth is shown? */
+static bool
+grows(const Subject *s)
+{
+	return s->ndomains == 1 && (!s->alone || s->ops == &array_ops);
+}
+
+/* Lookups by size.  These trees and the array take less than 130 bytes a row. */
 static void
 run_growth(uint64_t most, int rounds)
 {
@@ -555,7 +562,7 @@ run_growth(uint64_t most, int rounds)
 		for (int k = 0; k < NSUBJECTS; k++)
 		{
 			subject_open(&subjects[k]);
-			if (!subjects[k].alone || subjects[k].ops == &array_ops)
+			if (grows(&subjects[k]))
 				subject_load(&subjects[k], rows, nth_entry);
 		}
 		snprintf(measure, sizeof(measure), "growth: lookup among %llu", (unsigned long long) rows);
@@ -572,9 +579,9 @@ run_growth(uint64_t most, int rounds)
 				double		start;
 
 				w.subject = &subjects[(k + round) % NSUBJECTS];
-				if (w.subject->alone && w.subject->ops != &array_ops)
+				if (!grows(w.subject))
 					continue;
-				thread_enter(0, &w.process, &w.cx);
+				thread_enter(w.subject, 0, &w.process, &w.cx);
 				do_plan(&w);	/* the caches are its own now */
 				start = thread_seconds();
 				do_plan(&w);
@@ -608,12 +615,14 @@ main(void)
 	if (regcomp(&only, pattern != NULL ? pattern : "", REG_EXTENDED | REG_NOSUB) != 0)
 		die("EUNO_ONLY is not a regular expression");
 	subjects_begin(MAX_THREADS);
-	subject_init(&subjects[0], "bptree", &euno_bptree_ops);
-	subject_init(&subjects[1], "art/olc", &euno_art_olc_ops);
-	subject_init(&subjects[2], "art/rowex", &euno_art_rowex_ops);
-	subject_init(&subjects[3], "bptree alone", &alone_bptree_ops);
-	subject_init(&subjects[4], "art alone", &alone_art_olc_ops);
-	subject_init(&subjects[5], "array", &array_ops);
+	subject_init(&subjects[0], "bptree", &euno_bptree_ops, 1);
+	subject_init(&subjects[1], "art/olc", &euno_art_olc_ops, 1);
+	subject_init(&subjects[2], "art/rowex", &euno_art_rowex_ops, 1);
+	subject_init(&subjects[3], "bptree alone", &alone_bptree_ops, 1);
+	subject_init(&subjects[4], "art alone", &alone_art_olc_ops, 1);
+	subject_init(&subjects[5], "array", &array_ops, 1);
+	subject_init(&subjects[6], "2 domains", &euno_bptree_ops, 2);
+	subject_init(&subjects[7], "4 domains", &euno_bptree_ops, 4);
 	for (int k = 0; k < NSUBJECTS; k++)
 		version[k] = shared_memory(rows * 2 * sizeof(uint32_t));
 	for (int round = 0; round < rounds; round++)

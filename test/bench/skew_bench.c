@@ -110,7 +110,7 @@ work(void *arg)
 	EunoProcess process;
 	EunoContext cx;
 
-	thread_enter(w->number, &process, &cx);
+	thread_enter(&subject, w->number, &process, &cx);
 	if (technique != DELEGATED)
 		cx.delegation.shun = UINT32_MAX;
 	for (uint64_t i = 0;; i++)
@@ -252,7 +252,7 @@ main(void)
 		die("EUNO_THREADS must be from 1 to 64");
 	key_set_init(&set, SPARSE, rows != NULL ? strtoull(rows, NULL, 10) : 1000000);
 	subjects_begin(MAX_THREADS + 1);
-	subject_init(&subject, "bptree", &euno_bptree_ops);
+	subject_init(&subject, "bptree", &euno_bptree_ops, 1);
 	printf("| technique | theta | threads | Mops/s | CPU ns  | p50 (us) | p99 (us)  | mem %% |\n");
 	printf("|-----------|------:|--------:|-------:|--------:|---------:|----------:|------:|\n");
 	for (size_t t = 0; t < sizeof(thetas) / sizeof(thetas[0]); t++)

@@ -27,7 +27,7 @@ die(const char *what)
 void
 subjects_begin(uint32_t threads)
 {
-	arena = euno_arena_reserve(ADDRESS_SPACE, 1, &test_env);
+	arena = euno_arena_reserve(ADDRESS_SPACE, SUBJECT_DOMAINS, &test_env);
 	if (arena == NULL)
 		die("no address space");
 	epochs = shared_memory(euno_epochs_size(threads));
@@ -35,20 +35,22 @@ subjects_begin(uint32_t threads)
 }
 
 void
-subject_init(Subject *s, const char *name, const EunoTreeOps *ops)
+subject_init(Subject *s, const char *name, const EunoTreeOps *ops, int ndomains)
 {
 	memset(s, 0, sizeof(*s));
 	s->name = name;
 	s->ops = ops;
 	s->alone = ops == &alone_bptree_ops || ops == &alone_art_olc_ops ||
 		ops == &array_ops;
+	s->ndomains = ndomains;
 	s->tree = shared_memory(sizeof(EunoTree));
-	s->pool = shared_memory(sizeof(EunoPool));
-	thread_enter(0, &s->process, &s->cx);
+	s->pools = shared_memory(SUBJECT_DOMAINS * sizeof(EunoPool));
+	thread_enter(s, 0, &s->process, &s->cx);
 }
 
 void
-thread_enter(uint32_t number, EunoProcess *process, EunoContext *cx)
+thread_enter(const Subject *s, uint32_t number, EunoProcess *process,
+			 EunoContext *cx)
 {
 	*process = (EunoProcess)
 	{
@@ -57,16 +59,19 @@ thread_enter(uint32_t number, EunoProcess *process, EunoContext *cx)
 	memset(cx, 0, sizeof(*cx));
 	cx->process = process;
 	cx->env = &test_env;
+	cx->domain = (int) number % s->ndomains;
 }
 
 void
 subject_open(Subject *s)
 {
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 1, 0};
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90,
+	(uint16_t) s->ndomains, 0};
 
 	memset(s->tree, 0, sizeof(EunoTree));
-	euno_pool_init(s->pool, arena, 0);
-	node_source_init(&s->source, s->pool);
+	for (int d = 0; d < s->ndomains; d++)
+		euno_pool_init(&s->pools[d], arena, d);
+	node_source_init(&s->source, s->pools);
 	s->tree->alloc_arg = &s->source;
 	if (s->ops->create(&s->cx, s->tree, &config) != EUNO_OK)
 		die("no tree");
@@ -75,7 +80,8 @@ subject_open(Subject *s)
 void
 subject_close(Subject *s)
 {
-	euno_pool_release(s->pool);
+	for (int d = 0; d < s->ndomains; d++)
+		euno_pool_release(&s->pools[d]);
 	node_source_release(&s->source);
 	if (s->ops == &array_ops)
 		(void) s->ops->create(&s->cx, s->tree, NULL);
@@ -84,7 +90,11 @@ subject_close(Subject *s)
 double
 subject_bytes(const Subject *s)
 {
-	return (double) s->pool->extents * (double) EUNO_EXTENT_SIZE;
+	uint64_t	extents = 0;
+
+	for (int d = 0; d < s->ndomains; d++)
+		extents += s->pools[d].extents;
+	return (double) extents * (double) EUNO_EXTENT_SIZE;
 }
 
 void

@@ -26,12 +26,16 @@ typedef struct Subject
 	const char *name;
 	const EunoTreeOps *ops;
 	bool		alone;			/* for one thread only */
+	int			ndomains;
 	EunoTree   *tree;
-	EunoPool   *pool;
+	EunoPool   *pools;			/* one a domain */
 	NodeSource	source;
 	EunoProcess process;		/* for a single thread */
 	EunoContext cx;
 } Subject;
+
+/* The most domains that a subject may have. */
+#define SUBJECT_DOMAINS	4
 
 /* Ends the program. */
 extern void die(const char *what) __attribute__((noreturn));
@@ -39,13 +43,15 @@ extern void die(const char *what) __attribute__((noreturn));
 /* Once before all subjects: address space and places for this many threads. */
 extern void subjects_begin(uint32_t threads);
 
-extern void subject_init(Subject *s, const char *name, const EunoTreeOps *ops);
+/* With several domains, thread t is in domain t modulo their number. */
+extern void subject_init(Subject *s, const char *name, const EunoTreeOps *ops,
+						 int ndomains);
 extern void subject_open(Subject *s);
 extern void subject_close(Subject *s);
 
 /* A context of a thread's own; "number" is below that of the threads. */
-extern void thread_enter(uint32_t number, EunoProcess *process,
-						 EunoContext *cx);
+extern void thread_enter(const Subject *s, uint32_t number,
+						 EunoProcess *process, EunoContext *cx);
 
 /* Memory taken, in bytes. */
 extern double subject_bytes(const Subject *s);

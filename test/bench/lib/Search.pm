@@ -43,8 +43,8 @@ sub load
 	find_texts();
 	my $columns = join('', map { ", $_ $texts{$_}" } sort keys %texts);
 	my $values = join('', map { ", to_hex(hashint4(n)) || '.user' || n || '\@example.org'" } keys %texts);
-	sql("CREATE TABLE item (id int8, a int4, b int4, f float8, u uuid, v int4$columns)",
-		"INSERT INTO item SELECT n, n / 100, n % 100, hashint8(n)::float8 * 0.37 + n * 1e-9, md5(n::text)::uuid, n % 1000$values
+	sql("CREATE TABLE item (id int8, s int8, a int4, b int4, f float8, u uuid, v int4$columns)",
+		"INSERT INTO item SELECT n, hashint8(n)::int8 << 32 | n, n / 100, n % 100, hashint8(n)::float8 * 0.37 + n * 1e-9, md5(n::text)::uuid, n % 1000$values
 			FROM generate_series(1, $rows) n",
 		"CREATE TABLE probe AS SELECT (random() * ($rows - 1))::int8 + 1 AS id FROM generate_series(1, $probes)",
 		# theta 0.99: the continuous law, and popular numbers anywhere
@@ -101,6 +101,9 @@ sub sets
 {
 	my @sets = (['int8', 'id', [qw(btree euno art hash floor)], id_queries()]);
 
+	push @sets, ['int8 sparse', 's', [qw(btree euno art hash)],
+		['lookup, int8 sparse', $nestloop, $probes, 'SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.s = w.s', 'hash'],
+		['lookup, int8 sparse, index only', $nestloop, $probes, 'SELECT count(i.s) FROM {wanted} w LEFT JOIN item i ON i.s = w.s', '']];
 	for my $column ('f', 'u', sort keys %texts)
 	{
 		my $name = { f => 'float8', u => 'uuid' }->{$column} // $column =~ tr/_/ /r;
