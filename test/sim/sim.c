@@ -525,6 +525,7 @@ main(int argc, char **argv)
 	Workload	workload = {.rows = 1000000,.scattered = true};
 
 	parse(argc, argv, &options, &workload);
+	shared_memory_from((void *) UINT64_C(0x300000000000));
 	below = test_env;
 	subject_env = (EunoEnvironment)
 	{

@@ -13,6 +13,7 @@
 
 #define KEY_BYTES	9
 #define ARENA_BYTES	((size_t) 8 << 30)
+#define ARENA_PLACE	((void *) UINT64_C(0x200000000000))
 
 typedef struct Session
 {
@@ -126,7 +127,8 @@ load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 	ops = which;
 	if (arena == NULL)
 	{
-		arena = euno_arena_reserve(ARENA_BYTES, subject_domains, &subject_env);
+		arena = euno_arena_reserve_at(ARENA_PLACE, ARENA_BYTES,
+									  subject_domains, &subject_env);
 		if (arena == NULL)
 		{
 			perror("euno_arena_reserve");

@@ -45,6 +45,9 @@ typedef struct NodeHeader
 
 __thread uint32_t test_env_stripe;
 
+#define PLACE_ALIGN		((size_t) 2 << 20)
+
+static uint8_t *next_place;		/* where shared memory shall be; NULL: anywhere */
 static uint64_t sleep_count;
 static uint64_t lost_wakes;
 
@@ -208,15 +211,23 @@ node_source_release(NodeSource *source)
 void *
 shared_memory(size_t size)
 {
-	void	   *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	void	   *memory = mmap(next_place, size, PROT_READ | PROT_WRITE,
 							  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
+	if (next_place != NULL)
+		next_place += (size / PLACE_ALIGN + 2) * PLACE_ALIGN;
 	if (memory == MAP_FAILED)
 	{
 		perror("mmap");
 		exit(1);
 	}
 	return memory;
+}
+
+void
+shared_memory_from(void *place)
+{
+	next_place = place;
 }
 
 void

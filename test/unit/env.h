@@ -63,6 +63,13 @@ extern void node_source_release(NodeSource *source);
 
 /* Zeroed memory that forked processes share. */
 extern void *shared_memory(size_t size);
+
+/*
+ * From now on at addresses from this one on, if they are free: what depends on
+ * addresses, such as hashes, is the same in each run then.
+ */
+extern void shared_memory_from(void *place);
+
 extern void shared_memory_free(void *memory, size_t size);
 
 typedef struct Random
