@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use EunoTest;
 
-my $node = euno_node('holder', "max_connections = 80\neuno.max_memory = 500MB\neuno.auto_rebuild = off");
+my $node = euno_node('holder', "max_connections = 80\neuno.max_memory = 1500MB\neuno.auto_rebuild = off");
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION euno_index;
