@@ -68,6 +68,7 @@ shmem_request(void)
 	RequestAddinShmemSpace(euno_domains_shmem_size());
 	RequestAddinShmemSpace(euno_worker_shmem_size());
 	RequestAddinShmemSpace(euno_key_locks_shmem_size());
+	RequestAddinShmemSpace(euno_checking_shmem_size());
 	RequestNamedLWLockTranche("EunoRegistry", 1);
 	RequestNamedLWLockTranche(EUNO_WORKER_TRANCHE, 1);
 	RequestNamedLWLockTranche(EUNO_PREDICATE_TRANCHE, EUNO_PREDICATE_STRIPES);
@@ -82,6 +83,7 @@ shmem_startup(void)
 	euno_domains_shmem_startup();
 	euno_worker_shmem_startup();
 	euno_key_locks_shmem_startup();
+	euno_checking_shmem_startup();
 	euno_snapshot_shmem_startup();
 }
 

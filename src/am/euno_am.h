@@ -363,6 +363,34 @@ extern void euno_key_locks_shmem_startup(void);
 extern void euno_key_lock_acquire(uint64 hash);
 extern void euno_key_lock_release(void);
 
+/* ---- euno_checking.c: rows that are being checked for uniqueness ---- */
+
+typedef struct EunoChecking
+{
+	EunoTreeKey key;
+	EunoTid		tid;			/* 0: none */
+} EunoChecking;
+
+extern Size euno_checking_shmem_size(void);
+extern void euno_checking_shmem_startup(void);
+
+/*
+ * Says that this process is going to check the key of a row that its own
+ * transaction has put into the table.  Before the key is locked; returns what
+ * was said before (a comparator may insert, too).  "end" takes it back, while
+ * the key is still locked and the entry is in; "forget" does at the end of a
+ * (sub)transaction.
+ */
+extern EunoChecking euno_checking_begin(const EunoIndex *idx, EunoTid tid);
+extern void euno_checking_end(const EunoChecking *outer);
+extern void euno_checking_forget(void);
+
+/*
+ * Is the inserter of this row, who was in progress when asked for it before,
+ * yet to pass its check?  The key is locked: it cannot before that is unlocked.
+ */
+extern bool euno_is_checking(const EunoIndex *idx, EunoTid tid);
+
 /* ---- euno_predicate.c: serializable transactions ---- */
 
 /* What a scan has locked last; zeroed when it begins. */

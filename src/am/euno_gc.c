@@ -266,7 +266,7 @@ euno_gc_database(void)
 			continue;
 		if (relation_file_exists(&tree.key))
 			continue;
-		euno_tree_drop(&tree.key);
+		euno_tree_drop_described(&tree);
 		freed++;
 	}
 	return freed;

@@ -176,6 +176,7 @@ xact_callback(XactEvent event, void *arg)
 	}
 
 	euno_key_lock_release();
+	euno_checking_forget();
 	if (used_in_transaction)
 	{
 		euno_can_leave = false;
@@ -200,9 +201,12 @@ static void
 subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 				 SubTransactionId parent_subid, void *arg)
 {
-	if (event != SUBXACT_EVENT_ABORT_SUB || !used_in_transaction)
+	if (event != SUBXACT_EVENT_ABORT_SUB)
 		return;
 	euno_key_lock_release();
+	euno_checking_forget();
+	if (!used_in_transaction)
+		return;
 	euno_can_leave = false;
 	if (noperations > 0)
 		unwind(GetCurrentTransactionNestLevel());

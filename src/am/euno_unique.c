@@ -15,7 +15,8 @@
  *
  * An absent tree is built first.  Whatever becomes of it between check and
  * insert, the check stands: the key lock kept others from adding entries with
- * this key, but for those a builder finds, whose owners are yet to check.
+ * this key, but for those a builder finds, whose owners are yet to check.  They
+ * say so (euno_checking.c), and are not waited for.
  *
  *-------------------------------------------------------------------------
  */
@@ -197,6 +198,10 @@ check_tid(UniqueCheck *uc, EunoTid tid)
 			remove_dead(uc, &entry, &guard);
 		return VERDICT_UNIQUE;
 	}
+
+	/* Who is yet to check will find our entry, and wait for us. */
+	if (TransactionIdIsValid(dirty.xmin) && euno_is_checking(uc->idx, tid))
+		return VERDICT_UNIQUE;
 	if (uc->kind == UNIQUE_CHECK_PARTIAL)
 		return VERDICT_DUPLICATE;
 
@@ -294,6 +299,7 @@ euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 				   IndexUniqueCheck check_unique, bool index_unchanged)
 {
 	UniqueCheck *uc = palloc(sizeof(UniqueCheck));
+	EunoChecking outer = {.tid = 0};
 	KeyLock		lock;
 	Verdict		verdict;
 	bool		found_self;
@@ -306,6 +312,9 @@ euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 	euno_key_form(idx->schema, values, isnull, uc->form_buffer, &uc->entry);
 	uc->entry.tid = euno_tid_pack(heap_tid);
 	choose_key_lock(uc, &lock);
+	EUNO_STOP_POINT("unique-unannounced");
+	if (check_unique != UNIQUE_CHECK_EXISTING)
+		outer = euno_checking_begin(idx, uc->entry.tid);
 	EUNO_STOP_POINT("unique-start");
 
 	for (;;)
@@ -339,7 +348,10 @@ euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 
 	EUNO_STOP_POINT("unique-checked");
 	if (check_unique != UNIQUE_CHECK_EXISTING)
+	{
 		euno_insert_entry(idx, index, heap, &uc->entry, index_unchanged);
+		euno_checking_end(&outer);
+	}
 	unlock_key(&lock);
 
 	if (check_unique == UNIQUE_CHECK_EXISTING && !found_self)

@@ -151,7 +151,9 @@ remove_dead(EunoIndex *idx, EunoTreeSlot *slot, BulkDelete *bulk,
 	pg_memory_barrier();
 	if (held)
 	{
+		euno_can_leave = true;
 		status = slot->ops->walk(cx, &slot->tree, &walk);
+		euno_can_leave = false;
 		stats->estimated_count = false;
 		stats->num_index_tuples = walk.kept;
 		stats->tuples_removed += walk.removed;
@@ -185,7 +187,7 @@ eunobulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	{
 		status = remove_dead(idx, slot, &bulk, stats);
 		/* The callback must not hear of TIDs that are only in a hazard. */
-		if (!collecting_tids(index))
+		if (status == EUNO_OK && !collecting_tids(index))
 			wait_for_hazards(slot, &bulk);
 		EUNO_STOP_POINT("bulkdelete-end");
 	}

@@ -197,8 +197,8 @@ typedef struct EunoGuard
  * is EunoTree.alloc_arg.  wait returns when *word may have changed from
  * "seen" (spurious returns are fine, it must return within 100 ms); wake
  * releases all waiters of the word.  canceled, which may be NULL, is asked by
- * insert, remove, contains and read while they wait for a node and hold nothing:
- * if it says yes they return EUNO_CANCELED.
+ * insert, remove, contains, read and walk while they wait for a node and hold
+ * nothing: if it says yes they return EUNO_CANCELED.
  */
 typedef struct EunoEnvironment
 {
@@ -457,7 +457,8 @@ typedef struct EunoVerify
  *
  * walk: every entry that is in the tree from the call's start to its end is
  * shown to decide at least once; entries are removed when it says true.
- * While a walk is under way, entries only move to the right (traps: T6).
+ * While a walk is under way, entries only move to the right.  EUNO_OK,
+ * EUNO_CORRUPT or EUNO_CANCELED; what was removed before that is gone.
  *
  * moves: NULL for trees whose leaves have no numbers.  Starts, once and for
  * all, to remember which leaf has passed on keys to which, in order.  Copies

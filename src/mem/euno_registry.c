@@ -163,8 +163,8 @@ euno_registry_reserve(void)
 	euno_preloaded = true;
 }
 
-static uint32
-epoch_slots(void)
+uint32
+euno_epoch_slots(void)
 {
 	return MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts;
 }
@@ -181,7 +181,7 @@ euno_registry_shmem_size(void)
 {
 	/* ShmemInitStruct aligns to cache lines only; we need 128 bytes. */
 	return add_size(add_size(registry_size(), 2 * 128),
-					add_size(euno_epochs_size(epoch_slots()),
+					add_size(euno_epochs_size(euno_epoch_slots()),
 							 hash_estimate_size(euno_max_indexes,
 												sizeof(TreeHashEntry))));
 }
@@ -253,11 +253,11 @@ euno_registry_shmem_startup(void)
 	}
 
 	base = ShmemInitStruct("euno epochs",
-						   euno_epochs_size(epoch_slots()) + 128, &found);
+						   euno_epochs_size(euno_epoch_slots()) + 128, &found);
 	epochs = (EunoEpochs *) TYPEALIGN(128, base);
 	if (!found)
 	{
-		euno_epochs_init(epochs, epoch_slots());
+		euno_epochs_init(epochs, euno_epoch_slots());
 		euno_arena_reset(arena);
 	}
 
@@ -360,6 +360,7 @@ euno_tree_describe(int number, EunoTreeDescription *result)
 
 	LWLockAcquire(registry_lock, LW_SHARED);
 	result->key = slot->key;
+	result->generation = pg_atomic_read_u64(&slot->generation);
 	result->index_oid = slot->index_oid;
 	result->creator = slot->creator;
 	result->state = euno_tree_state(slot);
@@ -685,8 +686,9 @@ euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms)
 	}
 }
 
-void
-euno_tree_drop(const EunoTreeKey *key)
+/* Drops the tree of a key; 0 for any generation of it. */
+static void
+drop_generation(const EunoTreeKey *key, uint64 generation)
 {
 	TreeHashEntry *entry;
 	EunoTreeSlot *slot = NULL;
@@ -694,14 +696,28 @@ euno_tree_drop(const EunoTreeKey *key)
 	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
 	entry = hash_search(tree_hash, key, HASH_FIND, NULL);
 	if (entry != NULL)
-	{
 		slot = &registry->slots[entry->number];
+	if (slot != NULL && generation != 0 &&
+		generation != pg_atomic_read_u64(&slot->generation))
+		slot = NULL;
+	if (slot != NULL)
 		retire_locked(slot, true);
-	}
 	LWLockRelease(registry_lock);
 
 	if (slot != NULL)
 		(void) euno_tree_finish_retired(slot);
+}
+
+void
+euno_tree_drop(const EunoTreeKey *key)
+{
+	drop_generation(key, 0);
+}
+
+void
+euno_tree_drop_described(const EunoTreeDescription *tree)
+{
+	drop_generation(&tree->key, tree->generation);
 }
 
 /*

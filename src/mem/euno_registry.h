@@ -166,6 +166,9 @@ extern bool (*euno_make_room) (void);
 
 extern void euno_registry_reserve(void);	/* _PG_init */
 extern Size euno_registry_shmem_size(void);
+
+/* How many processes there may be, numbered as EunoProcess.slot is. */
+extern uint32 euno_epoch_slots(void);
 extern void euno_registry_shmem_startup(void);	/* also after a crash */
 
 /* This backend's process handle; sets its epoch slot up on first use. */
@@ -198,6 +201,7 @@ extern int	euno_tree_builders(void);
 typedef struct EunoTreeDescription
 {
 	EunoTreeKey key;
+	uint64		generation;
 	Oid			index_oid;
 	FullTransactionId creator;
 	EunoState	state;
@@ -241,6 +245,12 @@ extern void euno_tree_sweep(void);
  * another key that has got the slot meanwhile.
  */
 extern void euno_tree_drop(const EunoTreeKey *key);
+
+/*
+ * The same, only if it is the tree that was described: since then, the number of
+ * a file that is gone may have become another file's.
+ */
+extern void euno_tree_drop_described(const EunoTreeDescription *tree);
 
 /*
  * ABSENT to BUILDING, with an empty tree of the given kind.  The caller holds

@@ -167,7 +167,7 @@ list_databases(bool connectable_only)
 static void
 collect_dropped_databases(void)
 {
-	List	   *keys = NIL;
+	List	   *trees = NIL;
 	List	   *databases;
 	ListCell   *lc;
 	int			freed = 0;
@@ -179,21 +179,21 @@ collect_dropped_databases(void)
 
 		if (euno_tree_describe(i, &tree) && tree.state != EUNO_STATE_RETIRING)
 		{
-			EunoTreeKey *key = palloc(sizeof(EunoTreeKey));
+			EunoTreeDescription *copy = palloc(sizeof(EunoTreeDescription));
 
-			*key = tree.key;
-			keys = lappend(keys, key);
+			*copy = tree;
+			trees = lappend(trees, copy);
 		}
 	}
 
 	databases = list_databases(false);
-	foreach(lc, keys)
+	foreach(lc, trees)
 	{
-		EunoTreeKey *key = lfirst(lc);
+		EunoTreeDescription *tree = lfirst(lc);
 
-		if (!list_member_oid(databases, key->database))
+		if (!list_member_oid(databases, tree->key.database))
 		{
-			euno_tree_drop(key);
+			euno_tree_drop_described(tree);
 			freed++;
 		}
 	}
@@ -201,7 +201,7 @@ collect_dropped_databases(void)
 	if (freed > 0)
 		ereport(LOG, (errmsg("collected %d euno indexes of dropped databases", freed)));
 	list_free(databases);
-	list_free_deep(keys);
+	list_free_deep(trees);
 }
 
 /*

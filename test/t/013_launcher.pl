@@ -15,8 +15,10 @@ my $node = euno_node('launcher', <<'CONF');
 euno.rebuild_workers = 1
 euno.naptime = 1s
 max_worker_processes = 12
+allow_in_place_tablespaces = on
 CONF
 $node->start;
+$node->safe_psql('postgres', q{CREATE TABLESPACE elsewhere LOCATION ''});
 
 for my $db ('one', 'two', 'three')
 {
@@ -98,7 +100,7 @@ $holder{$_}->query_safe('SELECT pg_advisory_unlock(7)') for ('one', 'two', 'thre
 ok(wait_for_state($node, $_, 'ready'), "in the end all indexes of $_ are rebuilt") for ('one', 'two', 'three');
 $holder{$_}->quit for ('one', 'two', 'three');
 
-# Databases are dropped, copied and renamed although workers are in them: these
+# Databases are dropped, copied, moved and renamed although workers are in them: these
 # rebuilds would take a minute.
 for my $db ('dropped', 'kept')
 {
@@ -119,6 +121,9 @@ ok($node->poll_query_until('postgres', "SELECT count(*) = 2 $building IN ('dropp
 	'workers build in two databases');
 ($ret, $stdout, $stderr) = $node->psql('postgres', 'CREATE DATABASE copy TEMPLATE kept');
 is("$ret $stderr", '0 ', 'one is copied');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 1 $building = 'kept'"), 'the worker comes back');
+($ret, $stdout, $stderr) = $node->psql('postgres', 'ALTER DATABASE kept SET TABLESPACE elsewhere');
+is("$ret $stderr", '0 ', 'one is moved');
 ok($node->poll_query_until('postgres', "SELECT count(*) = 1 $building = 'kept'"), 'the worker comes back');
 ($ret, $stdout, $stderr) = $node->psql('postgres', 'ALTER DATABASE kept RENAME TO renamed');
 is("$ret $stderr", '0 ', 'one is renamed');

@@ -19,6 +19,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE other TEMPLATE template0');
 
 my $holder = $node->background_psql('postgres');
 my $builder = $node->background_psql('postgres', on_error_stop => 0);
+my $again = 'CREATE TABLE t (a int, b varchar(10)); CREATE INDEX t_a ON t USING euno (a); INSERT INTO t VALUES (1)';
 my @statements = (
 	'TRUNCATE t',
 	'BEGIN; TRUNCATE t; ROLLBACK',
@@ -41,26 +42,43 @@ my @statements = (
 	'DROP INDEX t_a; CREATE INDEX t_a ON t USING euno (a)',
 	'DROP INDEX CONCURRENTLY t_a; CREATE INDEX t_a ON t USING euno (a)',
 	'BEGIN; DROP TABLE t; ROLLBACK',
-	'DROP TABLE t; CREATE TABLE t (a int, b varchar(10)); CREATE INDEX t_a ON t USING euno (a); INSERT INTO t VALUES (1)',
+	"DROP TABLE t; $again",
 	"BEGIN; TRUNCATE t; INSERT INTO t VALUES (5); PREPARE TRANSACTION 'one'; COMMIT PREPARED 'one'",
 	"BEGIN; DROP INDEX t_a; PREPARE TRANSACTION 'two'; ROLLBACK PREPARED 'two'",
 	'ALTER TABLE t OWNER TO somebody; REASSIGN OWNED BY somebody TO postgres',
+	'CLUSTER t USING t_a',
+	'ALTER TABLE t SET (autovacuum_enabled = off); ANALYZE t',
+	[ 'CREATE TABLE p (a int, b varchar(10)) PARTITION BY RANGE (a); CREATE INDEX p_a ON p USING euno (a)',
+		'ALTER TABLE p ATTACH PARTITION t FOR VALUES FROM (0) TO (100000)' ],
+	[ 'CREATE TABLE p (a int, b varchar(10)) PARTITION BY RANGE (a); CREATE INDEX p_a ON p USING euno (a); ALTER TABLE p ATTACH PARTITION t FOR VALUES FROM (0) TO (100000)',
+		'ALTER TABLE p DETACH PARTITION t' ],
+	[ 'CREATE TABLE p (a int, b varchar(10)) PARTITION BY RANGE (a); CREATE INDEX p_a ON p USING euno (a); ALTER TABLE p ATTACH PARTITION t FOR VALUES FROM (0) TO (100000)',
+		'ALTER TABLE p DETACH PARTITION t CONCURRENTLY' ],
+	[ 'CREATE TABLE p (a int, b varchar(10)) PARTITION BY RANGE (a); ALTER TABLE p ATTACH PARTITION t FOR VALUES FROM (0) TO (100000); CREATE INDEX p_a ON ONLY p USING euno (a)',
+		'ALTER INDEX p_a ATTACH PARTITION t_a' ],
+	[ 'CREATE TABLE p (a int, b varchar(10))', 'ALTER TABLE t INHERIT p; ALTER TABLE t NO INHERIT p' ],
+	[ 'CREATE SCHEMA s; ALTER TABLE t SET SCHEMA s', "DROP SCHEMA s CASCADE; $again" ],
+	[ 'ALTER TABLE t OWNER TO somebody', "DROP OWNED BY somebody; $again" ],
+	[ 'DROP TABLE t; CREATE MATERIALIZED VIEW t AS SELECT g AS a, g::text AS b FROM generate_series(1, 2000) g; CREATE INDEX t_a ON t USING euno (a)',
+		"REFRESH MATERIALIZED VIEW t; DROP MATERIALIZED VIEW t; $again" ],
 	'CREATE DATABASE copied TEMPLATE other STRATEGY wal_log; DROP DATABASE copied',
 	'CREATE DATABASE copied TEMPLATE other STRATEGY file_copy; DROP DATABASE copied');
 
-for my $statement (@statements)
+for my $case (@statements)
 {
+	my ($before, $statement) = ref $case ? @$case : ('', $case);
+
 	$node->safe_psql('postgres',
-		"DROP TABLE IF EXISTS t; CREATE TABLE t (a int, b varchar(10)); INSERT INTO t SELECT g, g FROM generate_series(1, 2000) g; CREATE INDEX t_a ON t USING euno (a); SELECT euno_evict('t_a')");
+		"DROP TABLE IF EXISTS t, p CASCADE; CREATE TABLE t (a int, b varchar(10)); INSERT INTO t SELECT g, g FROM generate_series(1, 2000) g; CREATE INDEX t_a ON t USING euno (a); $before; SELECT euno_evict(indexrelid) FROM euno_stat_indexes");
 	$holder->query_safe('SELECT pg_advisory_lock(1)');
 	$builder->query_until(qr/begun/,
-		"SET euno.debug_stop = 'build-loaded:1';\n\\echo begun\nSELECT euno_rebuild('t_a');\n");
+		"SET euno.debug_stop = 'build-loaded:1';\n\\echo begun\nSELECT euno_rebuild(indexrelid) FROM euno_stat_indexes;\n");
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
 	  or die 'the builder does not stop';
 
 	my ($out, $err) = ('', '');
 	my $ddl = IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
-		'<', \"SET lock_timeout = '60s';\n$statement;\n", '>', \$out, '2>', \$err);
+		'<', \"SET lock_timeout = '60s'; SET client_min_messages = warning;\n$statement;\n", '>', \$out, '2>', \$err);
 	select(undef, undef, undef, 0.15);
 	$holder->query_safe('SELECT pg_advisory_unlock(1)');
 	$ddl->finish;

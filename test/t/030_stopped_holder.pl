@@ -117,6 +117,13 @@ while (time < $until && !$canceled)
 		is($watch->query_safe('SELECT count(*) > 0 FROM u WHERE slow(a) > 0'), 't', 'others are served while a node is held');
 		sleep($ENV{EUNO_STOP_SECONDS} || 3);
 		ok($watch->query_safe($sleepers . $pid) > 0, 'and those who need it sleep');
+
+		# It may get to the node in time, or not; it must not wait for it for ever.
+		my ($answer, $vacuum_error, $timed_out) = ('', '', 0);
+		$node->psql('postgres', "DELETE FROM hot WHERE ctid = '(0,1)'; SET statement_timeout = 2000; VACUUM (INDEX_CLEANUP on) hot",
+			timeout => 30, timed_out => \$timed_out, stdout => \$answer, stderr => \$vacuum_error);
+		is($timed_out, 0, 'VACUUM ends, or can be canceled');
+		note $vacuum_error eq '' ? 'VACUUM has ended' : $vacuum_error;
 		my @sleeping = split /\n/, $watch->query_safe("SELECT pid FROM pg_stat_activity WHERE $sleeping AND pid <> $pid");
 		my $half = int(@sleeping / 2);
 		$watch->query_safe("SELECT pg_cancel_backend($_)") for @sleeping[ $half .. $#sleeping ];

@@ -20,6 +20,7 @@
 
 static uint64_t seed;
 static uint32_t waits;			/* since the operation began */
+static bool held;				/* by hold_nodes */
 
 /* A read may try the short way first, and sleep there too. */
 static void
@@ -51,6 +52,7 @@ hold_nodes(Actor *actor, bool hold)
 	EunoLock   *lock = art ?
 		&((ArtNode *) art_pointer(art_body(tree)->root))->lock : &leaf->lock;
 
+	held = hold;
 	for (;;)
 	{
 		if (hold)
@@ -62,6 +64,31 @@ hold_nodes(Actor *actor, bool hold)
 			break;
 		lock = &leaf->lock;
 	}
+}
+
+static bool
+keep(void *arg, EunoTid tid)
+{
+	(void) arg;
+	return tid == 0;
+}
+
+/* Nodes are locked when the first TID of a batch has been looked at. */
+static bool
+hold_and_remove(void *arg, EunoTid tid)
+{
+	(void) tid;
+	if (waits == 0 && !held)
+		hold_nodes(arg, true);
+	return true;
+}
+
+static EunoStatus
+walk(Actor *actor, bool (*decide) (void *arg, EunoTid tid))
+{
+	EunoWalk	all = {.decide = decide, .arg = actor};
+
+	return actor->fixture->ops->walk(&actor->cx, actor->fixture->tree, &all);
 }
 
 /* Each operation, on this entry, has to wait, and gives up. */
@@ -97,6 +124,33 @@ operate(Actor *actor, uint32_t i)
 						   &actor->batch);
 		CHECK(status == EUNO_CANCELED, "read: status %d", status);
 	}
+	waits = 0;
+	status = walk(actor, keep);
+	CHECK(status == EUNO_CANCELED, "walk: status %d", status);
+	CHECK(actor->process.depth == 0, "an epoch was not left");
+}
+
+/* Walks that meet a locked leaf only when they want to remove, or a merge. */
+static void
+interrupt_walks(Actor *actor)
+{
+	bool		art = strncmp(actor->fixture->ops->name, "art", 3) == 0;
+	BptBody    *body = bpt_body(actor->fixture->tree);
+	EunoStatus	status;
+
+	waits = 0;
+	status = walk(actor, hold_and_remove);
+	CHECK(status == EUNO_CANCELED, "removing walk: status %d", status);
+	hold_nodes(actor, false);
+	if (!art)
+	{
+		waits = 0;
+		body->merging = 1;
+		status = walk(actor, keep);
+		CHECK(status == EUNO_CANCELED, "walk, merging: status %d", status);
+		body->merging = 0;
+		CHECK(body->walkers == 0, "a walker has not left");
+	}
 	CHECK(actor->process.depth == 0, "an epoch was not left");
 }
 
@@ -124,8 +178,10 @@ test_canceled(const EunoTreeOps *ops, const Shape *shape)
 		hold_nodes(&actor, true);
 		actor.cx.env = &env;
 		operate(&actor, at);
-		actor.cx.env = &test_env;
 		hold_nodes(&actor, false);
+		actor.cx.env = &env;
+		interrupt_walks(&actor);
+		actor.cx.env = &test_env;
 		do_contains(&actor, &model, at);
 	}
 	check_all(&actor, &model);

@@ -462,7 +462,7 @@ extern EunoStatus euno_bpt_bulk_add(EunoContext *cx, EunoBulk *bulk,
 extern EunoStatus euno_bpt_bulk_end(EunoContext *cx, EunoBulk *bulk);
 extern EunoStatus euno_bpt_walk(EunoContext *cx, EunoTree *tree,
 								EunoWalk *walk);
-extern void euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree);
+extern bool euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree);
 extern void euno_bpt_walk_leave(EunoContext *cx);
 extern EunoStatus euno_bpt_compact(EunoContext *cx, EunoTree *tree,
 								   uint32_t max_merges, uint32_t *merged);

@@ -531,7 +531,8 @@ euno_bpt_valid(BptPlace *place)
 
 /*
  * The way to the child of a domain's directory that covers the key, with the
- * versions of the nodes on it.  False if it changed under our eyes.
+ * versions of the nodes on it.  False if it changed under our eyes, or if the
+ * operation was canceled while it waited.
  */
 bool
 euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain, const BptKey *key,
@@ -549,8 +550,8 @@ euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain, const BptKey *key,
 		uint8_t		level;
 
 		if (at >= BPT_MAX_LEVELS ||
-			!euno_lock_read(&node->lock, &path->version[at], cx->env,
-							&cx->counters))
+			!euno_lock_read_or_leave(&node->lock, &path->version[at], cx->env,
+									 &cx->counters))
 			return false;
 		level = euno_load8(&node->level);
 		euno_copy_out(image->bytes, node, bpt_inner_size(node));

@@ -50,15 +50,15 @@ leaf_used(const BptLeaf *leaf)
 	return (size_t) view.count * 10 + view.size - view.heap;
 }
 
-/* Takes a validated copy of a leaf.  False if it is busy or obsolete. */
+/* Takes a validated copy of a leaf.  False if it is busy, obsolete or canceled. */
 bool
 euno_bpt_copy_at(EunoContext *cx, BptLeaf *leaf, BptPlace *place,
 				 BptImage *image)
 {
 	bpt_place_init(place, image);
 	place->leaf = leaf;
-	return euno_lock_read(&leaf->lock, &place->version, cx->env,
-						  &cx->counters) &&
+	return euno_lock_read_or_leave(&leaf->lock, &place->version, cx->env,
+								   &cx->counters) &&
 		euno_bpt_copy(place) == EUNO_OK;
 }
 
@@ -254,9 +254,9 @@ directories_shrink(EunoContext *cx, EunoTree *tree)
 
 /*
  * Merges, from leaf *at to the right, until there have been so many merges or
- * leaves.  *at is then where to go on, NULL after the last leaf.  With "calm",
- * contended leaves that are idle become calm.  The caller has the right to
- * merge.  EUNO_OK or EUNO_CORRUPT.
+ * leaves, or it is canceled.  *at is then where to go on, NULL after the last
+ * leaf.  With "calm", contended leaves that are idle become calm.  The caller
+ * has the right to merge.  EUNO_OK or EUNO_CORRUPT.
  */
 static EunoStatus
 merge_from(EunoContext *cx, EunoTree *tree, BptLeaf **at, uint32_t max_merges,
@@ -268,7 +268,8 @@ merge_from(EunoContext *cx, EunoTree *tree, BptLeaf **at, uint32_t max_merges,
 	m.cx = cx;
 	m.tree = tree;
 	m.left = *at;
-	while (m.left != NULL && *merged < max_merges && max_leaves-- > 0)
+	while (m.left != NULL && *merged < max_merges && max_leaves-- > 0 &&
+		   !euno_is_canceled(cx->env))
 	{
 		/* Nobody else merges: the leaves stay linked between two steps. */
 		m.right = euno_load_ptr_acquire(&m.left->right);

@@ -459,7 +459,8 @@ euno_bpt_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 	v.verify = verify;
 	v.findings = v.entries = v.versions = v.leaf_number = 0;
 	v.has_last = false;
-	euno_bpt_walk_enter(cx, tree);
+	if (!euno_bpt_walk_enter(cx, tree))
+		return 0;				/* canceled */
 	check_chain(&v);
 	check_counts(&v);
 	for (int d = 0; d < tree->config.ndomains; d++)

@@ -6,6 +6,9 @@
  * While a walk is registered no merge starts, so entries only move to the
  * right, leaves do not go away, and the walk, which goes right, misses none.
  *
+ * Between two leaves a walk holds nothing but that, so it may leave when it is
+ * canceled while it waits for a leaf, or for a merge.
+ *
  *-------------------------------------------------------------------------
  */
 #include "core/bptree/bpt.h"
@@ -18,8 +21,11 @@ euno_bpt_walk_leave(EunoContext *cx)
 	cx->walking = NULL;
 }
 
-/* Registers as a walker and waits for a merge under way. */
-void
+/*
+ * Registers as a walker and waits for a merge under way.  False, and not
+ * registered, if it was canceled meanwhile.
+ */
+bool
 euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree)
 {
 	BptBody    *body = bpt_body(tree);
@@ -31,10 +37,15 @@ euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree)
 		uint32_t	merging = euno_load32_full(&body->merging);
 
 		if (merging == 0)
-			return;
+			return true;
 		if (merging == 1 && !euno_cas32_full(&body->merging, 1, 2))
 			continue;
 		cx->env->wait(&body->merging, 2);
+		if (euno_is_canceled(cx->env))
+		{
+			euno_bpt_walk_leave(cx);
+			return false;
+		}
 	}
 }
 
@@ -48,15 +59,27 @@ typedef struct WalkLeaf
 	EunoTid		gone[BPT_LEAF_TIDS + BPT_ANNEX_SLOTS];
 } WalkLeaf;
 
-/* Copies a leaf's TIDs.  EUNO_OK, EUNO_STALE or EUNO_CORRUPT. */
+/*
+ * Why a leaf could not be had: nothing is merged while we walk, so it must not be
+ * obsolete.
+ */
+static EunoStatus
+walk_refused(BptLeaf *leaf)
+{
+	return (euno_load64(&leaf->lock.word) & EUNO_LOCK_OBSOLETE) != 0 ?
+		EUNO_CORRUPT : EUNO_CANCELED;
+}
+
+/* Copies a leaf's TIDs.  EUNO_OK, EUNO_STALE, EUNO_CORRUPT or EUNO_CANCELED. */
 static EunoStatus
 walk_copy(EunoContext *cx, BptLeaf *leaf, WalkLeaf *wl)
 {
 	uint64_t	version;
 	BptView		view;
 
-	if (!euno_lock_read(&leaf->lock, &version, cx->env, &cx->counters))
-		return EUNO_CORRUPT;	/* nothing is merged while we walk */
+	if (!euno_lock_read_or_leave(&leaf->lock, &version, cx->env,
+								 &cx->counters))
+		return walk_refused(leaf);
 	wl->seqno = euno_load64(&leaf->seqno);
 	wl->right = euno_load_ptr_acquire(&leaf->right);
 	wl->n = 0;
@@ -140,8 +163,8 @@ walk_leaf(EunoContext *cx, EunoTree *tree, EunoWalk *walk, BptLeaf *leaf,
 	{
 		sort_tids(wl->gone, wl->ngone);
 		euno_epoch_enter(cx->process);
-		if (!euno_lock_acquire(&leaf->lock, cx->env, &cx->counters))
-			status = EUNO_CORRUPT;
+		if (!euno_lock_acquire_or_leave(&leaf->lock, cx->env, &cx->counters))
+			status = walk_refused(leaf);
 		else if (euno_load64(&leaf->seqno) != wl->seqno)
 		{
 			euno_lock_release_unchanged(&leaf->lock, cx->env);
@@ -174,12 +197,13 @@ euno_bpt_walk(EunoContext *cx, EunoTree *tree, EunoWalk *walk)
 	WalkLeaf	wl;
 
 	walk->removed = walk->kept = 0;
-	euno_bpt_walk_enter(cx, tree);
+	if (!euno_bpt_walk_enter(cx, tree))
+		return EUNO_CANCELED;
 	leaf = euno_load_ptr_acquire(&bpt_body(tree)->first);
 	while (leaf != NULL)
 	{
 		status = walk_leaf(cx, tree, walk, leaf, &wl);
-		if (status == EUNO_CORRUPT)
+		if (status == EUNO_CORRUPT || status == EUNO_CANCELED)
 			break;
 		if (status == EUNO_OK)
 			leaf = wl.right;
