@@ -7,13 +7,30 @@
  */
 #include "core/bptree/bpt.h"
 
+/* Writes that others have performed, after which their leaf is looked at. */
+#define CROWD_LOOK		16
+
+/*
+ * Has a crowded leaf become contended?  Then its writers need nobody to write for
+ * them any more.  Within an epoch in which the leaf was reached.
+ */
+static inline bool
+is_past(EunoContext *cx, const BptLeaf *leaf)
+{
+	if (cx->counters.delegated % CROWD_LOOK != 0 ||
+		(euno_load8(&leaf->format) & BPT_SCATTERED) == 0)
+		return false;
+	*euno_crowd(cx, leaf) = NULL;
+	return true;
+}
+
 /*
  * Before a try of a write: if the leaf is known to be crowded, or tries have
  * failed, has the write performed by whoever leads there.  True: that has been
  * done, with this status.  Within an epoch, nothing locked.
  *
- * A leaf that is crowded is not looked at: to know its address is enough, and its
- * lines stay with the leader.
+ * A leaf that is crowded is hardly looked at: to know its address is enough, and
+ * its lines stay with the leader.
  */
 bool
 euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,
@@ -30,7 +47,8 @@ euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,
 	{
 		leaf = euno_bpt_descend_bytes(cx, tree, key, false);
 		place->start = leaf;
-		if (leaf == NULL || (leaf != edge && !euno_is_crowded(cx, leaf)))
+		if (leaf == NULL || (leaf != edge && (!euno_is_crowded(cx, leaf) ||
+											  is_past(cx, leaf))))
 			return false;
 	}
 	else if (place->attempts < BPT_CROWD || place->view.scattered)
