@@ -30,7 +30,8 @@
 #define PAGE_SLOTS	(2 * MAX_PAGES)
 
 #define TLB_WAYS	8
-#define PENDING		8
+/* Lines that a core can ask for and not wait for. */
+#define PENDING		16
 
 /* Stores wait in a buffer for their lines; what is older holds the core up. */
 #define STORE_WINDOW	NS(300)
@@ -66,6 +67,13 @@ typedef struct Pending
 	Picoseconds ready;
 } Pending;
 
+/* Of a resource that serves one line after the other. */
+typedef struct Queue
+{
+	Picoseconds at;				/* of the latest request */
+	Picoseconds backlog;		/* work that was left then */
+} Queue;
+
 typedef struct Core
 {
 	Cache		l1;
@@ -87,14 +95,15 @@ static Placement placement;
 static Picoseconds slack;
 static Core cores[MAX_CORES];
 static Cache l3[MAX_NODES];
-static Picoseconds memory_free[MAX_NODES];
-static Picoseconds link_free[MAX_NODES];
+static Queue memory_queue[MAX_NODES];
+static Queue link_queue[MAX_NODES];
 static Picoseconds access_cost;
 
 static Line *lines;
 static uint64_t *page_slots;	/* (page << 24 | number) + 1; 0 = empty */
 static uint8_t *page_node;		/* node + 1; 0 = not placed yet */
 static uint32_t npages;
+static bool any_placed;
 
 static void *
 zeroed(size_t size)
@@ -152,7 +161,10 @@ cache_reset(const Machine *on, bool spread, Placement place,
 	for (uint32_t i = 0; i < on->nodes; i++)
 	{
 		cache_init(&l3[i], on->l3.bytes >> LINE_BITS, on->l3.ways);
-		memory_free[i] = link_free[i] = 0;
+		memory_queue[i] = link_queue[i] = (Queue)
+		{
+			0, 0
+		};
 	}
 	if (lines != NULL)
 	{
@@ -164,6 +176,7 @@ cache_reset(const Machine *on, bool spread, Placement place,
 	page_slots = zeroed(PAGE_SLOTS * sizeof(uint64_t));
 	page_node = zeroed(MAX_PAGES);
 	npages = 0;
+	any_placed = false;
 }
 
 /* The number of an address's page, from 1. */
@@ -208,6 +221,12 @@ line_number(uintptr_t address)
 }
 
 uint32_t
+cache_nodes(void)
+{
+	return machine->nodes;
+}
+
+uint32_t
 cache_node(uint32_t core)
 {
 	return cores[core].node;
@@ -216,9 +235,16 @@ cache_node(uint32_t core)
 void
 cache_place(const void *address, size_t size, uint32_t node)
 {
+	any_placed = true;
 	for (uintptr_t at = (uintptr_t) address; at < (uintptr_t) address + size;
 		 at += (uintptr_t) 1 << PAGE_BITS)
 		page_node[page_number(at)] = (uint8_t) (node % machine->nodes + 1);
+}
+
+bool
+cache_placed(void)
+{
+	return any_placed;
 }
 
 /* The node whose memory has the line. */
@@ -344,14 +370,26 @@ between(uint32_t a, uint32_t b)
 	return machine->memory[machine->distance[a][b]];
 }
 
-/* When a resource that is free from *free on, and busy so long, can start. */
+/*
+ * When can a resource start that will be busy so long?  Requests do not come in
+ * the order of their times: a page's translation may have to be fetched before.
+ * So who comes late waits for as much work as there is, not for those who come
+ * later.
+ */
 static inline Picoseconds
-queue(Picoseconds *free, Picoseconds now, Picoseconds busy)
+queue(Queue *queue, Picoseconds now, Picoseconds busy)
 {
-	Picoseconds start = *free > now ? *free : now;
+	Picoseconds wait;
 
-	*free = start + busy;
-	return start;
+	if (now > queue->at)
+	{
+		queue->backlog -= now - queue->at < queue->backlog ?
+			now - queue->at : queue->backlog;
+		queue->at = now;
+	}
+	wait = queue->backlog;
+	queue->backlog += busy;
+	return now + wait;
 }
 
 /* The nearest core that has a copy; -1 if none. */
@@ -426,14 +464,14 @@ fetch_shared(uint32_t c, uint32_t number, Picoseconds now, bool later)
 		}
 		else
 		{
-			start = queue(&memory_free[at], start, machine->memory_busy);
+			start = queue(&memory_queue[at], start, machine->memory_busy);
 			takes = between(node, at);
 			if (at == node)
 				cache_stats.memory_local++;
 			else
 				cache_stats.memory_remote++;
 			if (at != node)
-				start = queue(&link_free[node], start, machine->link_busy);
+				start = queue(&link_queue[node], start, machine->link_busy);
 			l3_put(node, number);
 			return start + (later ? machine->stream_memory : takes);
 		}
@@ -442,7 +480,7 @@ fetch_shared(uint32_t c, uint32_t number, Picoseconds now, bool later)
 	if (from != node)
 	{
 		cache_stats.transfers_remote++;
-		start = queue(&link_free[node], start, machine->link_busy);
+		start = queue(&link_queue[node], start, machine->link_busy);
 	}
 	else if (takes == machine->peer)
 		cache_stats.transfers_local++;
@@ -459,6 +497,7 @@ fetch_owned(uint32_t c, uint32_t number, Picoseconds now)
 	Line	   *line = &lines[number];
 	uint32_t	node = cores[c].node;
 	bool		had = has_copy(line, c);
+	uint64_t	dropped = cache_stats.invalidations;
 	Picoseconds done = now;
 
 	if (!had)
@@ -489,6 +528,7 @@ fetch_owned(uint32_t c, uint32_t number, Picoseconds now)
 		}
 		line->cores[word] = 0;
 	}
+	cache_stats.contested += cache_stats.invalidations > dropped;
 	for (uint32_t i = 0; i < machine->nodes; i++)
 	{
 		if (line->l3 >> i & 1)
@@ -667,9 +707,12 @@ wait_pending(const Core *core, uint32_t line, Picoseconds now)
 static void
 prefetch(uint32_t c, uint32_t number)
 {
-	Picoseconds ready = read_line(c, number, vthread_current->clock, false);
+	const Pending *oldest = &cores[c].pending[cores[c].next_pending % PENDING];
 
-	note_pending(&cores[c], number, ready);
+	if (oldest->ready > vthread_current->clock)
+		vthread_current->clock = oldest->ready;
+	note_pending(&cores[c], number,
+				 read_line(c, number, vthread_current->clock, false));
 }
 
 void

@@ -35,6 +35,7 @@ typedef struct CacheStats
 	uint64_t	transfers_local;	/* from a core of the same socket */
 	uint64_t	transfers_remote;	/* from another socket's cores or L3 */
 	uint64_t	invalidations;	/* copies dropped because a core writes */
+	uint64_t	contested;		/* writes to a line that another core had */
 	uint64_t	atomics;
 	uint64_t	line_wait;		/* picoseconds until a line was free */
 } CacheStats;
@@ -57,11 +58,16 @@ typedef enum Placement
 extern void cache_reset(const Machine *machine, bool spread,
 						Placement placement, Picoseconds slack);
 
+extern uint32_t cache_nodes(void);
+
 /* The node that a core is on. */
 extern uint32_t cache_node(uint32_t core);
 
-/* These pages are on that node. */
+/* These pages are on that node, until the next reset. */
 extern void cache_place(const void *address, size_t size, uint32_t node);
+
+/* Has that been said of any since the last reset? */
+extern bool cache_placed(void);
 
 /* Charges an access to the current thread, which runs on the core of its number. */
 extern void cache_access(EunoHookKind kind, const void *address, size_t size);

@@ -186,6 +186,21 @@ machine_named(const char *name)
 	return machine;
 }
 
+const Machine *
+machine_with(const Machine *machine, uint32_t l2, uint32_t l3)
+{
+	static Machine changed;
+
+	if (machine == NULL)
+		return NULL;
+	changed = *machine;
+	if (l2 > 0)
+		changed.l2.bytes = l2;
+	if (l3 > 0)
+		changed.l3.bytes = l3;
+	return &changed;
+}
+
 Picoseconds
 work_of(const Machine *machine, const char *structure, Work work)
 {

@@ -23,7 +23,7 @@ static uint64_t restart_count;
 static void
 load(uint64_t rows, uint64_t (*key) (uint64_t i))
 {
-	tree = peer_load(rows, key);
+	tree = peer_load(rows, key, 1, 0);
 	restart_count = 0;
 }
 
@@ -159,7 +159,7 @@ restarts(void)
 
 const Subject subject_coupling = {
 	"coupling", "bptree", load, coupling_lookup, coupling_insert,
-	coupling_remove, restarts
+	coupling_remove, restarts, NULL
 };
 
 /* Under the one lock; splits what is full if "inserting". */
@@ -221,5 +221,5 @@ global_remove(uint32_t thread, uint64_t key, uint64_t tid)
 
 const Subject subject_global = {
 	"global", "bptree", load, global_lookup, global_insert, global_remove,
-	restarts
+	restarts, NULL
 };

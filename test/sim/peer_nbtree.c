@@ -283,16 +283,21 @@ search(const Page *page, uint64_t key, bool upto)
 	return lo;
 }
 
-/* The page itself, or one to the right of it; locked as before. */
+/*
+ * The page itself, or one to the right of it; locked as before.  "first": with
+ * the least entry of the key, else with the greatest.
+ */
 static uint32_t
-move_right(uint32_t number, uint64_t key, bool exclusive)
+move_right(uint32_t number, uint64_t key, bool exclusive, bool first)
 {
 	for (;;)
 	{
 		Page	   *page = page_of(number);
 		uint32_t	right = euno_load32(&page->right);
 
-		if (right == 0 || key < euno_load64(&page->high))
+		uint64_t	high = euno_load64(&page->high);
+
+		if (right == 0 || key < high || (first && key == high))
 			return number;
 		put_back(number, exclusive);
 		get(right, exclusive);
@@ -300,9 +305,13 @@ move_right(uint32_t number, uint64_t key, bool exclusive)
 	}
 }
 
-/* _bt_search: the page of this level for the key, locked; the way above. */
+/*
+ * _bt_search: the page of this level for the key, locked, the way above.  An
+ * insert goes behind all equal keys, as a new row's TID mostly does; what reads
+ * them begins with the first.
+ */
 static uint32_t
-descend(uint64_t key, uint32_t level, bool exclusive, uint32_t *way)
+descend(uint64_t key, uint32_t level, bool exclusive, bool first, uint32_t *way)
 {
 	uint32_t	number = root;
 
@@ -313,13 +322,13 @@ descend(uint64_t key, uint32_t level, bool exclusive, uint32_t *way)
 		uint32_t	at;
 
 		get(number, last && exclusive);
-		number = move_right(number, key, last && exclusive);
+		number = move_right(number, key, last && exclusive, first);
 		page = page_of(number);
 		if (last)
 			return number;
 		if (way != NULL)
 			way[page->level] = number;
-		at = search(page, key, true);
+		at = search(page, key, !first);
 		at = (uint32_t) euno_load64(&page->items[euno_load32(
 													&page->order[at > 0 ? at - 1 : 0])].value);
 		put_back(number, false);
@@ -377,9 +386,7 @@ split(uint32_t number, uint64_t key, uint64_t value, uint32_t *way)
 		left = count * 9 / 10;
 	for (uint32_t i = 0; i < count; i++)
 		items[i] = page->items[page->order[i]];
-	while (level == 0 && left + 1 < count && items[left].key == items[left - 1].key)
-		left++;
-	separator = items[left].key;
+	separator = page->items[page->order[left]].key;
 	get(right_number, true);
 	for (uint32_t i = left; i < count; i++)
 		right->order[i - left] = i - left;
@@ -414,11 +421,11 @@ split(uint32_t number, uint64_t key, uint64_t value, uint32_t *way)
 		uint32_t	parent = way[level + 1];
 
 		if (parent == 0)
-			parent = descend(separator, level + 1, true, NULL);
+			parent = descend(separator, level + 1, true, false, NULL);
 		else
 		{
 			get(parent, true);
-			parent = move_right(parent, separator, true);
+			parent = move_right(parent, separator, true, false);
 		}
 		put_back(number, true);
 		insert_into(parent, separator, right_number, way);
@@ -476,20 +483,25 @@ fast_path(uint64_t key, uint64_t tid)
 static bool
 lookup(uint32_t thread, uint64_t key, uint64_t tid)
 {
-	uint32_t	number = descend(key, 0, false, NULL);
-	Page	   *page = page_of(number);
-	uint32_t	count = euno_load32(&page->count);
+	uint32_t	number = descend(key, 0, false, true, NULL);
 	bool		found = false;
 
 	(void) thread;
-	for (uint32_t i = search(page, key, false); i < count && !found; i++)
+	for (;;)
 	{
-		if (key_at(page, i) != key)
-			break;
-		found = euno_load64(&page->items[page->order[i]].value) == tid;
+		Page	   *page = page_of(number);
+		uint32_t	count = euno_load32(&page->count);
+		uint32_t	right = euno_load32(&page->right);
+		uint32_t	i = search(page, key, false);
+
+		for (; i < count && !found && key_at(page, i) == key; i++)
+			found = euno_load64(&page->items[page->order[i]].value) == tid;
+		put_back(number, false);
+		if (found || i < count || right == 0)
+			return found;
+		get(right, false);
+		number = right;
 	}
-	put_back(number, false);
-	return found;
 }
 
 static bool
@@ -500,7 +512,7 @@ insert(uint32_t thread, uint64_t key, uint64_t tid)
 	(void) thread;
 	if (!fast_path(key, tid))
 	{
-		uint32_t	number = descend(key, 0, true, way);
+		uint32_t	number = descend(key, 0, true, false, way);
 
 		insert_into(number, key, tid, way);
 	}
@@ -513,7 +525,7 @@ remove_entry(uint32_t thread, uint64_t key, uint64_t tid)
 {
 	(void) tid;
 	(void) thread;
-	put_back(descend(key, 0, false, NULL), false);
+	put_back(descend(key, 0, false, true, NULL), false);
 	return true;
 }
 
@@ -577,5 +589,5 @@ restarts(void)
 }
 
 const Subject subject_nbtree = {
-	"nbtree", "nbtree", load, lookup, insert, remove_entry, restarts
+	"nbtree", "nbtree", load, lookup, insert, remove_entry, restarts, NULL
 };

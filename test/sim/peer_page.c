@@ -9,12 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache.h"
 #include "peer_page.h"
 
-#define REGION_BYTES	((size_t) 8 << 30)
+#define REGION_BYTES	(MAX_NODES * PEER_COPY_BYTES)
 
 static uint8_t *region;
 static size_t region_used;
+
+uint32_t	peer_copies;
+uint32_t	peer_cut;
 
 /* 64-byte aligned memory that is all given back by the next load. */
 static void *
@@ -23,7 +27,7 @@ region_take(size_t size)
 	void	   *p = region + region_used;
 
 	region_used += (size + 63) & ~(size_t) 63;
-	if (region_used > REGION_BYTES)
+	if (region_used > (peer_copies > 1 ? PEER_COPY_BYTES : REGION_BYTES))
 	{
 		fprintf(stderr, "the peer's tree has become too large\n");
 		exit(1);
@@ -31,14 +35,46 @@ region_take(size_t size)
 	return p;
 }
 
+void
+peer_page_init(PeerPage *page, uint32_t level)
+{
+	memset(page, 0, 64);
+	page->level = level;
+}
+
+/* Has the copies of a page, or of the tree, lie on their nodes. */
+static void
+place_copies(void *page)
+{
+	for (uint32_t k = 0; k < peer_copies; k++)
+		cache_place(peer_copy(page, k), PEER_BYTES, k);
+}
+
 PeerPage *
 peer_page(uint32_t level)
 {
 	PeerPage   *page = region_take(sizeof(PeerPage));
 
-	memset(page, 0, 64);
-	page->level = level;
+	peer_page_init(page, level);
+	if (peer_copies > 1 && level >= peer_cut)
+		place_copies(page);
 	return page;
+}
+
+/* Copies what has been loaded. */
+static void
+copy_all(PeerTree *tree)
+{
+	for (size_t at = 0; at < region_used; at += PEER_BYTES)
+	{
+		PeerPage   *page = (PeerPage *) (region + at);
+
+		if (at > 0 && page->level < peer_cut)
+			continue;
+		place_copies(page);
+		for (uint32_t k = 1; k < peer_copies; k++)
+			memcpy(peer_copy(page, k), page, at > 0 ? PEER_BYTES : sizeof(*tree));
+	}
 }
 
 /* The level above: a row for each page; returns their number. */
@@ -68,7 +104,8 @@ load_level(Row *rows, uint64_t n, uint32_t level)
 }
 
 PeerTree *
-peer_load(uint64_t nrows, uint64_t (*key) (uint64_t i))
+peer_load(uint64_t nrows, uint64_t (*key) (uint64_t i), uint32_t copies,
+		  uint32_t cut)
 {
 	Row		   *rows = rows_by_key(nrows, key);
 	PeerTree   *tree;
@@ -77,12 +114,18 @@ peer_load(uint64_t nrows, uint64_t (*key) (uint64_t i))
 	if (region == NULL)
 		region = shared_memory(REGION_BYTES);
 	region_used = 0;
+	peer_copies = 1;
 	tree = region_take(PEER_BYTES);
 	memset(tree, 0, sizeof(*tree));
 	for (uint32_t level = 0; level == 0 || n > 1; level++)
 		n = load_level(rows, n, level);
 	tree->root = (PeerPage *) (uintptr_t) rows[0].value;
+	tree->level = tree->root->level;
 	free(rows);
+	peer_copies = copies;
+	peer_cut = cut == PEER_CUT_ROOT ? tree->level : cut;
+	if (copies > 1)
+		copy_all(tree);
 	return tree;
 }
 
@@ -186,14 +229,12 @@ peer_take(PeerPage *page, uint64_t key, uint64_t tid)
 	return true;
 }
 
-void
-peer_split(PeerTree *tree, PeerPage *parent, PeerPage *page)
+uint64_t
+peer_halve(PeerPage *page, PeerPage *right)
 {
 	uint32_t	count = euno_load32(&page->count);
 	uint32_t	left = count / 2;
-	PeerPage   *right = peer_page(page->level);
 	uint64_t	separator;
-	uint32_t	at;
 
 	/* Equal keys stay together. */
 	while (page->level == 0 && left + 1 < count &&
@@ -205,19 +246,36 @@ peer_split(PeerTree *tree, PeerPage *parent, PeerPage *page)
 	euno_copy_in(right->keys, &page->keys[left], (count - left) * 8);
 	euno_copy_in(right->values, &page->values[left], (count - left) * 8);
 	euno_store32(&right->count, count - left);
-	if (parent == NULL)
-	{
-		parent = peer_page(page->level + 1);
-		euno_store32(&parent->count, 1);
-		euno_store64(&parent->values[0], (uintptr_t) page);
-		at = 0;
-		put_at(parent, at, at + 1, separator, (uintptr_t) right);
-		euno_store_ptr(&tree->root, parent);
-	}
-	else
+	euno_store32(&page->count, left);
+	return separator;
+}
+
+void
+peer_adopt(PeerTree *tree, PeerPage *parent, PeerPage *above,
+		   PeerPage *page, PeerPage *right, uint64_t separator)
+{
+	uint32_t	at = 0;
+
+	if (parent != NULL)
 	{
 		at = peer_search(parent, separator, true);
 		put_at(parent, at, at + 1, separator, (uintptr_t) right);
+		return;
 	}
-	euno_store32(&page->count, left);
+	euno_store32(&above->count, 1);
+	euno_store64(&above->values[0], (uintptr_t) page);
+	put_at(above, at, at + 1, separator, (uintptr_t) right);
+	euno_store32(&tree->level, tree->level + 1);
+}
+
+void
+peer_split(PeerTree *tree, PeerPage *parent, PeerPage *page)
+{
+	PeerPage   *right = peer_page(page->level);
+	PeerPage   *above = parent == NULL ? peer_page(page->level + 1) : NULL;
+	uint64_t	separator = peer_halve(page, right);
+
+	peer_adopt(tree, parent, above, page, right, separator);
+	if (above != NULL)
+		euno_store_ptr(&tree->root, above);
 }

@@ -18,6 +18,8 @@
 
 #define PEER_BYTES	4096
 #define PEER_CAP	((PEER_BYTES - 64) / 16)
+#define PEER_COPY_BYTES	((size_t) 1 << 30)
+#define PEER_CUT_ROOT	UINT32_MAX
 
 /* Separator i of an inner node is the least key below child i + 1. */
 typedef struct PeerPage
@@ -34,13 +36,34 @@ typedef struct PeerTree
 {
 	EunoLock	lock;			/* the protocol's, for the root's place */
 	PeerPage   *root;
+	uint32_t	level;			/* of the root */
 } __attribute__((aligned(64))) PeerTree;
 
-/* A new tree with these rows, nine tenths full. */
-extern PeerTree *peer_load(uint64_t rows, uint64_t (*key) (uint64_t i));
+/*
+ * Pages from this level on have so many copies, one in the memory of each node.
+ * Pointers, in pages, too, are to the first.  Set by peer_load.
+ */
+extern uint32_t peer_copies;
+extern uint32_t peer_cut;
 
-/* A new page at this level. */
+/* Copy k of a page, or of the tree. */
+static inline void *
+peer_copy(void *page, uint32_t k)
+{
+	return (uint8_t *) page + k * PEER_COPY_BYTES;
+}
+
+/*
+ * A new tree with these rows, nine tenths full.  "copies" 1: there is one of each
+ * page; PEER_CUT_ROOT: the root alone has more.
+ */
+extern PeerTree *peer_load(uint64_t rows, uint64_t (*key) (uint64_t i),
+						   uint32_t copies, uint32_t cut);
+
+/* A new page at this level; its copies, if it has any, are to be initialized. */
 extern PeerPage *peer_page(uint32_t level);
+
+extern void peer_page_init(PeerPage *page, uint32_t level);
 
 /* The number of keys below (with "upto": not above) this one. */
 extern uint32_t peer_search(const PeerPage *page, uint64_t key, bool upto);
@@ -62,10 +85,17 @@ extern void peer_put(PeerPage *page, uint64_t key, uint64_t tid);
 /* From a leaf; false if it is not there. */
 extern bool peer_take(PeerPage *page, uint64_t key, uint64_t tid);
 
+/* Moves the upper half of a full page to an empty one; returns the separator. */
+extern uint64_t peer_halve(PeerPage *page, PeerPage *right);
+
 /*
- * Splits a full page whose parent, not full, the caller may write too.  NULL:
- * the root; the tree is one level higher then.
+ * Adds a page that was halved, and the new one, to their parent, which is not
+ * full.  NULL: they were the root; "above", empty, is the new one.
  */
+extern void peer_adopt(PeerTree *tree, PeerPage *parent, PeerPage *above,
+					   PeerPage *page, PeerPage *right, uint64_t separator);
+
+/* Both for pages without copies; the parent is NULL as above. */
 extern void peer_split(PeerTree *tree, PeerPage *parent, PeerPage *page);
 
 #endif							/* PEER_PAGE_H */

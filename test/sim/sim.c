@@ -44,6 +44,10 @@ typedef struct Options
 	Picoseconds think;			/* between operations */
 	Picoseconds limit;			/* summed over cores; of each, warming up and
 								 * measuring */
+	Picoseconds round;			/* of the launcher; 0 = there is none */
+	uint32_t	seeds;			/* runs, each with another seed */
+	uint32_t	l2;				/* bytes; 0 = as the machine has it */
+	uint32_t	l3;
 	bool		spread;			/* threads: one on each node in turn */
 	bool		work;			/* charge the calibrated work */
 	bool		header;
@@ -74,6 +78,7 @@ typedef struct Run
 	uint64_t	restarts;
 	uint64_t	extents;
 	uint64_t	classes[CLASSES];
+	Picoseconds round_end;		/* of the launcher's round */
 } Run;
 
 static Run	run;
@@ -82,7 +87,8 @@ static uint32_t placing;		/* nodes to place on; 0 = not by domain */
 
 static const Subject *const subjects[] = {
 	&subject_bptree, &subject_art_olc, &subject_art_rowex, &subject_olc, &subject_coupling,
-	&subject_global, &subject_nbtree
+	&subject_global, &subject_nbtree, &subject_copies_all, &subject_copies_own,
+	&subject_copies_inner, &subject_copies_root
 };
 
 const Subject *
@@ -238,6 +244,20 @@ count(uint32_t thread, Picoseconds since)
 		end(now);
 }
 
+/* The first thread is the launcher, too, for as long as a round's end takes. */
+static void
+launch(void)
+{
+	const Options *options = run.options;
+	Picoseconds now = vthread_current->clock;
+
+	if (options->round == 0 || options->subject->round == NULL ||
+		now < run.round_end)
+		return;
+	options->subject->round((double) (now - run.round_end + options->round) / 1e12);
+	run.round_end = now + options->round;
+}
+
 static void
 body(uint32_t thread)
 {
@@ -251,6 +271,8 @@ body(uint32_t thread)
 		Work		work = worker_choose(worker);
 		Picoseconds since;
 
+		if (thread == 0)
+			launch();
 		me->clock += options->think;
 		since = me->clock;
 		me->clock += run.work[work];
@@ -268,14 +290,14 @@ print_run(uint32_t cores)
 	double		operations = (double) run.done;
 	const CacheStats *s = &run.stats;
 
-	printf("%s\t%s\t%u\t%g\t%.4f\t%.4f\t%.4f\t%.1f\t%.1f\t%.1f\t%.1f",
+	printf("%s\t%s\t%u\t%g\t%u\t%.4f\t%.4f\t%.4f\t%.1f\t%.1f\t%.1f\t%.1f",
 		   run.options->subject->name, run.options->machine->name, cores,
-		   run.workload->theta, operations / seconds / 1e6,
+		   run.workload->theta, run.workload->seed, operations / seconds / 1e6,
 		   (double) run.finished[0] / seconds / 1e6,
 		   (double) run.finished[1] / seconds / 1e6,
 		   seconds * 1e9 * cores / operations,
 		   percentile(0.5), percentile(0.99), percentile(0.999));
-	printf("\t%.2f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f\t%.4f\n",
+	printf("\t%.2f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f\t%.4f\n",
 		   (double) s->accesses / operations, (double) s->l1_misses / operations,
 		   (double) s->l2_misses / operations, (double) s->tlb_misses / operations,
 		   (double) s->memory_local / operations,
@@ -283,6 +305,7 @@ print_run(uint32_t cores)
 		   (double) s->transfers_local / operations,
 		   (double) s->transfers_remote / operations,
 		   (double) s->invalidations / operations,
+		   (double) s->contested / operations,
 		   (double) s->atomics / operations,
 		   (double) s->line_wait / operations / 1000,
 		   (double) run.restarts / operations);
@@ -290,9 +313,9 @@ print_run(uint32_t cores)
 }
 
 static const char *const columns =
-"structure\tmachine\tcores\ttheta\tMops\tMops_even\tMops_odd\tns\tp50\tp99\tp99.9"
+"structure\tmachine\tcores\ttheta\tseed\tMops\tMops_even\tMops_odd\tns\tp50\tp99\tp99.9"
 "\taccesses\tl1_misses\tl2_misses\ttlb_misses\tmemory_local\tmemory_remote"
-"\ttransfers_local\ttransfers_remote\tinvalidations\tatomics\tline_wait_ns\trestarts";
+"\ttransfers_local\ttransfers_remote\tinvalidations\tcontested\tatomics\tline_wait_ns\trestarts";
 
 static void
 run_one(const Options *options, Workload *workload, uint32_t cores)
@@ -300,6 +323,7 @@ run_one(const Options *options, Workload *workload, uint32_t cores)
 	const Machine *machine = options->machine;
 	static bool loaded;
 	uint32_t	peers[MAX_NODES] = {0};
+	bool		placed = cache_placed();
 
 	memset(&run, 0, sizeof(run));
 	run.options = options;
@@ -307,9 +331,10 @@ run_one(const Options *options, Workload *workload, uint32_t cores)
 	run.limit = options->limit / cores;
 	workload->threads = cores;
 	workload->ascending = 0;
+	run.round_end = options->round;
 	workload_prepare(workload);
 	cache_reset(machine, options->spread, options->placement, options->slack);
-	if (!loaded || workload->write_percent > 0 || workload->roles)
+	if (!loaded || placed || workload->write_percent > 0 || workload->roles)
 		options->subject->load(workload->rows, workload_key);
 	loaded = true;
 	for (int i = 0; i < WORKS; i++)
@@ -378,6 +403,11 @@ usage(void)
 			"--affine PERCENT       of the operations are on keys that only the\n"
 			"                       thread's node uses so\n"
 			"--contended N          contended leaves: those of the N most frequent rows\n"
+			"--round US             of the launcher, which makes hot leaves contended\n"
+			"--hot-rate N           conflicts a second that make a leaf hot\n"
+			"--alone                no process performs the writes of others\n"
+			"--seeds N              so many runs, with random numbers of their own\n"
+			"--l2 KB --l3 KB        instead of those that the machine has\n"
 			"--think NS             between operations, on this machine\n"
 			"--slack NS             by how much cached reads may be ahead\n"
 			"--calibration FILE     what was measured\n"
@@ -408,6 +438,8 @@ static const struct option names[] = {
 	{"operations", 1, NULL, 'o'}, {"warm", 1, NULL, 'W'},
 	{"placement", 1, NULL, 'p'}, {"domains", 1, NULL, 'd'}, {"directories", 1, NULL, 'D'},
 	{"affine", 1, NULL, 'A'}, {"contended", 1, NULL, 'X'},
+	{"round", 1, NULL, 'u'}, {"hot-rate", 1, NULL, 'H'}, {"alone", 0, NULL, 'a'},
+	{"seeds", 1, NULL, 'e'}, {"l2", 1, NULL, '2'}, {"l3", 1, NULL, '3'},
 	{"slack", 1, NULL, 'S'}, {"think", 1, NULL, 'T'},
 	{"limit", 1, NULL, 'L'}, {"spread", 0, NULL, 'P'}, {"calibration", 1, NULL, 'C'},
 	{"no-work", 0, NULL, 'n'}, {"no-header", 0, NULL, 'N'},
@@ -489,6 +521,24 @@ parse(int argc, char **argv, Options *options, Workload *workload)
 			case 'X':
 				subject_contended = strtoull(optarg, NULL, 10);
 				break;
+			case 'u':
+				options->round = NS(1e3 * strtod(optarg, NULL));
+				break;
+			case 'H':
+				subject_hot_rate = strtod(optarg, NULL);
+				break;
+			case 'a':
+				subject_alone = true;
+				break;
+			case 'e':
+				options->seeds = (uint32_t) atoi(optarg);
+				break;
+			case '2':
+				options->l2 = (uint32_t) atoi(optarg) * 1024;
+				break;
+			case '3':
+				options->l3 = (uint32_t) atoi(optarg) * 1024;
+				break;
 			case 'P':
 				options->spread = true;
 				break;
@@ -506,7 +556,7 @@ parse(int argc, char **argv, Options *options, Workload *workload)
 		}
 	}
 	calibration_read(calibration);
-	options->machine = machine_named(machine);
+	options->machine = machine_with(machine_named(machine), options->l2, options->l3);
 	if (options->machine != NULL)
 		options->think = (Picoseconds) ((double) options->think *
 										options->machine->slowness);
@@ -520,7 +570,8 @@ main(int argc, char **argv)
 {
 	Options		options = {
 		.cores = {{1}, 1},.thetas = {{0}, 1},.operations = 100000,
-		.warm = 100000,.limit = NS(1e9),.slack = NS(20),.work = true,.header = true
+		.warm = 100000,.limit = NS(1e9),.slack = NS(20),.work = true,.header = true,
+		.seeds = 1
 	};
 	Workload	workload = {.rows = 1000000,.scattered = true};
 
@@ -545,7 +596,8 @@ main(int argc, char **argv)
 				options.machine->node_cores)
 				usage();
 			workload.theta = options.thetas.values[t];
-			run_one(&options, &workload, cores);
+			for (workload.seed = 0; workload.seed < options.seeds; workload.seed++)
+				run_one(&options, &workload, cores);
 		}
 	}
 	return 0;

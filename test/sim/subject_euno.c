@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "detector.h"
 #include "subjects.h"
 
 #define KEY_BYTES	9
@@ -27,6 +28,8 @@ EunoEnvironment subject_env;
 int			subject_domains = 1;
 int			subject_directories = 0;
 uint64_t	subject_contended;
+bool		subject_alone;
+double		subject_hot_rate = 1000;
 
 static const EunoTreeOps *ops;
 static EunoArena *arena;
@@ -68,6 +71,7 @@ session(uint32_t thread)
 		s->cx.process = &s->process;
 		s->cx.env = &subject_env;
 		s->cx.domain = subject_domain(thread);
+		s->cx.delegation.shun = subject_alone ? UINT32_MAX : 0;
 		s->cursor.lo.key = s->cursor.hi.key = s->key;
 		s->cursor.lo.keylen = s->cursor.hi.keylen = KEY_BYTES;
 		s->cursor.lo.side = -1;
@@ -156,6 +160,7 @@ load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 	tree->alloc_arg = &source;
 	check(ops->create(&session(0)->cx, tree, &config), "creating a tree");
 	bulk_load(nrows, key);
+	detector_reset();
 	if (subject_contended > 0 && ops->set_mode != NULL)
 		make_contended(nrows, key);
 }
@@ -216,6 +221,12 @@ restarts(void)
 }
 
 static void
+round_ended(double seconds)
+{
+	detector_round(&session(0)->cx, ops, tree, seconds, subject_hot_rate);
+}
+
+static void
 load_bptree(uint64_t rows, uint64_t (*key) (uint64_t i))
 {
 	load(&euno_bptree_ops, rows, key);
@@ -234,13 +245,14 @@ load_art_rowex(uint64_t rows, uint64_t (*key) (uint64_t i))
 }
 
 const Subject subject_bptree = {
-	"bptree", "bptree", load_bptree, lookup, insert, remove_entry, restarts
+	"bptree", "bptree", load_bptree, lookup, insert, remove_entry, restarts,
+	round_ended
 };
 
 const Subject subject_art_olc = {
-	"art", "art", load_art_olc, lookup, insert, remove_entry, restarts
+	"art", "art", load_art_olc, lookup, insert, remove_entry, restarts, NULL
 };
 
 const Subject subject_art_rowex = {
-	"art-rowex", "art", load_art_rowex, lookup, insert, remove_entry, restarts
+	"art-rowex", "art", load_art_rowex, lookup, insert, remove_entry, restarts, NULL
 };

@@ -20,6 +20,12 @@ extern const Subject subject_coupling;
 extern const Subject subject_global;
 extern const Subject subject_nbtree;
 
+/* Plain trees with copies of pages on each node; see peer_olc.c. */
+extern const Subject subject_copies_all;
+extern const Subject subject_copies_own;
+extern const Subject subject_copies_inner;
+extern const Subject subject_copies_root;
+
 /* Set by the program: waiting, and where nodes come from. */
 extern EunoEnvironment subject_env;
 
@@ -32,5 +38,11 @@ extern int	subject_domain(uint32_t thread);
 
 /* Of so many of the most frequent rows, the leaves are made contended. */
 extern uint64_t subject_contended;
+
+/* No process has another one perform its writes. */
+extern bool subject_alone;
+
+/* Conflicts a second that make a leaf hot. */
+extern double subject_hot_rate;
 
 #endif							/* SUBJECTS_H */

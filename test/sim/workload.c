@@ -64,27 +64,24 @@ zipf(const Workload *workload, Random *random)
 	}
 }
 
-/* A permutation of 0 .. 2^bits - 1. */
+/*
+ * A permutation of 0 .. n - 1, n above 1: one of a power of two, walked in cycles
+ * until it ends below n.
+ */
 static uint64_t
-scatter_bits(uint32_t bits, uint64_t i)
+scatter(uint64_t n, uint64_t i)
 {
+	uint32_t	bits = 64 - (uint32_t) __builtin_clzll(n - 1);
 	uint64_t	mask = (UINT64_C(1) << bits) - 1;
 
-	for (int round = 0; round < 3; round++)
-	{
-		i = (i * UINT64_C(0x9E3779B97F4A7C15) + 12345) & mask;
-		i ^= i >> (bits / 2 + 1);
-	}
-	return i;
-}
-
-/* A permutation of the rows: walked in cycles until it ends among them. */
-static uint64_t
-scatter(const Workload *workload, uint64_t i)
-{
 	do
-		i = scatter_bits(workload->bits, i);
-	while (i >= workload->rows);
+	{
+		for (int round = 0; round < 3; round++)
+		{
+			i = (i * UINT64_C(0x9E3779B97F4A7C15) + 12345) & mask;
+			i ^= i >> (bits / 2 + 1);
+		}
+	} while (i >= n);
 	return i;
 }
 
@@ -100,8 +97,6 @@ workload_prepare(Workload *workload)
 {
 	double		theta = workload->theta;
 
-	for (workload->bits = 1; UINT64_C(1) << workload->bits < workload->rows;)
-		workload->bits++;
 	if (theta > 0)
 	{
 		workload->zipf_x1 = h(theta, 1.5) - 1;
@@ -114,7 +109,7 @@ workload_prepare(Workload *workload)
 uint64_t
 workload_frequent(uint64_t rank)
 {
-	return current->scattered ? scatter(current, rank) : rank;
+	return current->scattered ? scatter(current->rows, rank) : rank;
 }
 
 uint64_t
@@ -165,7 +160,8 @@ worker_init(Worker *worker, Workload *workload, const Subject *subject,
 	worker->workload = workload;
 	worker->subject = subject;
 	worker->number = number;
-	worker->random.state = UINT64_C(77) * number + 1;
+	worker->random.state = UINT64_C(77) * number + 1 +
+		((uint64_t) workload->seed << 32);
 }
 
 /* An old row, by the workload's distribution. */
@@ -182,7 +178,7 @@ choose_row(Worker *worker)
 	if (workload->theta <= 0)
 		return random_next(&worker->random) % workload->rows;
 	row = zipf(workload, &worker->random);
-	return workload->scattered ? scatter(workload, row) : row;
+	return workload->scattered ? scatter(workload->rows, row) : row;
 }
 
 Work
@@ -214,17 +210,15 @@ do_insert(Worker *worker)
 	/* As many new keys as old ones fit in between. */
 	if (workload->affine_percent > 0)
 	{
-		uint32_t	bits = workload->bits;
+		uint64_t	part = workload->rows / worker->shares;
 
-		for (uint32_t s = worker->shares; s > 1; s /= 2)
-			bits--;
 		number = worker->inserted++ * worker->peers + worker->rank;
-		number = scatter_bits(bits, number) + ((uint64_t) worker->share << bits);
+		number = scatter(part, number % part) + part * worker->share;
 	}
 	else
 	{
 		number = worker->inserted++ * workload->threads + worker->number;
-		number = scatter_bits(workload->bits, number);
+		number = scatter(workload->rows, number % workload->rows);
 	}
 	return worker->subject->insert(worker->number,
 								   key_of(workload, 2 * number + 1),

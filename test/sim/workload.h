@@ -25,7 +25,6 @@ typedef enum Inserts
 typedef struct Workload
 {
 	uint64_t	rows;			/* that are there from the start */
-	uint32_t	bits;			/* rows <= 2^bits */
 	bool		sparse;			/* keys all over 64 bits, else neighbors */
 	double		theta;			/* 0 = uniform */
 	bool		scattered;		/* Zipf: hot keys are not neighbors */
@@ -35,6 +34,7 @@ typedef struct Workload
 	uint32_t	affine_percent; /* of the lookups are in the worker's share of
 								 * the keys, and if any, all random inserts */
 	uint32_t	threads;
+	uint32_t	seed;			/* of all random numbers */
 	uint64_t	ascending;		/* INSERTS_ASCENDING: keys given out */
 	double		zipf_x1;		/* see workload.c */
 	double		zipf_n;
@@ -51,6 +51,8 @@ typedef struct Subject
 	bool		(*insert) (uint32_t thread, uint64_t key, uint64_t tid);
 	bool		(*remove) (uint32_t thread, uint64_t key, uint64_t tid);
 	uint64_t	(*restarts) (void); /* of operations, since the load */
+	void		(*round) (double seconds);	/* ends a round of the launcher's;
+											 * NULL: there is none */
 } Subject;
 
 extern const Subject *subject_named(const char *name);
@@ -61,8 +63,7 @@ typedef struct Worker
 	Workload   *workload;
 	const Subject *subject;
 	uint32_t	number;
-	uint32_t	share;			/* its part of the keys, of so many: a power of
-								 * two */
+	uint32_t	share;			/* its part of the keys, of so many */
 	uint32_t	shares;
 	uint32_t	rank;			/* among the workers with this share */
 	uint32_t	peers;			/* how many these are */
