@@ -229,6 +229,8 @@ extern void euno_art_inline(const uint8_t *bytes, uint32_t n, ArtChild *child);
 extern EunoStatus euno_art_descend(EunoContext *cx, EunoTree *tree,
 								   const ArtKey *key, bool rowex,
 								   ArtPlace *place);
+extern EunoStatus euno_art_descend_to(EunoContext *cx, EunoTree *tree,
+									  const ArtKey *key, ArtPlace *place);
 extern ArtRef *euno_art_lock_slot(EunoContext *cx, EunoTree *tree,
 								  const ArtKey *key, const ArtPlace *place);
 extern bool euno_art_lock_node(EunoContext *cx, const ArtPlace *place);
@@ -258,6 +260,8 @@ extern EunoStatus euno_art_walk(EunoContext *cx, EunoTree *tree,
 								EunoWalk *walk);
 extern EunoStatus euno_art_compact(EunoContext *cx, EunoTree *tree,
 								   uint32_t max_merges, uint32_t *merged);
+extern void euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
+						  ArtNode *node, const ArtRef *slot);
 extern uint64_t euno_art_verify(EunoContext *cx, EunoTree *tree,
 								const EunoVerify *verify);
 extern void euno_art_stats(EunoContext *cx, EunoTree *tree,

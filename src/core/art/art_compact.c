@@ -3,19 +3,20 @@
  * art_compact.c
  *	  Shrinking what removals have left behind.
  *
- * compact goes over the inner nodes in order, one descent each, and replaces a
- * node by what is left of it: nothing; its only child; or a node of a smaller
- * type, or of the same without records that were removed.  ("The ART of
- * Practical Synchronization", section 4.2; here not by the remover, which must
- * not fail for want of memory.)
+ * A node is replaced by what is left of it: nothing; its only child; or a node
+ * of a smaller type, or of the same without records that were removed.  ("The
+ * ART of Practical Synchronization", section 4.2.)  Who removes an entry does
+ * that where next to nothing is left, if there is memory: readers would look
+ * through many empty slots for the few that are not.  compact does the rest,
+ * going over the inner nodes in order, one descent each.
  *
  * What is needed is allocated from a first look.  Then slot, node and an only
  * child that is replaced too are locked, in this order, from the root downward,
  * and looked at again; if the first look does not hold, the node is left for
  * the next call.
  *
- * Its place is the path of the next node, cut to a few bytes: if it is cut, a
- * node may be looked at twice.
+ * The place of compact is the path of the next node, cut to a few bytes: if it is
+ * cut, a node may be looked at twice.
  *
  *-------------------------------------------------------------------------
  */
@@ -212,6 +213,59 @@ compact_node(Compact *c)
 	}
 	euno_art_build_undo(&c->build);
 	return false;
+}
+
+/*
+ * Is next to nothing left of a node from which a slot's child was removed?  Slots
+ * behind that one are looked at until there is a child: mostly the first has
+ * one, and in a node that loses all, each is looked at a few times.  A guess:
+ * nothing is locked.
+ */
+static bool
+is_deserted(ArtNode *node, const ArtRef *slot)
+{
+	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
+	const ArtRef *children = art_children(node);
+	uint32_t	at = (uint32_t) (slot - children) / layout->words;
+	uint32_t	n = 1;
+
+	for (; n < layout->capacity; n++)
+	{
+		at = at + 1 < layout->capacity ? at + 1 : 0;
+		if (!art_is_absent(euno_load64(&children[at * layout->words])))
+			break;
+	}
+	return n == layout->capacity ||
+		(n >= 6 && 4 * n >= 3U * layout->capacity);
+}
+
+/*
+ * After a removal from this slot of this node on the way to the key: replaces the
+ * node if next to nothing is left of it, and so on upward.  What cannot be done
+ * at once is left to compact.  The epoch has been entered; no locks on entry or
+ * return.
+ */
+void
+euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
+			  ArtNode *node, const ArtRef *slot)
+{
+	Compact		c;
+
+	c.cx = cx;
+	c.tree = tree;
+	while (node != NULL && is_deserted(node, slot))
+	{
+		memcpy(c.at.bytes, key->bytes, art_level(node));
+		euno_art_key_set(&c.at, art_level(node));
+		if (euno_art_descend_to(cx, tree, &c.at, &c.place) != EUNO_OK ||
+			c.place.where != ART_AT_TREE || art_pointer(c.place.ref) != node)
+			break;
+		c.node = node;
+		if (!compact_node(&c))
+			break;
+		node = c.place.holder;
+		slot = c.place.slot;
+	}
 }
 
 /* Clears a root slot whose only entry has been removed. */

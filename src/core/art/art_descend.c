@@ -21,6 +21,17 @@ euno_art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 }
 
 /*
+ * Finds the slot that all composites are below that start with the key:
+ * ART_AT_TREE if it holds an inner node.  As with "rowex".
+ */
+EunoStatus
+euno_art_descend_to(EunoContext *cx, EunoTree *tree, const ArtKey *key,
+					ArtPlace *place)
+{
+	return art_descend(cx, tree, key, true, true, place);
+}
+
+/*
  * Locks the slot's holder.  NULL, and nothing is locked, if the slot does not
  * hold any more what it held.  Locks are taken from the root downward.
  */

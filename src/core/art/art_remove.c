@@ -4,8 +4,8 @@
  *	  Looking for one entry, and taking it out.
  *
  * Removing allocates nothing and unlinks nothing, so that it cannot fail: the
- * leaf is marked.  What makes the node anew, an insert that needs room or
- * compact, leaves it out.
+ * leaf is marked.  What makes the node anew, an insert that needs room, compact,
+ * or the remover itself when it has removed nearly all, leaves it out.
  *
  *-------------------------------------------------------------------------
  */
@@ -78,6 +78,8 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		if (status == EUNO_OK)
 		{
 			status = mark(cx, tree, &key, &place, guard);
+			if (status == EUNO_OK)
+				euno_art_tidy(cx, tree, &key, place.holder, place.slot);
 			if (status != EUNO_FULL)
 				break;
 		}
