@@ -108,7 +108,7 @@ CREATE FUNCTION euno_stat_get_indexes(
     OUT conflicts_same_key bigint, OUT conflicts_other_key bigint,
     OUT conflicts_split bigint, OUT conflicts_directory bigint,
     OUT contended_leaves bigint, OUT contended_writes bigint,
-    OUT filter_hits bigint)
+    OUT filter_hits bigint, OUT copies integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
@@ -121,7 +121,8 @@ REVOKE ALL ON FUNCTION euno_stat_reset() FROM PUBLIC;
 CREATE FUNCTION euno_stat_get_domains(
     OUT domain integer, OUT cpus text, OUT node integer, OUT bytes bigint,
     OUT lag bigint, OUT descents bigint, OUT remote_descents bigint,
-    OUT inner_nodes bigint, OUT remote_inner_nodes bigint)
+    OUT inner_nodes bigint, OUT remote_inner_nodes bigint,
+    OUT copies bigint, OUT copy_bytes bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
@@ -155,7 +156,7 @@ CREATE FUNCTION euno_stat_get_worker(
     OUT hot_leaves integer, OUT leaves_contended bigint,
     OUT leaves_calmed bigint, OUT leaves_merged bigint,
     OUT directories bigint, OUT trees_collected bigint,
-    OUT errors bigint, OUT last_error text, OUT last_error_at timestamptz)
+    OUT leaves_moved bigint, OUT errors bigint, OUT last_error text, OUT last_error_at timestamptz)
 RETURNS record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
@@ -181,7 +182,8 @@ SELECT i.indrelid AS relid, i.indexrelid,
        s.restarts, s.right_moves, s.lock_waits,
        s.conflicts_locked, s.conflicts_changed, s.conflicts_same_key,
        s.conflicts_other_key, s.conflicts_split, s.conflicts_directory,
-       s.contended_leaves, s.contended_writes, s.filter_hits
+       s.contended_leaves, s.contended_writes, s.filter_hits,
+       s.copies
   FROM pg_catalog.pg_index i
        JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
        JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'euno'

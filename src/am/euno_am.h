@@ -55,7 +55,7 @@ extern bytea *eunooptions(Datum reloptions, bool validate);
 extern int	euno_fillfactor(Relation index);
 extern EunoStructure euno_structure(Relation index);
 extern const char *euno_sync(Relation index);
-extern bool euno_replicate(Relation index);
+extern EunoReplicate euno_replicate(Relation index);
 
 /* ---- euno_index.c: what a backend knows of an index ---- */
 
@@ -65,6 +65,7 @@ typedef struct EunoIndex
 	EunoTreeKey key;
 	EunoKeySchema *schema;
 	EunoOrder	order;
+	EunoReplicate replicate;
 	EunoTreeSlot *slot;			/* valid while generation is the slot's */
 	uint64		generation;
 	uint64		inserts;		/* not yet added to the slot's */

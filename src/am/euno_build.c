@@ -80,10 +80,14 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 	EunoTreeConfig config = {.order = idx->order,
 		.posting = euno_key_posting(idx->schema),
 		.fillfactor = (uint16_t) euno_fillfactor(index),
-		.ndomains = (uint16_t) (euno_replicate(index) ? euno_ndomains : 1),
-	.nparts = (uint16_t) euno_ndomains};
+		.ndomains = (uint16_t) euno_ndomains,
+		.nparts = (uint16_t) euno_ndomains,
+		.domains = euno_replicate(index) == EUNO_REPLICATE_ON ?
+		(UINT64_C(1) << euno_domains_active()) - 1 : 1
+	};
 
 	slot->heap_oid = index->rd_index->indrelid;
+	pg_atomic_write_u32(&slot->replicate, euno_replicate(index));
 	slot->must_stay = index->rd_index->indisunique ||
 		index->rd_index->indisexclusion;
 	if (idx->order == EUNO_ORDER_BYTES &&

@@ -26,7 +26,7 @@
 #include "mem/euno_domains.h"
 #include "worker/euno_worker.h"
 
-/* Divides the CPUs anew; each replicated tree gets its directories now. */
+/* Divides the CPUs anew.  Trees with replicate = on get their directories now. */
 PG_FUNCTION_INFO_V1(euno_set_domains);
 Datum
 euno_set_domains(PG_FUNCTION_ARGS)
@@ -38,7 +38,7 @@ euno_set_domains(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("euno_index is not in \"shared_preload_libraries\"")));
 	n = euno_domains_change(text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	if (euno_maintain_trees() != EUNO_OK)
+	if (euno_fit_domains() != EUNO_OK)
 		ereport(WARNING,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("there is no memory for all directories of the new domains"),
@@ -46,28 +46,41 @@ euno_set_domains(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(n);
 }
 
-/* Bytes and unposted leaves of a domain, of all trees together. */
+/* What all trees together have in a domain. */
+typedef struct DomainTotals
+{
+	uint64		bytes;
+	uint64		lag;			/* leaves that its directories may not know */
+	uint64		copies;			/* trees of which it has inner nodes of its own;
+								 * the first domain's are no copies */
+	uint64		copy_bytes;
+} DomainTotals;
+
 static void
-domain_totals(int domain, uint64 *bytes, uint64 *lag)
+domain_totals(int domain, DomainTotals *totals)
 {
 	EunoContext cx = {.process = euno_process(), .env = &euno_environment,
 	.domain = domain};
 
-	*bytes = *lag = 0;
+	memset(totals, 0, sizeof(*totals));
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
 		EunoTreeSlot *slot = euno_tree_by_number(i);
 		EunoTreeStats stats;
 
-		*bytes += slot->pools[domain].extents * EUNO_EXTENT_SIZE;
+		totals->bytes += slot->pools[domain].extents * EUNO_EXTENT_SIZE;
 		euno_epoch_enter(cx.process);
-		if (euno_tree_state(slot) == EUNO_STATE_READY &&
-			slot->tree.config.ndomains > domain)
-		{
+		memset(&stats, 0, sizeof(stats));
+		if (euno_tree_state(slot) == EUNO_STATE_READY)
 			slot->ops->stats(&cx, &slot->tree, &stats);
-			*lag += stats.lag;
-		}
 		euno_epoch_exit(cx.process);
+		if ((stats.domains >> domain & 1) == 0)
+			continue;
+		totals->lag += stats.lag;
+		if (domain == 0)
+			continue;
+		totals->copies++;
+		totals->copy_bytes += stats.inner_bytes;
 	}
 }
 
@@ -83,22 +96,23 @@ euno_stat_get_domains(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 	for (int d = 0; euno_domains_describe(d, &domain); d++)
 	{
-		Datum		values[9];
-		bool		nulls[9] = {0};
-		uint64		bytes;
-		uint64		lag;
+		Datum		values[11];
+		bool		nulls[11] = {0};
+		DomainTotals totals;
 
-		domain_totals(d, &bytes, &lag);
+		domain_totals(d, &totals);
 		values[0] = Int32GetDatum(d);
 		values[1] = CStringGetTextDatum(domain.cpus);
 		values[2] = Int32GetDatum(domain.node);
 		nulls[2] = domain.node < 0;
-		values[3] = Int64GetDatum(bytes);
-		values[4] = Int64GetDatum(lag);
+		values[3] = Int64GetDatum(totals.bytes);
+		values[4] = Int64GetDatum(totals.lag);
 		values[5] = Int64GetDatum(domain.descents);
 		values[6] = Int64GetDatum(domain.remote);
 		values[7] = Int64GetDatum(domain.inner_nodes);
 		values[8] = Int64GetDatum(domain.remote_inner_nodes);
+		values[9] = Int64GetDatum(totals.copies);
+		values[10] = Int64GetDatum(totals.copy_bytes);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

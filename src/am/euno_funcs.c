@@ -15,6 +15,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
@@ -120,7 +121,7 @@ euno_rebuild(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-#define INDEX_COLUMNS 26
+#define INDEX_COLUMNS 27
 
 /* What euno_stat_get_indexes says of a tree. */
 static void
@@ -155,6 +156,9 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	values[n++] = Int64GetDatum(stats->scattered);
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->contended));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->mark_exits));
+	nulls[n] = state != EUNO_STATE_READY;
+	values[n++] = Int32GetDatum(stats->domains == 0 ? 0 :
+								pg_popcount64(stats->domains) - 1);
 	Assert(n == INDEX_COLUMNS);
 }
 

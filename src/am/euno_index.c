@@ -82,6 +82,13 @@ invalidate(Datum arg, Oid relid)
 	}
 }
 
+/*
+ * An insert is a descent, and counts for so many more when it is decided who has
+ * inner nodes of the own: it may have to post a separator, and directories
+ * of their own are of use to writers above all (src/README.md, "Domains").
+ */
+#define INSERT_USES	3
+
 /* Add a context's counters to the shared statistics. */
 static void
 flush_counters(EunoIndex *idx)
@@ -94,6 +101,10 @@ flush_counters(EunoIndex *idx)
 		return;
 	pg_atomic_fetch_add_u64(&slot->descents, counters->descents);
 	pg_atomic_fetch_add_u64(&slot->inserts, idx->inserts);
+	if (euno_ndomains > 1)
+		pg_atomic_fetch_add_u64(&slot->uses[idx->cx.domain],
+								counters->descents +
+								INSERT_USES * idx->inserts);
 	idx->inserts = 0;
 	pg_atomic_fetch_add_u64(&slot->restarts,
 							counters->restarts + counters->leaf_retries);
@@ -110,6 +121,7 @@ flush_counters(EunoIndex *idx)
 	if (counters->mark_exits > 0)
 		pg_atomic_fetch_add_u64(&slot->mark_exits, counters->mark_exits);
 	euno_domains_count(idx->cx.domain, counters);
+	idx->cx.phase += (uint32_t) counters->descents;
 	memset(counters, 0, sizeof(*counters));
 }
 
@@ -256,8 +268,10 @@ make_index(Relation index)
 		if (euno_preloaded)
 			idx->cx.process = euno_process();
 		idx->cx.env = &euno_environment;
+		idx->cx.phase = (uint32) MyProcPid;
 		idx->cx.compare = euno_key_compare;
 		idx->cx.compare_arg = idx->schema;
+		idx->replicate = euno_replicate(index);
 	}
 	PG_CATCH();
 	{
@@ -412,6 +426,10 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 			euno_epoch_enter(process);
 			return EUNO_STATE_ABSENT;
 		}
+
+		/* Here, and not at each pin, for ALTER INDEX makes us open it anew. */
+		if (pg_atomic_read_u32(&idx->slot->replicate) != idx->replicate)
+			pg_atomic_write_u32(&idx->slot->replicate, idx->replicate);
 	}
 
 	if (unlikely(state == EUNO_STATE_RETIRING || state == EUNO_STATE_FREE))

@@ -108,21 +108,19 @@ euno_sync(Relation index)
 	return options != NULL ? GET_STRING_RELOPTION(options, sync_offset) : NULL;
 }
 
-/*
- * Is each domain to have inner nodes of its own?  "auto" is yes: they take about
- * a hundredth of the tree's memory each, and with one domain there is nothing
- * to replicate.
- */
-bool
+/* Is each domain to have inner nodes of its own? */
+EunoReplicate
 euno_replicate(Relation index)
 {
 	EunoOptions *options = (EunoOptions *) index->rd_options;
-	const char *replicate;
+	const char *replicate = NULL;
 
-	if (options == NULL)
-		return true;
-	replicate = GET_STRING_RELOPTION(options, replicate_offset);
-	return replicate == NULL || strcmp(replicate, "off") != 0;
+	if (options != NULL)
+		replicate = GET_STRING_RELOPTION(options, replicate_offset);
+	if (replicate == NULL || strcmp(replicate, "auto") == 0)
+		return EUNO_REPLICATE_AUTO;
+	return strcmp(replicate, "on") == 0 ? EUNO_REPLICATE_ON :
+		EUNO_REPLICATE_OFF;
 }
 
 int

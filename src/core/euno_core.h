@@ -309,6 +309,8 @@ typedef struct EunoContext
 								 * EUNO_OK went to; left alone by trees without
 								 * numbers */
 	EunoCounters counters;
+	uint32_t	phase;			/* descents before those in "counters", and any
+								 * number to begin with: which ones are sampled */
 	uint32_t	conflicts;		/* at leaves, ever; of which some are looked at */
 	EunoDelegation delegation;
 
@@ -318,6 +320,7 @@ typedef struct EunoContext
 	struct EunoTree *spare_tree;	/* the tree the spares were allocated for */
 	void	   *spare[4];
 	size_t		spare_size[4];
+	int			spare_domain[4];
 } EunoContext;
 
 /* Chosen when a tree is created and constant for its life. */
@@ -328,16 +331,20 @@ typedef struct EunoTreeConfig
 								 * one copy with a list of TIDs */
 	uint16_t	fillfactor;		/* percent, for bulk loads and right-edge
 								 * splits; 10 to 100 */
-	uint16_t	ndomains;		/* directories, 1 to EUNO_MAX_DOMAINS */
+	uint16_t	ndomains;		/* directories at most, 1 to EUNO_MAX_DOMAINS */
 	uint16_t	nparts;			/* domains of the allocator; 0: as many */
+	uint64_t	domains;		/* those that have a directory at first, as bits;
+								 * 0: all */
 } EunoTreeConfig;
 
 typedef struct EunoTreeStats
 {
 	uint64_t	entries;		/* exact when nobody writes */
 	uint64_t	leaves;
-	uint64_t	inners;			/* of the caller's domain */
-	uint64_t	lag;			/* leaves its directory may not know yet */
+	uint64_t	domains;		/* those that have a directory, as bits */
+	uint64_t	inners;			/* in the directory of the caller's domain */
+	uint64_t	inner_bytes;	/* and about what they take */
+	uint64_t	lag;			/* leaves it may not know yet */
 	uint32_t	height;			/* levels, 1 = a single leaf */
 	uint64_t	splits;
 	uint64_t	merges;
@@ -480,10 +487,11 @@ typedef struct EunoVerify
  * order it calls the comparator if the context has one, and does without
  * otherwise.
  *
- * set_domains (may be NULL): from now on domains below ndomains have
- * directories of their own, others use the first domain's.  Within the
- * number that the tree was created with.  EUNO_OK or EUNO_NO_MEMORY (some have
- * one).
+ * set_domains (may be NULL): from now on these domains, a set of bits, have
+ * directories of their own; others use the first domain's, which there always is.
+ * Domains beyond the number that the tree was created with are ignored.  EUNO_OK;
+ * EUNO_NO_MEMORY: some of them have one; EUNO_NOT_FOUND: leaves are being merged,
+ * and nothing has changed.
  *
  * set_mode (may be NULL): makes the leaf that covers the position, or with NULL
  * all leaves, contended or calm.  Answers do not change by that, but how writers
@@ -543,7 +551,7 @@ typedef struct EunoTreeOps
 						 uint32_t max_leaves, uint32_t *merged);
 	void		(*maintain) (EunoContext *cx, struct EunoTree *tree, int domain);
 	EunoStatus	(*set_domains) (EunoContext *cx, struct EunoTree *tree,
-								int ndomains);
+								uint64_t domains);
 	EunoStatus	(*set_mode) (EunoContext *cx, struct EunoTree *tree,
 							 const EunoPosition *pos, bool contended);
 	EunoStatus	(*migrate) (EunoContext *cx, struct EunoTree *tree,

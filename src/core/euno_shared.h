@@ -227,18 +227,6 @@ euno_and16(uint16_t *p, uint16_t bits)
 	(void) EUNO_UPDATE(fetch_and, AND, p, bits, __ATOMIC_RELAXED);
 }
 
-static inline void
-euno_or64(uint64_t *p, uint64_t bits)
-{
-	(void) EUNO_UPDATE(fetch_or, OR, p, bits, __ATOMIC_RELAXED);
-}
-
-static inline void
-euno_and64(uint64_t *p, uint64_t bits)
-{
-	(void) EUNO_UPDATE(fetch_and, AND, p, bits, __ATOMIC_RELAXED);
-}
-
 static inline uint64_t
 euno_add64_full(uint64_t *p, uint64_t value)
 {

@@ -215,6 +215,8 @@ reset_statistics(EunoTreeSlot *slot,
 	reset_counters(slot, set);
 	set(&slot->round_start, 0);
 	set(&slot->round_before, 0);
+	for (int d = 0; d < EUNO_MAX_DOMAINS; d++)
+		set(&slot->uses[d], 0);
 }
 
 /*
@@ -248,6 +250,7 @@ euno_registry_shmem_startup(void)
 			pg_atomic_init_u64(&slot->generation, 0);
 			pg_atomic_init_u64(&slot->vacuum_epoch, 0);
 			pg_atomic_init_u32(&slot->holders, 0);
+			pg_atomic_init_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
 			reset_statistics(slot, pg_atomic_init_u64);
 		}
 	}
@@ -471,6 +474,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->drop_when_retired = false;
 		slot->evicted = slot->wanted = slot->from_snapshot = false;
 		slot->must_stay = false;
+		pg_atomic_write_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
 		slot->heap_oid = InvalidOid;
 		slot->retry_at = 0;
 		slot->retry_delay = 0;
@@ -728,6 +732,7 @@ static EunoStatus
 create_trees(EunoTreeSlot *slot, EunoContext *cx, const EunoTreeOps *ops,
 			 const EunoTreeConfig *config)
 {
+	EunoTreeConfig side_config = *config;
 	EunoSide   *side;
 	EunoStatus	status;
 
@@ -746,7 +751,10 @@ create_trees(EunoTreeSlot *slot, EunoContext *cx, const EunoTreeOps *ops,
 		euno_pool_init(&side->pools[i], arena, slot->pools[i].domain);
 	side->tree.alloc_arg = side->pools;
 	slot->side = side;
-	return euno_bptree_ops.create(cx, &side->tree, config);
+
+	/* It is not worth directories. */
+	side_config.domains = 1;
+	return euno_bptree_ops.create(cx, &side->tree, &side_config);
 }
 
 EunoStatus

@@ -64,6 +64,14 @@ typedef enum EunoState
 	EUNO_STATE_RETIRING
 } EunoState;
 
+/* Does each domain have inner nodes of its own?  The option "replicate". */
+typedef enum EunoReplicate
+{
+	EUNO_REPLICATE_AUTO,		/* the launcher decides by use */
+	EUNO_REPLICATE_ON,
+	EUNO_REPLICATE_OFF
+} EunoReplicate;
+
 /*
  * Where writers put their entries while the tree is loaded: a small B+tree of
  * the same order.  Its builder allocates it, from the tree's own pool.
@@ -92,6 +100,7 @@ typedef struct EunoTreeSlot
 	bool		wanted;			/* absent, and a query could have used it */
 	bool		from_snapshot;	/* not built since the server started */
 	bool		must_stay;		/* writes depend on it: never evicted by others */
+	pg_atomic_uint32 replicate; /* EunoReplicate, as who used it last has it */
 
 	/* Set when it did not fit in memory (am/euno_full.c). */
 	int64		retry_at;		/* TimestampTz; 0: it has always fitted */
@@ -134,6 +143,9 @@ typedef struct EunoTreeSlot
 	pg_atomic_uint64 conflicts[EUNO_CAUSES];
 	pg_atomic_uint64 contended; /* writes to contended leaves */
 	pg_atomic_uint64 mark_exits;
+
+	/* Descents by domain since the launcher has looked; inserts count more. */
+	pg_atomic_uint64 uses[EUNO_MAX_DOMAINS];
 
 	/* Of the tree's heat, kept by the launcher: TimestampTz; microseconds. */
 	pg_atomic_uint64 round_start;

@@ -91,6 +91,7 @@ typedef struct TreeImage
 	Oid			index_oid;
 	Oid			heap_oid;
 	uint32		must_stay;
+	uint32		replicate;
 	FullTransactionId creator;
 	int64		ops;			/* bytes from euno_bptree_ops */
 	EunoTree	tree;
@@ -328,6 +329,7 @@ write_tree(SnapshotFile *file, EunoTreeSlot *slot)
 	image.index_oid = slot->index_oid;
 	image.heap_oid = slot->heap_oid;
 	image.must_stay = slot->must_stay;
+	image.replicate = pg_atomic_read_u32(&slot->replicate);
 	image.creator = slot->creator;
 	image.ops = (const char *) slot->ops - (const char *) &euno_bptree_ops;
 	image.tree = slot->tree;
@@ -506,6 +508,7 @@ adopt_tree(const TreeImage *image)
 		return NULL;
 	slot->heap_oid = image->heap_oid;
 	slot->must_stay = image->must_stay != 0;
+	pg_atomic_write_u32(&slot->replicate, image->replicate);
 	slot->creator = image->creator;
 	slot->ops = (const EunoTreeOps *) ((const char *) &euno_bptree_ops + image->ops);
 	slot->tree = image->tree;

@@ -99,6 +99,7 @@ euno_worker_define_settings(void)
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
 	euno_actions_define_settings();
+	euno_maintain_define_settings();
 }
 
 static void
@@ -488,12 +489,6 @@ take_step(void (*step) (void))
 	PG_END_TRY();
 }
 
-static void
-maintain_trees(void)
-{
-	(void) euno_maintain_trees();
-}
-
 /* What is done every naptime. */
 static void
 go_round(void)
@@ -506,7 +501,7 @@ go_round(void)
 	if (euno_tree_count() > 0)
 	{
 		take_step(visit_unfinished_databases);
-		take_step(maintain_trees);
+		take_step(euno_maintain_trees);
 		take_step(euno_take_actions);
 		take_step(collect_dropped_databases);
 		take_step(visit_wanting_databases);

@@ -2,61 +2,291 @@
  *
  * euno_maintain.c
  *	  Upkeep of the trees that needs no database: directories of several
- *	  domains.
+ *	  domains, and where leaves are.
+ *
+ * Which tree has a directory in which domain is decided by use, within a budget
+ * (euno_policy_copies.c), once a round, by the launcher.  All else brings what
+ * there is up to date.  In each step one tree is held.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
 #include "am/euno_am.h"
 #include "mem/euno_domains.h"
 #include "mem/euno_registry.h"
+#include "worker/euno_policy.h"
 #include "worker/euno_worker.h"
 
 /* Leaves of one tree that are moved in one round. */
 #define SETTLE_MOST		256
 
-/*
- * Gives a tree as many directories as there are domains, and brings them up to
- * date: without comparators, which would need a database.  Moves leaves to the
- * domains that use them.
- */
-static EunoStatus
-maintain_tree(EunoTreeSlot *slot, EunoContext *cx)
-{
-	const EunoTreeOps *ops = slot->ops;
-	EunoStatus	status = EUNO_OK;
+/* Descents a second, inserts counting more, that make a copy worthwhile. */
+#define LEAST_USE		100
 
-	if (ops->set_domains != NULL)
-		status = ops->set_domains(cx, &slot->tree, euno_domains_active());
-	if (ops->maintain != NULL && !euno_debug_lagging)
-	{
-		for (int d = 0; d < euno_domains_active(); d++)
-			ops->maintain(cx, &slot->tree, d);
-	}
-	if (ops->settle != NULL)
-		(void) ops->settle(cx, &slot->tree, SETTLE_MOST);
-	return status;
+/* What is remembered of a tree: its use, that of older rounds counting less. */
+typedef struct TreeUse
+{
+	uint64		generation;
+	double		use[EUNO_MAX_DOMAINS];	/* a second */
+} TreeUse;
+
+static int	replica_budget;		/* percent of euno.max_memory */
+
+/* The launcher's, one for each slot of the registry. */
+static TreeUse *uses;
+
+void
+euno_maintain_define_settings(void)
+{
+	DefineCustomIntVariable("euno.replica_budget",
+							"Sets the percentage of \"euno.max_memory\" that copies of inner nodes for other domains may take.",
+							"Indexes with the option replicate = on have theirs in any case.",
+							&replica_budget,
+							10, 0, 100,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
 }
 
-/* EUNO_NO_MEMORY if some tree lacks a directory: it uses the first domain's. */
+/* All domains that are in use, as bits. */
+static uint64
+all_domains(void)
+{
+	return (UINT64CONST(1) << euno_domains_active()) - 1;
+}
+
+/*
+ * Gives a tree, if it is READY, the directories that it shall have at once when
+ * domains have changed: those that are asked for, and of the others those that it
+ * has.  Waits, interruptibly, for merges under way, with nothing held.  EUNO_OK or
+ * EUNO_NO_MEMORY.
+ */
+static EunoStatus
+fit_domains(EunoTreeSlot *slot, EunoContext *cx)
+{
+	for (;;)
+	{
+		uint64		domains = all_domains();
+		EunoStatus	status = EUNO_OK;
+		EunoTreeStats stats;
+
+		if (!euno_tree_hold(slot))
+			return EUNO_OK;
+		slot->ops->stats(cx, &slot->tree, &stats);
+		if (pg_atomic_read_u32(&slot->replicate) != EUNO_REPLICATE_ON)
+			domains &= stats.domains;
+		if (slot->ops->set_domains != NULL)
+			status = slot->ops->set_domains(cx, &slot->tree, domains);
+		euno_tree_unhold(slot);
+		if (status != EUNO_NOT_FOUND)
+			return status;
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(1000);
+	}
+}
+
+/*
+ * After euno_set_domains, in any backend: no tree keeps directories of domains
+ * that are not in use any more, and those that are to have all have them.  The
+ * launcher will give others theirs.
+ */
 EunoStatus
-euno_maintain_trees(void)
+euno_fit_domains(void)
 {
 	EunoContext cx = {.process = euno_process(), .env = &euno_environment};
 	EunoStatus	status = EUNO_OK;
 
-	if (euno_ndomains == 1)
-		return EUNO_OK;
-	for (int i = 0; i < euno_tree_count(); i++)
+	for (int i = 0; euno_ndomains > 1 && i < euno_tree_count(); i++)
+	{
+		if (fit_domains(euno_tree_by_number(i), &cx) != EUNO_OK)
+			status = EUNO_NO_MEMORY;
+	}
+	return status;
+}
+
+/* Brings a held tree's use up to date.  "seconds": since the last time. */
+static void
+note_use(EunoTreeSlot *slot, TreeUse *use, double seconds)
+{
+	uint64		generation = pg_atomic_read_u64(&slot->generation);
+
+	if (use->generation != generation)
+	{
+		memset(use, 0, sizeof(*use));
+		use->generation = generation;
+	}
+	for (int d = 0; d < euno_ndomains; d++)
+		use->use[d] = use->use[d] / 2 +
+			(double) pg_atomic_exchange_u64(&slot->uses[d], 0) / seconds / 2;
+}
+
+/* The copies that a held tree has or could have; returns how many. */
+static uint32
+list_copies(EunoTreeSlot *slot, EunoContext *cx, int number,
+			EunoPolicyCopy *copies)
+{
+	EunoReplicate replicate = pg_atomic_read_u32(&slot->replicate);
+	uint32		n = 0;
+
+	if (slot->ops->set_domains == NULL || replicate == EUNO_REPLICATE_OFF)
+		return 0;
+	for (int d = 1; d < euno_domains_active(); d++)
+	{
+		EunoPolicyCopy *copy = &copies[n++];
+		EunoTreeStats stats;
+
+		cx->domain = d;
+		slot->ops->stats(cx, &slot->tree, &stats);
+		copy->tree = number;
+		copy->domain = d;
+
+		/* A domain's memory is taken by extents. */
+		copy->bytes = TYPEALIGN(EUNO_EXTENT_SIZE, stats.inner_bytes + 1);
+		copy->use = uses[number].use[d];
+		copy->asked = replicate == EUNO_REPLICATE_ON;
+		copy->made = (stats.domains >> d & 1) != 0;
+	}
+	cx->domain = 0;
+	return n;
+}
+
+/*
+ * How many bytes copies may take, which take so many now: within the budget, and
+ * never more than half of what is free, for trees grow.
+ */
+static uint64
+copy_budget(uint64 made)
+{
+	uint64		budget = (uint64) euno_max_memory_mb * 1024 * 1024 / 100 *
+		replica_budget;
+	uint64		reserved;
+	uint64		used;
+	uint64		peak;
+
+	euno_registry_memory(&reserved, &used, &peak);
+	return Min(budget, made + (reserved > used ? (reserved - used) / 2 : 0));
+}
+
+/* Decides on all trees' directories.  wanted[i]: those of tree i, as bits. */
+static void
+choose_domains(EunoContext *cx, uint64 *wanted, int ntrees)
+{
+	static TimestampTz last = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	double		seconds = last == 0 ? euno_naptime : (double) (now - last) / 1e6;
+	EunoPolicyCopy *copies = palloc(sizeof(EunoPolicyCopy) * ntrees *
+									EUNO_MAX_DOMAINS);
+	uint64		made = 0;
+	uint32		n = 0;
+
+	last = now;
+	if (uses == NULL)
+		uses = MemoryContextAllocZero(TopMemoryContext,
+									  sizeof(TreeUse) * euno_max_indexes);
+	for (int i = 0; i < ntrees; i++)
 	{
 		EunoTreeSlot *slot = euno_tree_by_number(i);
 
+		wanted[i] = 1;
 		if (!euno_tree_hold(slot))
 			continue;
-		if (maintain_tree(slot, &cx) != EUNO_OK)
-			status = EUNO_NO_MEMORY;
+		note_use(slot, &uses[i], Max(seconds, 0.1));
+		n += list_copies(slot, cx, i, &copies[n]);
 		euno_tree_unhold(slot);
 	}
-	return status;
+	for (uint32 i = 0; i < n; i++)
+		made += copies[i].made ? copies[i].bytes : 0;
+	euno_policy_copies(LEAST_USE, copy_budget(made), copies, n);
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (copies[i].keep)
+			wanted[copies[i].tree] |= UINT64CONST(1) << copies[i].domain;
+	}
+	pfree(copies);
+}
+
+/*
+ * Gives a tree the directories that it shall have, and takes those that it shall
+ * not; with "drop" only the latter.  Where leaves are being merged, in another round.
+ */
+static void
+change_domains(int number, EunoContext *cx, uint64 wanted, bool drop)
+{
+	EunoTreeSlot *slot = euno_tree_by_number(number);
+	EunoTreeStats stats;
+	uint64		before;
+
+	if (!euno_tree_hold(slot))
+		return;
+	slot->ops->stats(cx, &slot->tree, &stats);
+	before = stats.domains;
+	if (slot->ops->set_domains != NULL &&
+		pg_atomic_read_u64(&slot->generation) == uses[number].generation)
+	{
+		(void) slot->ops->set_domains(cx, &slot->tree,
+									  drop ? before & wanted : wanted);
+		slot->ops->stats(cx, &slot->tree, &stats);
+	}
+	euno_tree_unhold(slot);
+	if (stats.domains == before)
+		return;
+	euno_worker_round.actions[EUNO_WORKER_DIRECTORY] +=
+		pg_popcount64(stats.domains ^ before);
+	ereport(LOG,
+			(errmsg("euno index with OID %u in database with OID %u has copies of its inner nodes in %d domains",
+					slot->index_oid, slot->key.database,
+					pg_popcount64(stats.domains) - 1)));
+}
+
+/*
+ * Brings a tree's directories up to date: without comparators, which would need
+ * a database.  Moves leaves to the domains that use them.
+ */
+static void
+maintain_tree(int number, EunoContext *cx)
+{
+	EunoTreeSlot *slot = euno_tree_by_number(number);
+	const EunoTreeOps *ops;
+
+	if (!euno_tree_hold(slot))
+		return;
+	ops = slot->ops;
+	for (int d = 0; d < euno_domains_active(); d++)
+	{
+		if (ops->maintain != NULL && !euno_debug_lagging)
+			ops->maintain(cx, &slot->tree, d);
+	}
+	if (ops->settle != NULL)
+		euno_worker_round.actions[EUNO_WORKER_MOVE] +=
+			ops->settle(cx, &slot->tree, SETTLE_MOST);
+	euno_tree_unhold(slot);
+}
+
+void
+euno_maintain_trees(void)
+{
+	EunoContext cx = {.process = euno_process(), .env = &euno_environment};
+	int			n = euno_tree_count();
+	uint64	   *wanted;
+
+	if (euno_ndomains == 1)
+		return;
+	wanted = palloc(sizeof(uint64) * n);
+	choose_domains(&cx, wanted, n);
+
+	/* First what is to go: the others want its room. */
+	for (int i = 0; i < n; i++)
+		change_domains(i, &cx, wanted[i], true);
+	for (int i = 0; i < n; i++)
+	{
+		change_domains(i, &cx, wanted[i], false);
+		maintain_tree(i, &cx);
+	}
+	pfree(wanted);
 }

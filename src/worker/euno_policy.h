@@ -94,4 +94,27 @@ extern void euno_policy_decide(const EunoPolicySettings *settings,
 /* The merging that was asked for has come to the end of the tree. */
 extern void euno_policy_merged(EunoPolicyMemory *memory);
 
+/*
+ * A copy of a tree's inner nodes that a domain could have, or has
+ * (euno_policy_copies.c).
+ */
+typedef struct EunoPolicyCopy
+{
+	int			tree;
+	int			domain;
+	uint64_t	bytes;			/* that it takes, or would take */
+	double		use;			/* of the tree by the domain, a second */
+	bool		asked;			/* somebody wants it in any case */
+	bool		made;			/* it is there */
+	bool		keep;			/* out: it shall be there */
+} EunoPolicyCopy;
+
+/*
+ * Decides which copies there shall be: at most "budget" bytes, but for those
+ * that are asked for; none is made anew that is used less than "least_use".
+ * Changes the order of the copies.
+ */
+extern void euno_policy_copies(double least_use, uint64_t budget,
+							   EunoPolicyCopy *copies, uint32_t n);
+
 #endif							/* EUNO_POLICY_H */

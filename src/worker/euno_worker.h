@@ -32,11 +32,12 @@ typedef enum EunoWorkerAction
 	EUNO_WORKER_CONTENDED,		/* leaves made contended */
 	EUNO_WORKER_CALM,			/* and calm again */
 	EUNO_WORKER_MERGE,			/* leaves merged into their neighbors */
-	EUNO_WORKER_DIRECTORY,		/* directories that lagged, brought up to date */
-	EUNO_WORKER_COLLECT			/* trees of dropped databases collected */
+	EUNO_WORKER_DIRECTORY,		/* copies of inner nodes made, or given up */
+	EUNO_WORKER_COLLECT,		/* trees of dropped databases collected */
+	EUNO_WORKER_MOVE			/* leaves moved to the domains that use them */
 } EunoWorkerAction;
 
-#define EUNO_WORKER_ACTIONS 5
+#define EUNO_WORKER_ACTIONS 6
 
 typedef struct EunoWorkerStats
 {
@@ -68,8 +69,12 @@ extern void euno_actions_abandon(void);
 /* What the round under way has done so far; the launcher's own. */
 extern EunoWorkerStats euno_worker_round;
 
-/* euno_maintain.c; in the launcher, or in any backend. */
-extern EunoStatus euno_maintain_trees(void);
+/* euno_maintain.c; the second in the launcher only. */
+extern void euno_maintain_define_settings(void);
+extern void euno_maintain_trees(void);
+
+/* EUNO_NO_MEMORY if some tree lacks a directory: it uses the first domain's. */
+extern EunoStatus euno_fit_domains(void);
 
 extern PGDLLEXPORT void euno_launcher_main(Datum arg);
 extern PGDLLEXPORT void euno_rebuild_main(Datum database);

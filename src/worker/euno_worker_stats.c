@@ -22,7 +22,7 @@
 #include "mem/euno_registry.h"
 #include "worker/euno_worker.h"
 
-#define WORKER_COLUMNS 14
+#define WORKER_COLUMNS 15
 
 /* Written by the launcher alone. */
 typedef struct SharedStats

@@ -66,7 +66,7 @@ void
 subject_open(Subject *s)
 {
 	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90,
-	(uint16_t) s->ndomains, 0};
+	(uint16_t) s->ndomains, 0, 0};
 
 	memset(s->tree, 0, sizeof(EunoTree));
 	for (int d = 0; d < s->ndomains; d++)

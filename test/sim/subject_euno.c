@@ -126,7 +126,7 @@ load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 	int			directories = subject_directories > 0 ?
 		subject_directories : subject_domains;
 	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, (uint16_t) directories,
-	(uint16_t) subject_domains};
+	(uint16_t) subject_domains, 0};
 
 	ops = which;
 	if (arena == NULL)

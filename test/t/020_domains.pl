@@ -16,7 +16,7 @@ $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION euno_index;
 CREATE TABLE t (id bigint, a uuid, b text COLLATE "C", n numeric);
 INSERT INTO t SELECT g, gen_random_uuid(), 'key ' || g % 1000, g % 5000 FROM generate_series(1, 20000) g;
-CREATE INDEX t_a ON t USING euno (a);
+CREATE INDEX t_a ON t USING euno (a) WITH (replicate = on);
 CREATE INDEX t_b ON t USING euno (b, id);
 CREATE INDEX t_n ON t USING euno (n);
 CREATE INDEX t_off ON t USING euno (id) WITH (replicate = off);
@@ -56,6 +56,23 @@ sub mixed
 
 mixed('directories up to date');
 $node->safe_psql('postgres', 'VACUUM t');
+is($node->safe_psql('postgres', 'SELECT (SELECT sum(bytes) FROM euno_stat_domains) = (SELECT sum(bytes) FROM euno_stat_indexes)'),
+	't', 'domains have the memory of the indexes');
+
+# Short transactions are sampled as long ones are.
+my $short = $node->basedir . '/short.sql';
+append_to_file($short, "\\set i random(1, 20000)\nSELECT n FROM t WHERE id = :i AND b > '';\n");
+my $counts = 'SELECT sum(descents), sum(remote_descents), sum(inner_nodes) FROM euno_stat_domains';
+my @before = split /\|/, $node->safe_psql('postgres', $counts);
+ok(IPC::Run::run([ 'pgbench', '-n', '-c', '8', '-j', '2', '-t', '2500', '-f', $short, $node->connstr('postgres') ], '>', '/dev/null', '2>', '/dev/null'), 'short transactions');
+my @after = split /\|/, $node->safe_psql('postgres', $counts);
+my ($descents, $remote, $inner) = map { $after[$_] - $before[$_] } 0 .. 2;
+cmp_ok($descents, '>=', 20000, 'descents are counted');
+ok($remote > $descents / 4 && $remote < $descents * 1.2, 'and about how many are remote') or diag "$remote of $descents";
+ok($inner > $descents / 2 && $inner < $descents * 4, 'and about how many inner nodes are visited') or diag "$inner of $descents";
+
+is($node->safe_psql('postgres', 'SELECT bool_and(remote_descents BETWEEN 1 AND descents * 2 AND remote_inner_nodes <= inner_nodes) FROM euno_stat_domains'),
+	't', 'operations are counted') or diag $node->safe_psql('postgres', 'TABLE euno_stat_domains');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM euno_stat_domains WHERE descents > 0'), '4',
 	'all domains have been at work');
 

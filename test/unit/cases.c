@@ -165,7 +165,14 @@ const Case	cases[] = {
 	{"wide-index", KEYS_WIDE, "k0-60 i0 i2", {"i4 i6", "c4 c2 r0", "f0-6"}, 1, 40, CASE_RADIX},
 	{"wide-direct", KEYS_WIDE, "k0-187 i0 i2 i4", {"i6", "i8 c2"}, 1, 40, CASE_RADIX},
 	{"widest-again", KEYS_WIDEST, "i0 i2 i4", {"r2 i3", "f0-4", "c2"}, 1, 8, CASE_RADIX},
+	/* directories that come and go, beside all else */
 	{"domains", KEYS_FIXED, "i0-8", {"D2 D1", "i9-12 c0", "c8 M"}, 2, 8, 0},
+	{"domains-first", KEYS_FIXED, "i0-8", {"D2", "i9-12 c0", "c8 M c11"}, 2, 8, CASE_SINGLE},
+	{"domains-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"D2", "m", "c9 i5"}, 2, 8, CASE_SINGLE},
+	{"domains-drop", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m D1", "c9 i5 M", "f0-9"}, 2, 8, 0},
+	{"domains-move", KEYS_FIXED, "D1 i0-9", {"D2 D1", "p5-1 c7", "c5 c9"}, 2, 8, CASE_MOVES},
+	/* a log that has lost notes */
+	{"log-full", KEYS_FIXED, "D2 i0-20", {"i21-22 M", "M c21", "r17-20 m"}, 2, 8, CASE_LAGGING},
 };
 
 const uint32_t ncases = sizeof(cases) / sizeof(cases[0]);

@@ -10,6 +10,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fixture.h"
 #include "tap.h"
@@ -32,6 +33,17 @@ open_case(Case *c, const EunoTreeOps *ops, const Universe *universe,
 	fixture_open(&c->fixture, ops, universe, 90, ndomains);
 	actor_init(&c->actor, &c->fixture, 1, seed);
 	model_init(&c->model, universe);
+}
+
+/* The same of all domains, of which the first has a directory. */
+static void
+open_single(Case *c, const EunoTreeOps *ops, const Universe *universe)
+{
+	open_case(c, ops, universe, DOMAINS);
+	memset(c->fixture.tree->body, 0, sizeof(c->fixture.tree->body));
+	c->fixture.tree->config.domains = 1;
+	CHECK(ops->create(&c->actor.cx, c->fixture.tree, &c->fixture.tree->config) == EUNO_OK,
+		  "cannot create");
 }
 
 static void
@@ -80,11 +92,35 @@ hops(Case *c, int domain)
 	return c->actor.cx.counters.right_moves - before;
 }
 
+/* Moves leaves here and there; how many. */
+static uint32_t
+move_some(Case *c)
+{
+	const Universe *universe = c->fixture.universe;
+	uint32_t	moved = 0;
+
+	for (uint32_t i = 0; i < universe->n; i += 53)
+	{
+		const EunoEntry *entry = &universe->entries[i].entry;
+		EunoPosition pos = {.key = entry->key,.keylen = entry->keylen,
+		.tid = entry->tid};
+		EunoStatus	status = c->fixture.ops->migrate(&c->actor.cx,
+													 c->fixture.tree, &pos,
+													 (int) (i % DOMAINS));
+
+		CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND,
+			  "migrate: status %d", status);
+		moved += status == EUNO_OK;
+	}
+	return moved;
+}
+
 /* Nobody posts for other domains: what they read is right all the same. */
 static void
 test_lag(const EunoTreeOps *ops, const Universe *universe)
 {
 	uint64_t	inners = 0;
+	uint64_t	frees;
 	Case		c;
 
 	tap_begin("%s, %s: directories at their greatest lag", ops->name,
@@ -103,6 +139,12 @@ test_lag(const EunoTreeOps *ops, const Universe *universe)
 			check_range(&c.actor, &c.model, false);
 	}
 	insert_from(&c, 2, 1);
+	check_all(&c.actor, &c.model);
+
+	/* Move leaves, of which some are noted; their memory is used again. */
+	frees = c.fixture.source->frees;
+	CHECK(move_some(&c) > 0, "nothing was moved");
+	CHECK(c.fixture.source->frees > frees, "no leaf was given back");
 	check_all(&c.actor, &c.model);
 
 	/* Merge leaves that are noted, then go on. */
@@ -128,11 +170,11 @@ test_lag(const EunoTreeOps *ops, const Universe *universe)
 			  (unsigned long long) moves);
 	}
 	check_all(&c.actor, &c.model);
-	for (int d = 0; d < DOMAINS; d++)
+	for (int d = 1; d < DOMAINS; d++)
 		inners += domain_stats(&c, d).inners;
 	CHECK(SANITIZED || universe->shape->weight > 1 ||
 		  inners * 4096 * 100 <= c.fixture.source->live_bytes * 4,
-		  "%llu inner nodes of %llu bytes", (unsigned long long) inners,
+		  "%llu copies of inner nodes for %llu bytes", (unsigned long long) inners,
 		  (unsigned long long) c.fixture.source->live_bytes);
 	close_case(&c);
 	tap_end();
@@ -156,11 +198,48 @@ test_catch_up(const EunoTreeOps *ops, const Universe *universe)
 	tap_end();
 }
 
-/* Directories come and go. */
+/* A tree that begins with one directory has no logs until it has more. */
+static void
+test_first(const EunoTreeOps *ops, const Universe *universe)
+{
+	EunoStatus	status = EUNO_NO_MEMORY;
+	uint64_t	live;
+	Case		c;
+
+	tap_begin("%s, %s: the first directory beside another one", ops->name,
+			  universe->shape->name);
+	open_single(&c, ops, universe);
+	insert_from(&c, 2, 2);
+	check_all(&c.actor, &c.model);
+	CHECK(domain_stats(&c, 2).domains == 1 && domain_stats(&c, 2).lag == 0,
+		  "there are others");
+	for (int fail = 1; status != EUNO_OK && fail < 1000; fail++)
+	{
+		live = c.fixture.source->live;
+		c.fixture.source->fail_at = c.fixture.source->calls + (uint64_t) fail;
+		status = ops->set_domains(&c.actor.cx, c.fixture.tree, 5);
+		c.fixture.source->fail_at = 0;
+		CHECK(status == EUNO_OK || c.fixture.source->live <= live + 2,
+			  "more than two logs are left without memory for the rest");
+		(void) hops(&c, 2);
+	}
+	CHECK(domain_stats(&c, 0).domains == 5, "it has not come");
+	c.actor.cx.lagging = true;
+	insert_from(&c, 0, 1);
+	CHECK(domain_stats(&c, 2).lag > 0, "nothing is noted for it");
+	c.actor.cx.lagging = false;
+	ops->maintain(&c.actor.cx, c.fixture.tree, 2);
+	CHECK(hops(&c, 2) == 0, "it is not brought up to date");
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
+/* Directories come and go, in any domain but the first. */
 static void
 test_set_domains(const EunoTreeOps *ops, const Universe *universe)
 {
-	static const int steps[] = {1, 3, 2, 4, 1, 4};
+	static const uint32_t steps[] = {1, 7, 3, 9, 15, 1, 11};
 	Case		c;
 
 	tap_begin("%s, %s: directories are dropped and built", ops->name,
@@ -169,19 +248,18 @@ test_set_domains(const EunoTreeOps *ops, const Universe *universe)
 	insert_from(&c, 0, 8);
 	for (uint32_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 	{
-		int			n = steps[i];
-
-		CHECK(ops->set_domains(&c.actor.cx, c.fixture.tree, n) == EUNO_OK,
+		CHECK(ops->set_domains(&c.actor.cx, c.fixture.tree, steps[i]) == EUNO_OK,
 			  "set_domains fails");
+		CHECK(domain_stats(&c, 0).domains == steps[i], "others have one");
 		for (int d = 0; d < DOMAINS; d++)
 		{
 			CHECK(d > 0 || domain_stats(&c, 0).height > 1, "no directory");
-			if (d > 0 && d >= n)
+			if ((steps[i] >> d & 1) == 0)
 				CHECK(domain_stats(&c, d).lag == domain_stats(&c, 0).lag,
 					  "domain %d is not served by the first directory", d);
 			insert_from(&c, d, (uint32_t) (7 - i));
 			ops->maintain(&c.actor.cx, c.fixture.tree, d);
-			CHECK(hops(&c, d) == 0, "domain %d of %d goes right", d, n);
+			CHECK(hops(&c, d) == 0, "domain %d of %u goes right", d, steps[i]);
 		}
 		check_all(&c.actor, &c.model);
 		for (uint32_t e = i; e < universe->n; e += 3)
@@ -237,6 +315,48 @@ test_settle(const EunoTreeOps *ops, const Universe *universe)
 	tap_end();
 }
 
+/*
+ * A domain that inserts little splits leaves that another one uses: the new ones
+ * are that one's, without being moved.
+ */
+static void
+test_home(const EunoTreeOps *ops, const Universe *universe)
+{
+	EunoCounters *counters;
+	uint32_t	n = universe->n;
+	uint64_t	reads = 0;
+	Case		c;
+
+	tap_begin("%s, %s: a split's new leaf goes to who uses the old one",
+			  ops->name, universe->shape->name);
+	open_case(&c, ops, universe, 2);
+	counters = &c.actor.cx.counters;
+	c.actor.cx.count_all = true;
+	insert_from(&c, 1, 64);
+	counters->remote = 0;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	entry = (uint32_t) ((uint64_t) i * 7919 % n);
+
+		c.actor.cx.domain = 0;
+		if (!c.model.present[entry])
+			do_insert(&c.actor, &c.model, entry);
+		c.actor.cx.domain = 1;
+		counters->remote = 0;
+		for (uint32_t k = 1; k < 10; k++)
+			do_contains(&c.actor, &c.model,
+						(uint32_t) (((uint64_t) i * 31 + k * 7907) % n));
+		reads += counters->remote;
+	}
+	printf("# %llu of %llu reads are of remote leaves\n",
+		   (unsigned long long) reads, (unsigned long long) n * 9);
+	CHECK(reads * 5 < (uint64_t) n * 9, "%llu of %llu reads are remote",
+		  (unsigned long long) reads, (unsigned long long) n * 9);
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
 /* Without memory for a log there is no tree; for a directory, no domain. */
 static void
 test_no_memory(const EunoTreeOps *ops, const Universe *universe)
@@ -248,13 +368,14 @@ test_no_memory(const EunoTreeOps *ops, const Universe *universe)
 			  universe->shape->name);
 	open_case(&c, ops, universe, DOMAINS);
 	insert_from(&c, 0, 1);
-	CHECK(ops->set_domains(&c.actor.cx, c.fixture.tree, 1) == EUNO_OK,
-		  "cannot drop");
+	CHECK(ops->set_domains(&c.actor.cx, c.fixture.tree, 1) == EUNO_OK &&
+		  domain_stats(&c, 0).domains == 1, "cannot drop");
 	for (uint64_t k = 1; status != EUNO_OK && k < 500; k++)
 	{
 		c.fixture.source->fail_at = c.fixture.source->calls + k;
 		c.fixture.source->fail_on = false;
-		status = ops->set_domains(&c.actor.cx, c.fixture.tree, DOMAINS);
+		status = ops->set_domains(&c.actor.cx, c.fixture.tree,
+								  (1 << DOMAINS) - 1);
 		c.fixture.source->fail_at = 0;
 		check_all(&c.actor, &c.model);
 		for (int d = 0; d < DOMAINS; d++)
@@ -295,6 +416,8 @@ main(void)
 			test_catch_up(ops, few);
 			test_set_domains(ops, few);
 			test_settle(ops, few);
+			test_home(ops, few);
+			test_first(ops, few);
 			test_no_memory(ops, few);
 			universe_free(many);
 			universe_free(few);

@@ -490,6 +490,31 @@ move(Worker *worker)
 					   __ATOMIC_RELAXED);
 }
 
+/* Changes which domains have directories, and brings one up to date. */
+static void
+change_domains(Worker *worker)
+{
+	Mob		   *mob = worker->mob;
+	const EunoTreeOps *ops = mob->fixture.ops;
+	Random	   *random = &worker->actor.random;
+	uint32_t	n = mob->fixture.ndomains;
+	EunoStatus	status;
+
+	if (ops->set_domains == NULL || n < 2)
+		return;
+	if (!mob->lagging)
+		ops->maintain(&worker->actor.cx, mob->fixture.tree,
+					  (int) random_below(random, n));
+	if (random_below(random, 10) > 0)
+		return;
+	status = ops->set_domains(&worker->actor.cx, mob->fixture.tree,
+							  random_below(random, UINT32_C(1) << n));
+	CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND,
+		  "set_domains: status %d", status);
+	if (status == EUNO_OK)
+		__atomic_add_fetch(&mob->changes, 1, __ATOMIC_RELAXED);
+}
+
 static void
 compact(Worker *worker)
 {
@@ -510,6 +535,7 @@ compact(Worker *worker)
 	__atomic_add_fetch(&mob->merges, merged, __ATOMIC_RELAXED);
 	for (int i = 0; i < 4; i++)
 		move(worker);
+	change_domains(worker);
 	usleep(random_below(&worker->actor.random, 500));
 }
 
@@ -568,6 +594,7 @@ mob_work(Mob *mob, MobRole role, uint32_t slot)
 	actor_init(&worker->actor, &mob->fixture, slot, mob->seed + slot);
 	worker->actor.cx.domain = (int) (slot % mob->fixture.ndomains);
 	worker->actor.cx.count_all = slot % 2 == 0;
+	worker->actor.cx.lagging = mob->lagging;
 	compare_escape_random.state = mob->seed * 31 + slot;
 	worker->shown = malloc(mob->universe->n);
 	worker->own = malloc(mob->universe->n * sizeof(uint32_t));

@@ -44,6 +44,7 @@ typedef struct Mob
 	const Universe *universe;	/* the same address everywhere */
 	uint32_t	nwriters;
 	uint32_t	escape_every;	/* comparators leave by longjmp this often */
+	bool		lagging;		/* nobody posts what others have noted */
 	uint64_t	seed;
 	uint32_t	stop;			/* atomic */
 	uint64_t	operations[MAX_ACTORS]; /* atomic; progress by slot */
@@ -51,6 +52,7 @@ typedef struct Mob
 	uint64_t	walks;			/* atomic; completed ones */
 	uint64_t	merges;			/* atomic */
 	uint64_t	moved;			/* leaves, to other domains; atomic */
+	uint64_t	changes;		/* of who has a directory; atomic */
 	uint64_t	looked_up;		/* atomic; keys, several at once */
 	uint8_t    *owner;			/* of each entry: a writer, or nobody */
 	uint8_t    *state;			/* of each entry: MobState; atomic */

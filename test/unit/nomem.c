@@ -229,7 +229,7 @@ static void
 test_create(const EunoTreeOps *ops)
 {
 	Universe   *universe = universe_make(&shapes[0], 10, seed);
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 2, 0};
+	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 2, 0, 0};
 	bool		failed = true;
 
 	failures = 0;

@@ -243,6 +243,116 @@ test_merging(void)
 	tap_end();
 }
 
+/* Lets the policy decide; how many copies there are then, and their bytes. */
+static uint32_t
+play_copies(double least_use, uint64_t budget, EunoPolicyCopy *copies,
+			uint32_t n, uint64_t *bytes)
+{
+	uint32_t	kept = 0;
+
+	euno_policy_copies(least_use, budget, copies, n);
+	*bytes = 0;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		copies[i].made = copies[i].keep;
+		if (!copies[i].keep)
+			continue;
+		kept++;
+		if (!copies[i].asked)
+			*bytes += copies[i].bytes;
+	}
+	return kept;
+}
+
+static void
+test_copies(void)
+{
+	EunoPolicyCopy copies[4] = {
+		{.tree = 1,.domain = 1,.bytes = 100,.use = 1000},
+		{.tree = 1,.domain = 2,.bytes = 100,.use = 5},
+		{.tree = 2,.domain = 1,.bytes = 1000,.use = 5000},
+		{.tree = 3,.domain = 1,.bytes = 100,.asked = true}
+	};
+	uint64_t	bytes;
+	uint32_t	kept;
+
+	tap_begin("copies of inner nodes are for those who use them");
+	kept = play_copies(10, 1000000, copies, 4, &bytes);
+	CHECK(kept == 3 && bytes == 1100, "%u copies, %llu bytes", kept,
+		  (unsigned long long) bytes);
+	for (int i = 0; i < 4; i++)
+		CHECK(copies[i].keep == (copies[i].domain == 1), "the wrong ones");
+
+	/* Nobody uses them, but nobody else wants their room. */
+	for (int i = 0; i < 4; i++)
+		copies[i].use = 0;
+	CHECK(play_copies(10, 1000000, copies, 4, &bytes) == 3, "dropped in vain");
+	CHECK(play_copies(10, 200, copies, 4, &bytes) == 2 && bytes == 100,
+		  "not as many as there is room for");
+	CHECK(play_copies(10, 0, copies, 4, &bytes) == 1 && bytes == 0,
+		  "without a budget those are left that are asked for");
+	tap_end();
+}
+
+/* Whatever the use: within the budget, and no copy makes way for its equal. */
+static void
+test_copies_flapping(uint64_t seed)
+{
+	EunoPolicyCopy copies[200];
+	Random		random;
+
+	tap_begin("copies stay within their budget, and do not take turns");
+	random.state = seed;
+	for (int kind = 0; kind < 50 && tap_bad() == 0; kind++)
+	{
+		uint32_t	n = 1 + random_below(&random, 200);
+		uint64_t	budget = random_below(&random, 100000);
+		uint64_t	bytes;
+
+		memset(copies, 0, sizeof(copies));
+		for (uint32_t i = 0; i < n; i++)
+		{
+			copies[i].tree = (int) i / 3;
+			copies[i].domain = 1 + (int) i % 3;
+			copies[i].bytes = 100 + random_below(&random, 2000);
+			copies[i].asked = random_below(&random, 20) == 0;
+		}
+		for (int round = 0; round < 40; round++)
+		{
+			uint32_t	changes = 0;
+			uint64_t	asked = 0;
+
+			/* Use goes up and down by less than half. */
+			for (uint32_t i = 0; i < n; i++)
+			{
+				uint32_t	place = (uint32_t) (copies[i].tree * 3 + copies[i].domain);
+
+				copies[i].use = (double) copies[i].bytes * (1 + place % 7 * 3) *
+					(1 + 0.4 * (double) random_below(&random, 1000) / 1000);
+				asked += copies[i].asked ? copies[i].bytes : 0;
+				copies[i].keep = copies[i].made;
+			}
+			for (uint32_t i = 0; i < n; i++)
+				copies[i].made = copies[i].keep;
+			euno_policy_copies(1, budget, copies, n);
+			bytes = 0;
+			for (uint32_t i = 0; i < n; i++)
+			{
+				bytes += copies[i].keep ? copies[i].bytes : 0;
+				changes += copies[i].keep != copies[i].made;
+				CHECK(copies[i].keep || !copies[i].asked, "one is not there");
+				copies[i].made = copies[i].keep;
+			}
+			CHECK(bytes <= (budget > asked ? budget : asked),
+				  "%llu bytes of %llu", (unsigned long long) bytes,
+				  (unsigned long long) budget);
+			CHECK(round < 20 || changes == 0, "%u changes in round %d", changes,
+				  round);
+		}
+	}
+	tap_end();
+}
+
 int
 main(void)
 {
@@ -255,5 +365,7 @@ main(void)
 	test_off();
 	test_budget();
 	test_merging();
+	test_copies();
+	test_copies_flapping(seed);
 	return tap_done();
 }

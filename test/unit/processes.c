@@ -150,10 +150,11 @@ run_case(const EunoTreeOps *ops, const char *shape, uint32_t n,
 	uint32_t	held_up = 0;
 	Mob		   *mob;
 
-	tap_begin("%s, %s: %u entries, %d processes, one stopped %d times%s",
-			  ops->name, shape, universe->n, PROCESSES, stops,
+	tap_begin("%s, %s: %u entries, %d processes in %u domains, one stopped %d times%s",
+			  ops->name, shape, universe->n, PROCESSES, ndomains, stops,
 			  hook_enabled() ? " within a write" : "");
 	mob = mob_make(ops, universe, WRITERS, ndomains, true, seed);
+	mob->lagging = ndomains == 4;
 	start(mob);
 	check_progress(mob);
 	for (int i = 0; i < stops && tap_bad() == 0; i++)
@@ -185,7 +186,7 @@ main(void)
 	do
 	{
 		run_case(&euno_bptree_ops, "dense int8", 100, 1, 8);
-		run_case(&euno_bptree_ops, "text, long prefixes", 1000, 2, 4);
+		run_case(&euno_bptree_ops, "text, long prefixes", 1000, 4, 4);
 		run_case(&euno_bptree_ops, "1000 per key", 3000, 1, 4);
 		run_case(&euno_bptree_ops, "payloads", 500, 1, 4);
 		run_case(&euno_bptree_ops, "comparator", 300, 1, 4);

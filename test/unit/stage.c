@@ -763,7 +763,7 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 		case 'D':
 			if (ops->set_domains != NULL &&
 				ops->set_domains(&player->cx, &shared.tree,
-								 (int) a) != EUNO_OK)
+								 (UINT64_C(1) << a) - 1) == EUNO_NO_MEMORY)
 				coroutine_fail("no memory for directories");
 			break;
 		default:
@@ -809,7 +809,8 @@ start_body(uint32_t i)
 		EUNO_ORDER_BYTES,
 		.posting = the_case->keys == KEYS_POSTING,
 		.fillfactor = 100,
-		.ndomains = the_case->ndomains
+		.ndomains = the_case->ndomains,
+		.domains = (the_case->flags & CASE_SINGLE) != 0 ? 1 : 0
 	};
 	Player	   *player = &players[MAX_COROUTINES];
 

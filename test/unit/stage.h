@@ -65,6 +65,7 @@ typedef struct Case
 #define CASE_MODES		16		/* says nothing of trees without modes */
 #define CASE_MOVES		128		/* says nothing where leaves do not move */
 #define CASE_COUNTED	256		/* every descent is counted by domain */
+#define CASE_SINGLE		512		/* begins with one directory */
 
 /* What all runs since stage_open did. */
 typedef struct StageCounts

@@ -7,6 +7,7 @@
 #   make -f test/unit/unit.mk unit-mutants  do the schedules find what is broken
 #                                         on purpose?  Takes minutes
 #   make -f test/unit/unit.mk bench-structures  which structure for which keys
+#   make -f test/unit/unit.mk bench-domains  what domains cost on one node
 #   make -f test/unit/unit.mk bench-skew  threads, skew, and what is against it
 #
 # EUNO_SEED and EUNO_SECONDS make the tests try other things, and longer;
@@ -20,7 +21,7 @@ UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
 UNIT_FLAGS_plain = -O2
 UNIT_FLAGS_alone = -O2 -DEUNO_ALONE=1
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
-UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=3 -DBPT_VOTES=2 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=192 -DBPT_CLOSING_PAUSES=1 -DBPT_SEGMENT_PAUSES=1 -DBPT_SEGMENT_ROUNDS=1 \
+UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=3 -DBPT_VOTES=2 -DBPT_LOG_SIZE=3 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=192 -DBPT_CLOSING_PAUSES=1 -DBPT_SEGMENT_PAUSES=1 -DBPT_SEGMENT_ROUNDS=1 \
 	-DEUNO_QUEUES=1 -DEUNO_PATIENCE=1 -DEUNO_PATIENCE_LEAST=1 -DEUNO_LOOK_PAUSES=1 -DEUNO_LEADER_REQUESTS=1 -DBPT_CROWD=99 -DART_CROWD=99
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
 UNIT_LINK_fuzz = -fsanitize=fuzzer,address
@@ -29,7 +30,7 @@ UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 UNIT_FLAGS_tsan = -O1 -fsanitize=thread
 
 UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c src/mem/euno_cache.c \
-	src/worker/euno_policy.c
+	src/worker/euno_policy.c src/worker/euno_policy_copies.c
 UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c modes.c mob.c hook.c)
 UNIT_TESTS = arena oracle forms nomem canceled callouts liars domains heat crowd policy threads predicate epoch processes fuzz
 
@@ -90,6 +91,10 @@ unit-mutants: $(UNIT_BUILD)/model/schedules
 .PHONY: bench-skew
 bench-skew: $(UNIT_BUILD)/plain/skew_bench
 	$<
+
+.PHONY: bench-domains
+bench-domains: $(UNIT_BUILD)/plain/domain_bench
+	@test/bench/domain_cost $<
 
 .PHONY: bench-structures
 bench-structures: $(UNIT_BUILD)/plain/structure_bench

@@ -284,7 +284,7 @@ extern bool euno_bpt_spread(const BptView *view, const BptFence *low,
 extern void euno_bpt_install(BptLeaf *leaf, const BptImage *image);
 
 /* bpt_memory.c */
-extern BptLeaf *euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree,
+extern BptLeaf *euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, int domain,
 									size_t size, const BptFence *low);
 extern size_t euno_bpt_leaf_size_for(uint32_t low_len, size_t body);
 extern BptInner *euno_bpt_inner_alloc(EunoContext *cx, EunoTree *tree,
@@ -294,7 +294,8 @@ extern void euno_bpt_free(EunoContext *cx, EunoTree *tree, int domain,
 extern void euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node,
 							size_t size, BptLimbo *limbo);
 extern uint32_t euno_bpt_reclaim(EunoContext *cx, EunoTree *tree);
-extern void *euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, size_t size);
+extern void *euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, int domain,
+								size_t size);
 extern void euno_bpt_spare_used(EunoContext *cx);
 extern void euno_bpt_spare_drop(EunoContext *cx);
 
@@ -351,9 +352,12 @@ extern void euno_bpt_catch_up(EunoContext *cx, EunoTree *tree,
 							  const BptPlace *place);
 extern void euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain);
 extern EunoStatus euno_bpt_set_domains(EunoContext *cx, EunoTree *tree,
-									   int ndomains);
+									   uint64_t domains);
 
 /* bpt_migrate.c */
+extern int	euno_bpt_home(const EunoContext *cx, const EunoTree *tree,
+						  const BptLeaf *leaf);
+extern void euno_bpt_inherit_use(BptLeaf *leaf, const BptLeaf *from);
 extern void euno_bpt_use_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 							  uint32_t weight);
 extern EunoStatus euno_bpt_migrate(EunoContext *cx, EunoTree *tree,
@@ -550,7 +554,8 @@ bpt_sample_weight(const EunoContext *cx, const EunoTree *tree)
 		return 0;
 	if (cx->count_all)
 		return 1;
-	return cx->counters.descents % BPT_SAMPLE == 0 ? BPT_SAMPLE : 0;
+	return (cx->phase + (uint32_t) cx->counters.descents) % BPT_SAMPLE == 0 ?
+		BPT_SAMPLE : 0;
 }
 
 /* Before the first euno_bpt_seek with this place. */

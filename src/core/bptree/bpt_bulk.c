@@ -202,7 +202,7 @@ flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 		if (m < 1)
 			m = 1;
 	}
-	right = euno_bpt_leaf_alloc(cx, tree,
+	right = euno_bpt_leaf_alloc(cx, tree, cx->domain,
 								euno_bpt_leaf_size_for(high.len, BPT_SLACK),
 								&high);
 	if (right == NULL)

@@ -20,50 +20,73 @@
 /* A descent that goes right this often has a directory that is of no use. */
 #define BPT_LOG_HOPS	32
 
-/* An empty log in a domain's memory; NULL: no memory. */
+/* A domain's log; NULL: it has had no directory beside others yet. */
 static BptLog *
-log_new(EunoContext *cx, EunoTree *tree, int domain)
+log_of(EunoTree *tree, int domain)
 {
-	BptLog	   *log = cx->env->alloc(tree->alloc_arg, domain, sizeof(BptLog));
-
-	if (log != NULL)
-		memset(log, 0, sizeof(*log));
-	return log;
+	return euno_load_ptr_acquire(&bpt_body(tree)->directories[domain].log);
 }
 
 /*
- * Gives each domain its log, if there are several, in its own memory.  The tree
- * is not visible yet.  EUNO_OK or EUNO_NO_MEMORY; what was allocated stays the
- * tree's.
+ * Makes an empty log in a domain's memory, if there is none, for good.  Others
+ * may be looking at the place.  False without memory.
+ */
+static bool
+log_make(EunoContext *cx, EunoTree *tree, BptLog **place, int domain)
+{
+	BptLog	   *log;
+
+	if (euno_load_ptr(place) != NULL)
+		return true;
+	log = cx->env->alloc(tree->alloc_arg, domain, sizeof(BptLog));
+	if (log == NULL)
+		return false;
+	euno_store64(&log->mutex.word, 0);
+	euno_store32(&log->next, 0);
+	euno_store32(&log->count, 0);
+	euno_store64(&log->lost, 0);
+	euno_store_ptr(place, log);
+	return true;
+}
+
+/*
+ * Gives domains that are to have directories their logs, each in its own
+ * memory; one alone needs none.  To be called by who creates the tree, or with
+ * the right to merge.  False if some have none for want of memory.
+ */
+static bool
+logs_make(EunoContext *cx, EunoTree *tree, uint64_t domains)
+{
+	bool		ok = true;
+
+	for (int d = 0; d < tree->config.ndomains && domains != 1; d++)
+	{
+		if ((domains >> d & 1) != 0)
+			ok &= log_make(cx, tree, &bpt_body(tree)->directories[d].log, d);
+	}
+	return ok;
+}
+
+/*
+ * What a tree needs to be of several domains.  It is not visible yet.  EUNO_OK or
+ * EUNO_NO_MEMORY; what was allocated stays the tree's.
  */
 EunoStatus
 euno_bpt_log_create(EunoContext *cx, EunoTree *tree)
 {
-	BptLog	   *log;
+	BptBody    *body = bpt_body(tree);
 
 	if (tree->config.nparts < 2)
 		return EUNO_OK;
-	log = log_new(cx, tree, 0);
-	if (log == NULL)
-		return EUNO_NO_MEMORY;
-	bpt_body(tree)->wishes = log;
-	if (tree->config.ndomains < 2)
-		return EUNO_OK;
-	for (int d = 0; d < tree->config.ndomains; d++)
-	{
-		log = log_new(cx, tree, d);
-		if (log == NULL)
-			return EUNO_NO_MEMORY;
-		bpt_body(tree)->directories[d].log = log;
-	}
-	return EUNO_OK;
+	return log_make(cx, tree, &body->wishes, 0) &&
+		logs_make(cx, tree, body->active) ? EUNO_OK : EUNO_NO_MEMORY;
 }
 
 /* How many notes wait; anything above the log's size if some were lost. */
 uint64_t
 euno_bpt_log_lag(EunoTree *tree, int domain)
 {
-	BptLog	   *log = bpt_body(tree)->directories[domain].log;
+	BptLog	   *log = log_of(tree, domain);
 
 	if (log == NULL)
 		return 0;
@@ -102,7 +125,7 @@ log_note(BptLog *log, BptLeaf *leaf)
 static void
 log_add(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
 {
-	BptLog	   *log = bpt_body(tree)->directories[domain].log;
+	BptLog	   *log = log_of(tree, domain);
 
 	if (log == NULL)
 		return;
@@ -185,7 +208,7 @@ euno_bpt_log_forget(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf)
 {
 	log_forget(cx, bpt_body(tree)->wishes, leaf);
 	for (int d = 0; d < tree->config.ndomains; d++)
-		log_forget(cx, bpt_body(tree)->directories[d].log, leaf);
+		log_forget(cx, log_of(tree, d), leaf);
 }
 
 /*
@@ -196,7 +219,7 @@ euno_bpt_log_forget(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf)
 static void
 log_apply(EunoContext *cx, EunoTree *tree, int domain, uint32_t max)
 {
-	BptLog	   *log = bpt_body(tree)->directories[domain].log;
+	BptLog	   *log = log_of(tree, domain);
 
 	if (log == NULL)
 		return;
@@ -249,7 +272,7 @@ void
 euno_bpt_publish(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 {
 	int			mine = bpt_domain(tree, cx->domain);
-	uint64_t	active = euno_load64(&bpt_body(tree)->active);
+	uint64_t	active = euno_load64_acquire(&bpt_body(tree)->active);
 
 	/* First what cannot be left by an error in a comparator. */
 	for (int d = 0; d < tree->config.ndomains; d++)
@@ -271,7 +294,7 @@ void
 euno_bpt_catch_up(EunoContext *cx, EunoTree *tree, const BptPlace *place)
 {
 	int			mine = bpt_domain(tree, cx->domain);
-	BptLog	   *log = bpt_body(tree)->directories[mine].log;
+	BptLog	   *log = log_of(tree, mine);
 
 	if (cx->lagging)
 		return;
@@ -294,7 +317,7 @@ euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain)
 
 	if (domain >= tree->config.ndomains)
 		return;
-	log = bpt_body(tree)->directories[domain].log;
+	log = log_of(tree, domain);
 	if (log == NULL)
 		return;
 
@@ -315,7 +338,10 @@ euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain)
 	}
 }
 
-/* Takes a directory out of use. */
+/*
+ * Takes a directory out of use.  The caller has the right to merge, and so is
+ * the only one who changes what is in use.
+ */
 static void
 deactivate(EunoContext *cx, EunoTree *tree, int domain)
 {
@@ -324,48 +350,66 @@ deactivate(EunoContext *cx, EunoTree *tree, int domain)
 
 	euno_epoch_enter(cx->process);
 	euno_mutex_lock(&dir->mutex, cx->env);
-	(void) euno_and64(&body->active, ~(UINT64_C(1) << domain));
+	euno_store64(&body->active,
+				 euno_load64(&body->active) & ~(UINT64_C(1) << domain));
 	euno_bpt_directory_drop(cx, tree, domain);
-	log_clear(cx, dir->log);
+	log_clear(cx, log_of(tree, domain));
 	euno_mutex_unlock(&dir->mutex, cx->env);
 	euno_epoch_exit(cx->process);
 }
 
-/* See EunoTreeOps. */
-EunoStatus
-euno_bpt_set_domains(EunoContext *cx, EunoTree *tree, int ndomains)
+/*
+ * Gives a domain, which has a log, a directory.  The caller has the right to
+ * merge.  False without memory: it has none.
+ */
+static bool
+activate(EunoContext *cx, EunoTree *tree, int domain)
 {
 	BptBody    *body = bpt_body(tree);
-	EunoStatus	status = EUNO_OK;
+	BptDirectory *dir = &body->directories[domain];
+	bool		built;
 
-	if (ndomains > tree->config.ndomains)
-		ndomains = tree->config.ndomains;
-	if (euno_load64(&body->active) == (UINT64_C(1) << ndomains) - 1)
+	/*
+	 * From here on it is noted what is split; descents avoid it.  Release: who
+	 * sees the bit sees the log.
+	 */
+	log_clear(cx, log_of(tree, domain));
+	euno_store64_release(&body->active,
+						 euno_load64(&body->active) | UINT64_C(1) << domain);
+	euno_epoch_enter(cx->process);
+	euno_mutex_lock(&dir->mutex, cx->env);
+	built = euno_bpt_directory_build(cx, tree, domain);
+	euno_mutex_unlock(&dir->mutex, cx->env);
+	euno_epoch_exit(cx->process);
+	if (!built)
+		deactivate(cx, tree, domain);
+	return built;
+}
+
+/* See EunoTreeOps. */
+EunoStatus
+euno_bpt_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
+{
+	BptBody    *body = bpt_body(tree);
+	bool		ok;
+
+	domains = bpt_domains(tree, domains);
+	if (euno_load64(&body->active) == domains)
 		return EUNO_OK;
-	euno_mutex_lock(&body->compact_mutex, cx->env);
+	if (!euno_mutex_trylock(&body->compact_mutex))
+		return EUNO_NOT_FOUND;
 	cx->compacting = tree;
-	for (int d = 1; d < tree->config.ndomains && status == EUNO_OK; d++)
+	for (int d = 1; d < tree->config.ndomains; d++)
 	{
-		BptDirectory *dir = &body->directories[d];
-		bool		active = (euno_load64(&body->active) >> d & 1) != 0;
-
-		if (d >= ndomains && active)
-			deactivate(cx, tree, d);
-		if (d >= ndomains || active)
-			continue;
-
-		/* From here on it is noted what is split; descents avoid it. */
-		log_clear(cx, dir->log);
-		(void) euno_or64(&body->active, UINT64_C(1) << d);
-		euno_epoch_enter(cx->process);
-		euno_mutex_lock(&dir->mutex, cx->env);
-		if (!euno_bpt_directory_build(cx, tree, d))
-			status = EUNO_NO_MEMORY;
-		euno_mutex_unlock(&dir->mutex, cx->env);
-		euno_epoch_exit(cx->process);
-		if (status != EUNO_OK)
+		if ((euno_load64(&body->active) & ~domains) >> d & 1)
 			deactivate(cx, tree, d);
 	}
+	ok = logs_make(cx, tree, domains);
+	for (int d = 1; d < tree->config.ndomains && ok; d++)
+	{
+		if ((domains & ~euno_load64(&body->active)) >> d & 1)
+			ok = activate(cx, tree, d);
+	}
 	euno_bpt_compact_leave(cx);
-	return status;
+	return ok ? EUNO_OK : EUNO_NO_MEMORY;
 }

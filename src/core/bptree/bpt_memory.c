@@ -48,8 +48,8 @@ euno_bpt_spare_drop(EunoContext *cx)
 	{
 		if (cx->spare[i] != NULL)
 		{
-			cx->env->free(cx->spare_tree->alloc_arg, cx->domain, cx->spare[i],
-						  cx->spare_size[i]);
+			cx->env->free(cx->spare_tree->alloc_arg, cx->spare_domain[i],
+						  cx->spare[i], cx->spare_size[i]);
 			cx->spare[i] = NULL;
 		}
 	}
@@ -57,23 +57,25 @@ euno_bpt_spare_drop(EunoContext *cx)
 }
 
 /*
- * Node memory for the operation under way.  What was allocated but not used
- * stays in the context for the next try.  It must not outlive the operation:
+ * Node memory for the operation under way, in a domain.  What was allocated but
+ * not used stays in the context for the next try.  It must not outlive the operation:
  * afterwards the tree's memory may be taken back and given to others.
  */
 void *
-euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, size_t size)
+euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, int domain, size_t size)
 {
 	if (cx->spare[0] != NULL)
 	{
-		if (cx->spare_tree == tree && cx->spare_size[0] == size)
+		if (cx->spare_tree == tree && cx->spare_size[0] == size &&
+			cx->spare_domain[0] == domain)
 			return cx->spare[0];
 		euno_bpt_spare_drop(cx);
 	}
-	cx->spare[0] = cx->env->alloc(tree->alloc_arg, cx->domain, size);
+	cx->spare[0] = cx->env->alloc(tree->alloc_arg, domain, size);
 	if (cx->spare[0] == NULL && euno_bpt_reclaim(cx, tree) > 0)
-		cx->spare[0] = cx->env->alloc(tree->alloc_arg, cx->domain, size);
+		cx->spare[0] = cx->env->alloc(tree->alloc_arg, domain, size);
 	cx->spare_size[0] = size;
+	cx->spare_domain[0] = domain;
 	cx->spare_tree = tree;
 	return cx->spare[0];
 }
@@ -86,15 +88,15 @@ euno_bpt_spare_used(EunoContext *cx)
 }
 
 /*
- * An empty leaf with this low fence, in the context's spare memory: not part
- * of the tree until euno_bpt_spare_used.  NULL if there is no memory.  No
- * node may be locked.
+ * An empty leaf with this low fence, in a domain's memory, in the context's
+ * spare: not part of the tree until euno_bpt_spare_used.  NULL if there is no
+ * memory.  No node may be locked.
  */
 BptLeaf *
-euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, size_t size,
+euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, int domain, size_t size,
 					const BptFence *low)
 {
-	BptLeaf    *leaf = euno_bpt_spare_get(cx, tree, size);
+	BptLeaf    *leaf = euno_bpt_spare_get(cx, tree, domain, size);
 	uint32_t	len = low->bytes != NULL ? low->len : 0;
 	BptLeaf		header;
 	uint8_t		word[8] = {0};
@@ -107,7 +109,7 @@ euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, size_t size,
 	header.low_len = len;
 	header.has_low = low->bytes != NULL;
 	header.low_tid = low->tid;
-	header.limbo.domain = (uint32_t) cx->domain;
+	header.limbo.domain = (uint32_t) domain;
 	header.format = bpt_is_opaque(tree) ? BPT_OPAQUE : BPT_FIXED;
 	if (bpt_is_opaque(tree))
 		header.heap = (uint16_t) (size - BPT_SLACK);

@@ -16,10 +16,14 @@
  */
 #include "core/bptree/bpt_directory.h"
 
-/* By how many votes a domain must lead to be given a leaf.  Tests make it less. */
+/*
+ * By how many votes a domain must lead to be given a leaf.  Tests make it less.
+ * A new leaf costs nothing to give away: a quarter of them is enough.
+ */
 #ifndef BPT_VOTES
 #define BPT_VOTES	32
 #endif
+#define BPT_HOME_VOTES	((BPT_VOTES + 3) / 4)
 
 /* Everything one move needs; large, in private memory. */
 typedef struct Migration
@@ -67,6 +71,31 @@ euno_bpt_use_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 }
 
 /*
+ * In whose memory a leaf split off from this one belongs: that of the domain
+ * that uses it most, if it is known, or the caller's.
+ */
+int
+euno_bpt_home(const EunoContext *cx, const EunoTree *tree, const BptLeaf *leaf)
+{
+	uint32_t	use = euno_load16(&leaf->use);
+
+	return (use & 0xFF) >= BPT_HOME_VOTES && use >> 8 < tree->config.nparts ?
+		(int) (use >> 8) : cx->domain;
+}
+
+/*
+ * A new leaf, which nobody can see yet, has half of the votes of the one that it
+ * is split off from: as many went to its keys.
+ */
+void
+euno_bpt_inherit_use(BptLeaf *leaf, const BptLeaf *from)
+{
+	uint32_t	use = euno_load16(&from->use);
+
+	euno_store16(&leaf->use, (uint16_t) ((use & 0xFF00) | (use & 0xFF) / 2));
+}
+
+/*
  * Finds all that a move needs, unlocked; comparators run.  EUNO_OK,
  * EUNO_NOT_FOUND (too busy, or not possible) or EUNO_CORRUPT.
  */
@@ -104,12 +133,13 @@ migration_prepare(Migration *m)
 
 /* Makes the new leaf; nobody can see it.  False without memory. */
 static bool
-migration_build(Migration *m)
+migration_build(Migration *m, int domain)
 {
 	const BptLeaf *from = &m->image.leaf;
 	BptFence	low = {bpt_low(from), from->low_len, from->low_tid};
 
-	m->to = euno_bpt_leaf_alloc(m->cx, m->tree, bpt_leaf_size(from), &low);
+	m->to = euno_bpt_leaf_alloc(m->cx, m->tree, domain, bpt_leaf_size(from),
+								&low);
 	if (m->to == NULL)
 		return false;
 	m->image.leaf.seqno = euno_add64(&bpt_body(m->tree)->seqno, 2) + 1;
@@ -172,7 +202,6 @@ static EunoStatus
 migrate_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, int domain)
 {
 	BptBody    *body = bpt_body(tree);
-	int			mine = cx->domain;
 	EunoStatus	status;
 	bool		unposted = false;
 	Migration	m = {.cx = cx,.tree = tree,.from = leaf};
@@ -183,9 +212,8 @@ migrate_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, int domain)
 	status = migration_prepare(&m);
 	if (status != EUNO_OK)
 		return status;
-	cx->domain = domain;
 	status = EUNO_NO_MEMORY;
-	if (migration_build(&m))
+	if (migration_build(&m, domain))
 	{
 		status = EUNO_STALE;
 		if (euno_bpt_merging_enter(body))
@@ -200,7 +228,6 @@ migrate_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, int domain)
 		euno_bpt_spare_used(cx);
 	else
 		euno_bpt_spare_drop(cx);
-	cx->domain = mine;
 	if (status == EUNO_OK)
 	{
 		euno_bpt_log_forget(cx, tree, leaf);

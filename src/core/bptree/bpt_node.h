@@ -228,7 +228,9 @@ _Static_assert(offsetof(BptLeaf, low_tid) == 64, "hot fields share a line");
  * Leaves that other domains made and this domain's directory may not know yet:
  * a ring.  A leaf leaves it before it is retired.
  */
+#ifndef BPT_LOG_SIZE
 #define BPT_LOG_SIZE		500
+#endif
 
 typedef struct BptLog
 {
@@ -246,7 +248,8 @@ typedef struct BptLog
 typedef struct BptDirectory
 {
 	BptInner   *root;			/* NULL: go to the first leaf */
-	BptLog	   *log;			/* constant; NULL: the only domain */
+	BptLog	   *log;			/* NULL until other domains have directories,
+								 * too; then constant */
 
 	/* What its leaves look like, to guess from; any values are right. */
 	uint32_t	leaf_slots;		/* in use; 0: unknown */
@@ -273,7 +276,8 @@ typedef struct BptStripe
 typedef struct BptBody
 {
 	BptLeaf    *first;			/* constant */
-	uint64_t	active;			/* bit d: directory d is in use; bit 0 is set */
+	uint64_t	active;			/* bit d: directory d is in use; bit 0 is set.
+								 * Changes under compact_mutex */
 	struct BptMoves *moves;		/* NULL until somebody wants to know */
 	struct BptHeat *heat;		/* NULL until there are conflicts */
 	BptLeaf    *edge;			/* the last leaf, while it is crowded; a hint */
@@ -314,6 +318,13 @@ static inline BptBody *
 bpt_body(EunoTree *tree)
 {
 	return (BptBody *) tree->body;
+}
+
+/* Of domains, as bits: those that can have a directory, and the first one. */
+static inline uint64_t
+bpt_domains(const EunoTree *tree, uint64_t domains)
+{
+	return (domains & ((UINT64_C(1) << tree->config.ndomains) - 1)) | 1;
 }
 
 /*

@@ -26,7 +26,7 @@ euno_bpt_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 		tree->config.ndomains = 1;
 	if (tree->config.nparts < tree->config.ndomains)
 		tree->config.nparts = tree->config.ndomains;
-	leaf = euno_bpt_leaf_alloc(cx, tree, BPT_LEAF_SIZE, &low);
+	leaf = euno_bpt_leaf_alloc(cx, tree, cx->domain, BPT_LEAF_SIZE, &low);
 	if (leaf == NULL)
 		return EUNO_NO_MEMORY;
 	euno_bpt_spare_used(cx);
@@ -34,7 +34,8 @@ euno_bpt_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 	euno_store64(&leaf->seqno, 1);
 	body->leaves = 1;
 	euno_store_ptr(&body->first, leaf);
-	body->active = (UINT64_C(1) << tree->config.ndomains) - 1;
+	body->active = bpt_domains(tree, config->domains != 0 ? config->domains :
+							   UINT64_MAX);
 	return euno_bpt_log_create(cx, tree);
 }
 
@@ -51,7 +52,9 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	for (int i = 0; i < BPT_STRIPES; i++)
 		stats->entries += euno_load64(&body->stripes[i].entries);
 	stats->leaves = euno_load64(&body->leaves);
+	stats->domains = euno_load64(&body->active);
 	stats->inners = euno_load64(&dir->inners);
+	stats->inner_bytes = stats->inners * BPT_INNER_SIZE;
 	stats->lag = euno_bpt_log_lag(tree, domain);
 	stats->splits = euno_load64(&body->splits);
 	stats->merges = euno_load64(&body->merges);

@@ -209,6 +209,7 @@ right_scatter(Fold *f)
 	{
 		cx->spare[1] = annex_alloc(cx, f->tree, cx->domain);
 		cx->spare_size[1] = BPT_ANNEX_BYTES;
+		cx->spare_domain[1] = cx->domain;
 	}
 	if (cx->spare[1] == NULL)
 		return;

@@ -40,6 +40,7 @@ euno_bpt_image_like(BptImage *image, const BptLeaf *leaf)
 {
 	image->leaf.size_log2 = euno_load8(&leaf->size_log2);
 	image->leaf.body = euno_load16(&leaf->body);
+	image->leaf.use = euno_load16(&leaf->use);
 }
 
 /* What item i adds to a leaf, roughly. */
@@ -175,9 +176,12 @@ euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
 
 	if (size == 0)
 		return EUNO_CORRUPT;
-	*right = euno_bpt_leaf_alloc(cx, tree, size, &s->middle);
+	*right = euno_bpt_leaf_alloc(cx, tree,
+								 euno_bpt_home(cx, tree, &s->left.leaf),
+								 size, &s->middle);
 	if (*right == NULL)
 		return EUNO_NO_MEMORY;
+	euno_bpt_inherit_use(*right, &s->left.leaf);
 	euno_bpt_image_like(&s->right, *right);
 	if (!euno_bpt_encode(tree, it, m, it->n, &s->middle, &s->high, &s->right))
 		return EUNO_CORRUPT;
