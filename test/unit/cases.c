@@ -114,6 +114,7 @@ const Case	cases[] = {
 	{"move-read", KEYS_FIXED, "D2 i0-9", {"p5-1", "f0-9", "b0-9"}, 2, 8, CASE_MOVES},
 	{"move-insert", KEYS_SLOTTED, "D2 i0-9 r1-2 r5-8", {"p9-1 c9", "i8 r9 i9 c4", "i5-6"}, 2, 8, CASE_MOVES},
 	{"move-split", KEYS_FIXED, "D2 i0 i2 i4 i6 i8 i10 i12", {"p8-1 c8", "i1 i3 c6", "c4"}, 2, 8, CASE_MOVES},
+	{"move-post", KEYS_FIXED, "D2 i0 i2 i4 i6 i8 i10 i12 i14 i16 i18", {"p16-1 b10-18", "i1 i3 c2", "b0-18"}, 2, 8, CASE_MOVES},
 	{"move-merge", KEYS_FIXED, "D2 i0-9 r1-2 r5-8", {"p9-1", "m", "i5 c9"}, 2, 8, CASE_MOVES},
 	{"move-move", KEYS_SLOTTED, "D2 i0-9", {"p5-1 p9-1", "p9-1 p5-0", "c5 c9 r6"}, 2, 8, CASE_MOVES},
 	{"move-walk", KEYS_FIXED, "D2 i0-9", {"w5-6", "p5-1 c7", "i10"}, 2, 8, CASE_MOVES},
