@@ -3,9 +3,9 @@
  * domain_bench.c
  *	  What domains cost where there is nothing to gain: one thread, one node.
  *
- * The same tree with 1, 2 and 4 domains, each with a directory; the thread is in
- * one after the other, so that each posts, notes and applies its share.  The trees
- * take turns, a hundredth of the operations each.  EUNO_ROWS (1 million) and
+ * The same tree with 1, 2 and 4 domains, each with a directory.  The trees take
+ * turns, a hundredth of the operations each; in each turn the thread is in the next
+ * domain, so that all post, note and apply their share, as if in turns, too.  EUNO_ROWS (1 million) and
  * EUNO_ROUNDS (7); EUNO_DOMAINS names the only number of domains, for callgrind
  * (test/bench/domain_cost), which has no use for turns.
  *
@@ -20,9 +20,6 @@
 
 #define NSUBJECTS 3
 #define MAX_ROUNDS 99
-
-/* Operations in one domain before it is the next one's turn. */
-#define STAY 64
 
 static const int domains[NSUBJECTS] = {1, 2, 4};
 
@@ -56,7 +53,6 @@ turn_of_inserts(Subject *s, uint64_t from, uint64_t to)
 	{
 		EunoEntry	entry = entry_at(scatter(&keyset, i), key);
 
-		s->cx.domain = (int) (i / STAY % (uint64_t) s->ndomains);
 		if (s->ops->insert(&s->cx, s->tree, &entry, false) != EUNO_OK)
 			die("an insert failed");
 	}
@@ -74,7 +70,6 @@ turn_of_lookups(Subject *s, uint64_t from, uint64_t to)
 		EunoEntry	entry = entry_at(scatter(&keyset, keyset.rows - 1 - i), key);
 		EunoBatch	batch = {.max_items = 8,.tids = tids};
 
-		s->cx.domain = (int) (i / STAY % (uint64_t) s->ndomains);
 		memset(&cursor.lo, 0, sizeof(cursor.lo));
 		cursor.lo.key = key;
 		cursor.lo.keylen = entry.keylen;
@@ -106,6 +101,7 @@ run(void (*turn) (Subject *s, uint64_t from, uint64_t to), int only,
 
 			if (only != 0 && only != domains[which])
 				continue;
+			subjects[which].cx.domain = (int) (at / by % (uint64_t) domains[which]);
 			turn(&subjects[which], at, at + by);
 			seconds[which] += thread_seconds() - start;
 		}

@@ -48,12 +48,19 @@ sub wait_for_state
 		"SELECT count(*) > 0 AND bool_and(state = '$state') FROM euno_stat_indexes");
 }
 
-# Waits until the server accepts connections again after a crash.
+# Waits until the server accepts connections again after a crash.  A psql that is
+# refused may be gone before it has been told what to ask: an error of its pipe.
 sub wait_for_recovery
 {
 	my ($node) = @_;
 
-	return $node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+	for (1 .. 100)
+	{
+		my $up = eval { $node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') };
+
+		return $up if defined $up;
+	}
+	return 0;
 }
 
 sub by_index
