@@ -76,7 +76,8 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 {
 	EunoStructure structure = euno_structure(index);
 	const char *sync = euno_sync(index);
-	const EunoTreeOps *ops = &euno_bptree_ops;
+	const EunoTreeOps *ops = euno_forced == EUNO_FORCED_NOT ?
+		&euno_bptree_ops : &euno_bptree_forced_ops;
 	EunoTreeConfig config = {.order = idx->order,
 		.posting = euno_key_posting(idx->schema),
 		.fillfactor = (uint16_t) euno_fillfactor(index),

@@ -15,6 +15,9 @@
  * 'count-nodes' has every descent counted in the statistics of domains, not only
  * a sample.
  *
+ * A B+tree that is made while euno.debug_modes is not "off" has its leaves forced
+ * into modes from then on, by each session as its setting says (bpt_forced.c).
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -28,6 +31,14 @@
 char	   *euno_debug_stop = NULL;
 bool		euno_debug_lagging = false;
 bool		euno_debug_count_all = false;
+
+static const struct config_enum_entry forced_modes[] = {
+	{"off", EUNO_FORCED_NOT, false},
+	{"calm", EUNO_FORCED_CALM, false},
+	{"contended", EUNO_FORCED_CONTENDED, false},
+	{"flapping", EUNO_FORCED_FLAPPING, false},
+	{NULL, 0, false}
+};
 
 static void
 assign_stop(const char *newval, void *extra)
@@ -47,6 +58,14 @@ euno_debug_init(void)
 							   PGC_SUSET,
 							   GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
 							   NULL, assign_stop, NULL);
+	DefineCustomEnumVariable("euno.debug_modes",
+							 "Forces leaves of euno indexes into modes, for tests.",
+							 NULL,
+							 &euno_forced,
+							 EUNO_FORCED_NOT, forced_modes,
+							 PGC_SUSET,
+							 GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
+							 NULL, NULL, NULL);
 }
 
 void

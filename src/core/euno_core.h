@@ -378,8 +378,10 @@ euno_heat_sum(const EunoHeat *heat)
 	return heat->fresh + heat->before + heat->writes;
 }
 
-/* Leaves whose heat is remembered, at most. */
+/* Leaves whose heat is remembered, at most.  Tests have fewer. */
+#ifndef EUNO_HEAT_LEAVES
 #define EUNO_HEAT_LEAVES	252
+#endif
 
 /* What can be said of a leaf. */
 typedef struct EunoLeafInfo
@@ -583,6 +585,22 @@ typedef struct EunoTree
 } __attribute__((aligned(64))) EunoTree;
 
 extern const EunoTreeOps euno_bptree_ops;
+
+/*
+ * For tests: the B+tree, whose leaves are forced into modes by each process that
+ * uses this table.
+ */
+typedef enum EunoForced
+{
+	EUNO_FORCED_NOT,
+	EUNO_FORCED_CALM,
+	EUNO_FORCED_CONTENDED,		/* what is written to */
+	EUNO_FORCED_FLAPPING		/* switched at random */
+} EunoForced;
+
+extern int	euno_forced;		/* an EunoForced */
+extern const EunoTreeOps euno_bptree_forced_ops;
+
 extern const EunoTreeOps euno_art_olc_ops;
 extern const EunoTreeOps euno_art_rowex_ops;
 

@@ -264,6 +264,20 @@ euno_cas32_full(uint32_t *p, uint32_t expected, uint32_t desired)
 #define euno_load_ptr_acquire(p) EUNO_LOAD(p, __ATOMIC_ACQUIRE)
 #define euno_store_ptr(p, value) EUNO_STORE(p, value, __ATOMIC_RELEASE)
 
+/* Publishes what the pointer leads to, if it was *expected; sees what is there. */
+#ifdef EUNO_TEST_MODEL
+#define euno_cas_ptr(p, expected, value) \
+	__extension__ ({ \
+		uint64_t	cas_seen = (uintptr_t) *(expected); \
+		bool		cas_done = EUNO_CAS(p, &cas_seen, (uintptr_t) (value), \
+										__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE); \
+		*(expected) = (EUNO_TYPE(p)) (uintptr_t) cas_seen; \
+		cas_done; })
+#else
+#define euno_cas_ptr(p, expected, value) \
+	EUNO_CAS(p, expected, value, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+#endif
+
 /*
  * Fences.  ThreadSanitizer does not understand them; there every access to
  * shared data is an atomic of its own and x86 needs no instruction for the

@@ -2,15 +2,24 @@
  *
  * skew_bench.c
  *	  What skew and threads do to the B+tree, with each technique against it
- *	  in turn (after Fig. 16 of Eunomia), without a server.
+ *	  added in turn (after Fig. 16 of Eunomia), without a server.
  *
  * Half lookups, half writes: a second TID of a key, which the next write of the
- * same thread removes.  Hot keys are neighbors.  "plain": neither of the
- * techniques; "contended": the leaves with the most conflicts in the first half
- * of the time are contended in the second, which is measured; "delegated": writes
- * that meet others are performed by one of them.
+ * same thread removes.  Hot keys are neighbors.  Or, "ascending": each operation
+ * inserts the next key above all others.
  *
- * EUNO_ROWS (1000000), EUNO_SECONDS for each line (0.5), EUNO_THREADS the most (64).
+ *	plain		neither of the techniques: an OLC B+tree
+ *	delegated	and writes that meet others are performed by one of them
+ *	contended	and the leaves with the most conflicts in the first half of the
+ *				time are contended in the second, which is measured
+ *	detector	as it is in the server: every round the policy sees the conflicts
+ *				and decides about leaves
+ *
+ * EUNO_ROWS (1000000), EUNO_SECONDS for each line (0.5), EUNO_THREADS the most (64),
+ * EUNO_ROUNDS (1) of all of it, in turns; medians are printed.  EUNO_ONLY: workloads
+ * whose names have this in it.  With EUNO_RESULTS the throughput is written there for
+ * test/sim/plot.  A build that counts (lines.h) says
+ * how many lines are written instead of how long that takes.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,21 +30,38 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/bptree/bpt_scatter.h"
 #include "keys.h"
+#include "lines.h"
 #include "subject.h"
+#include "worker/euno_policy.h"
 
 #define MAX_THREADS	64
 #define CLASSES		512			/* of latencies, 8 to a doubling */
 #define HOT_LEAVES	16
+#define MAX_ROUNDS	9
+#define HEAT_BYTES	(32 * 1024)	/* of the table of conflicts */
+
+/* The detector's round in seconds, and conflicts a second that make a leaf hot. */
+#define DETECTOR_ROUND	0.1
+#define DETECTOR_RATE	1000
 
 typedef enum Technique
 {
 	PLAIN,
+	DELEGATED,
 	CONTENDED,
-	DELEGATED
+	DETECTOR,
+	TECHNIQUES
 } Technique;
 
-static const char *const names[] = {"plain", "contended", "delegated"};
+static const char *const names[] = {"plain", "delegated", "contended", "detector"};
+
+static const double thetas[] = {0, 0.6, 0.9, 0.99};
+
+#define THETAS		(sizeof(thetas) / sizeof(thetas[0]))
+#define ASCENDING	THETAS		/* a workload like the thetas */
+#define WORKLOADS	(THETAS + 1)
 
 typedef struct Worker
 {
@@ -43,21 +69,56 @@ typedef struct Worker
 	uint32_t	number;
 	uint64_t	operations;
 	double		cpu;
+	Lines		lines;
 	uint64_t	classes[CLASSES];
 } Worker;
+
+/* What is said of a run. */
+typedef enum Figure
+{
+	MOPS,						/* million operations a second */
+	CPU,						/* ns of processor time an operation */
+	MEDIAN,						/* latencies, us */
+	P99,
+	FAIRNESS,					/* of the slowest thread, to the fastest's */
+	MEMORY,						/* of the mechanisms, percent of the tree's */
+	WRITTEN,					/* lines an operation */
+	TAKEN,
+	FIGURES
+} Figure;
+
+static const char *const titles[] = {
+	"Mops/s", "CPU ns", "p50 us", "p99 us", "slowest/fastest", "memory %",
+	"lines written", "from another writer"
+};
 
 static Subject subject;
 static KeySet set;
 static Technique technique;
-static double theta;
+static size_t workload;
 static double zeta;
+static uint64_t next_key;		/* ASCENDING */
 static int	phase;				/* 0: before, 1: measured, 2: over */
 static Worker workers[MAX_THREADS];
+static double samples[MAX_ROUNDS];
+static double figures[WORKLOADS][TECHNIQUES][8][FIGURES][MAX_ROUNDS];
+
+static const char *
+workload_name(void)
+{
+	static char name[32];
+
+	if (workload == ASCENDING)
+		return "ascending";
+	snprintf(name, sizeof(name), "theta %g", thetas[workload]);
+	return name;
+}
 
 /* Gray et al., "Quickly generating billion-record synthetic databases". */
 static uint64_t
 choose(Random *random)
 {
+	double		theta = thetas[workload];
 	double		u = (double) (random_next(random) >> 11) / (double) (UINT64_C(1) << 53);
 	double		n = (double) set.rows;
 	double		two = 1 + pow(0.5, theta);
@@ -95,23 +156,64 @@ get(EunoContext *cx, EunoCursor *cursor, const uint8_t *key, uint32_t len)
 		die("a key is missing");
 }
 
+/* What a thread does one after the other. */
+typedef struct Work
+{
+	EunoContext *cx;
+	EunoCursor *cursor;
+	Random		random;
+	uint8_t		key[MAX_KEY];
+	uint8_t		mine[MAX_KEY];
+	EunoEntry	entry;			/* our second TID of a key, if it is there */
+	bool		there;
+} Work;
+
+static void
+put(Work *w, uint64_t row)
+{
+	w->entry.keylen = make_key(&set, row, w->mine);
+	if (subject.ops->insert(w->cx, subject.tree, &w->entry, false) != EUNO_OK)
+		die("an entry cannot be inserted");
+}
+
+static void
+take_out(Work *w)
+{
+	if (subject.ops->remove(w->cx, subject.tree, &w->entry, NULL) != EUNO_OK)
+		die("an entry is missing");
+	w->there = false;
+}
+
+static void
+operate(Work *w, uint64_t i)
+{
+	if (workload == ASCENDING)
+		put(w, __atomic_fetch_add(&next_key, 1, __ATOMIC_RELAXED));
+	else if (i % 2 == 0)
+		get(w->cx, w->cursor, w->key, make_key(&set, choose(&w->random), w->key));
+	else if (w->there)
+		take_out(w);
+	else
+	{
+		put(w, choose(&w->random));
+		w->there = true;
+	}
+}
+
 static void *
 work(void *arg)
 {
 	Worker	   *w = arg;
-	Random		random = {w->number + 1};
-	uint8_t		key[MAX_KEY];
-	uint8_t		mine[MAX_KEY];
-	EunoEntry	entry = {.key = mine,.tid = (uint64_t) (w->number + 1) << 40 | 1};
-	EunoCursor *cursor = calloc(1, sizeof(EunoCursor));
-	bool		there = false;
-	int			seen = 0;
-	double		start = 0;
 	EunoProcess process;
 	EunoContext cx;
+	Work		mine = {.cx = &cx,.cursor = calloc(1, sizeof(EunoCursor)),
+	.random = {w->number + 1},.entry = {.tid = (uint64_t) (w->number + 1) << 40 | 1}};
+	int			seen = 0;
+	double		start = 0;
 
+	mine.entry.key = mine.mine;
 	thread_enter(&subject, w->number, &process, &cx);
-	if (technique != DELEGATED)
+	if (technique == PLAIN)
 		cx.delegation.shun = UINT32_MAX;
 	for (uint64_t i = 0;; i++)
 	{
@@ -120,24 +222,13 @@ work(void *arg)
 		int			is = __atomic_load_n(&phase, __ATOMIC_RELAXED);
 
 		if (is != seen && (seen = is) == 1)
+		{
 			start = thread_seconds();
+			lines_enter(w->number);
+		}
 		if (is == 2)
 			break;
-		if (i % 2 == 0)
-			get(&cx, cursor, key, make_key(&set, choose(&random), key));
-		else if (there)
-		{
-			if (subject.ops->remove(&cx, subject.tree, &entry, NULL) != EUNO_OK)
-				die("an entry is missing");
-			there = false;
-		}
-		else
-		{
-			entry.keylen = make_key(&set, choose(&random), mine);
-			if (subject.ops->insert(&cx, subject.tree, &entry, false) != EUNO_OK)
-				die("an entry cannot be inserted");
-			there = true;
-		}
+		operate(&mine, i);
 		if (is != 1)
 			continue;
 		w->operations++;
@@ -145,10 +236,21 @@ work(void *arg)
 			w->classes[latency_class((now() - since) * 1e9)]++;
 	}
 	w->cpu = thread_seconds() - start;
-	if (there)
-		(void) subject.ops->remove(&cx, subject.tree, &entry, NULL);
-	free(cursor);
+	w->lines = lines;
+	if (mine.there)
+		take_out(&mine);
+	free(mine.cursor);
 	return NULL;
+}
+
+/* Switches the mode of the leaf that the heat is about. */
+static void
+switch_leaf(const EunoHeat *heat, bool contended)
+{
+	EunoPosition pos = {.key = heat->key,.keylen = heat->keylen,
+	.tid = heat->tid};
+
+	(void) subject.ops->set_mode(&subject.cx, subject.tree, &pos, contended);
 }
 
 /* Makes the leaves that were fought for most contended. */
@@ -160,11 +262,73 @@ make_contended(void)
 									  HOT_LEAVES);
 
 	for (uint32_t i = 0; i < n; i++)
-	{
-		EunoPosition pos = {.key = heat[i].key,.keylen = heat[i].keylen,
-		.tid = heat[i].tid};
+		switch_leaf(&heat[i], true);
+}
 
-		(void) subject.ops->set_mode(&subject.cx, subject.tree, &pos, true);
+/* One round of the detector: what the server's launcher does. */
+static void
+detect(EunoPolicyMemory *memory, double seconds)
+{
+	static EunoHeat heat[EUNO_POLICY_LEAVES];
+	static EunoHeat known[EUNO_POLICY_LEAVES];	/* of what became hot */
+	static uint32_t nknown;
+	EunoPolicySettings settings = {.hot_rate = DETECTOR_RATE};
+	EunoPolicyInput input = {.generation = 1,.seconds = seconds};
+	uint32_t	budget = EUNO_POLICY_LEAVES;
+	EunoPolicyActions actions;
+	EunoTreeStats stats;
+
+	subject.ops->stats(&subject.cx, subject.tree, &stats);
+	input.entries = stats.entries;
+	input.contended = stats.scattered;
+	input.nleaves = subject.ops->heat(&subject.cx, subject.tree, true, heat,
+									  EUNO_POLICY_LEAVES);
+	for (uint32_t i = 0; i < input.nleaves; i++)
+		input.leaves[i] = (EunoPolicyLeaf)
+	{
+		heat[i].leaf, heat[i].fresh, heat[i].writes
+	};
+	euno_policy_decide(&settings, &input, memory, &budget, &actions);
+	for (uint32_t k = 0; k < actions.ncooled; k++)
+	{
+		for (uint32_t i = 0; i < nknown && i < EUNO_POLICY_LEAVES; i++)
+		{
+			if (known[i].leaf == actions.cooled[k])
+				switch_leaf(&known[i], false);
+		}
+	}
+	for (uint32_t k = 0; k < actions.nheated; k++)
+	{
+		for (uint32_t i = 0; i < input.nleaves; i++)
+		{
+			if (heat[i].leaf != actions.heated[k])
+				continue;
+			switch_leaf(&heat[i], true);
+			known[nknown++ % EUNO_POLICY_LEAVES] = heat[i];
+		}
+	}
+}
+
+/* So much time passes; the detector has its rounds. */
+static void
+pass(double seconds, EunoPolicyMemory *memory)
+{
+	double		from = now();
+	double		last = from;
+
+	if (technique != DETECTOR)
+	{
+		usleep((useconds_t) (seconds * 1e6));
+		return;
+	}
+	while (now() - from < seconds)
+	{
+		double		since;
+
+		usleep((useconds_t) (DETECTOR_ROUND * 1e6));
+		since = now() - last;
+		last += since;
+		detect(memory, since);
 	}
 }
 
@@ -177,7 +341,7 @@ row(uint64_t i)
 		.tid = make_tid(i)};
 }
 
-/* The latency, in nanoseconds, that this share of the operations is below. */
+/* The latency, in microseconds, that this share of the operations is below. */
 static double
 percentile(const uint64_t *classes, double share)
 {
@@ -190,82 +354,192 @@ percentile(const uint64_t *classes, double share)
 	{
 		seen += classes[i];
 		if ((double) seen >= share * (double) all)
-			return pow(2, (i + 0.5) / 8);
+			return pow(2, (i + 0.5) / 8) / 1000;
 	}
 	return 0;
 }
 
+/* What annexes and the table of conflicts take, percent of all else. */
+static double
+overhead(void)
+{
+	EunoTreeStats stats;
+	double		mine;
+
+	subject.ops->stats(&subject.cx, subject.tree, &stats);
+	mine = (double) stats.scattered * (double) BPT_ANNEX_BYTES +
+		(bpt_body(subject.tree)->heat != NULL ? HEAT_BYTES : 0);
+	return 100 * mine / ((double) subject.source.live_bytes - mine);
+}
+
+/* The sums of all threads, as figures. */
 static void
-run(uint32_t threads, double seconds)
+add_up(uint32_t threads, double wall, double figure[FIGURES])
 {
 	uint64_t	classes[CLASSES] = {0};
 	uint64_t	operations = 0;
+	uint64_t	least = UINT64_MAX;
+	uint64_t	most = 1;
+	Lines		sum = {0, 0};
 	double		cpu = 0;
+
+	for (uint32_t i = 0; i < threads; i++)
+	{
+		const Worker *w = &workers[i];
+
+		operations += w->operations;
+		least = w->operations < least ? w->operations : least;
+		most = w->operations > most ? w->operations : most;
+		cpu += w->cpu;
+		sum.written += w->lines.written;
+		sum.taken += w->lines.taken;
+		for (int c = 0; c < CLASSES; c++)
+			classes[c] += w->classes[c];
+	}
+	figure[MOPS] = (double) operations / wall / 1e6;
+	figure[CPU] = cpu * 1e9 / (double) operations;
+	figure[MEDIAN] = percentile(classes, 0.5);
+	figure[P99] = percentile(classes, 0.99);
+	figure[FAIRNESS] = (double) least / (double) most;
+	figure[WRITTEN] = (double) sum.written / (double) operations;
+	figure[TAKEN] = (double) sum.taken / (double) operations;
+}
+
+static void
+run(uint32_t threads, double seconds, double figure[FIGURES])
+{
+	EunoPolicyMemory memory = {0};
 	double		wall;
-	double		before;
 
 	subject_open(&subject);
 	subject_load(&subject, set.rows, row);
-	before = subject_bytes(&subject);
 	memset(workers, 0, sizeof(workers));
+	next_key = set.rows;
 	phase = 0;
 	for (uint32_t i = 0; i < threads; i++)
 	{
 		workers[i].number = i + 1;
 		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
 	}
-	usleep((useconds_t) (seconds * 1e6));
+	pass(seconds, &memory);
 	if (technique == CONTENDED)
 		make_contended();
 	wall = now();
 	__atomic_store_n(&phase, 1, __ATOMIC_RELAXED);
-	usleep((useconds_t) (seconds * 1e6));
+	pass(seconds, &memory);
 	__atomic_store_n(&phase, 2, __ATOMIC_RELAXED);
 	wall = now() - wall;
 	for (uint32_t i = 0; i < threads; i++)
-	{
 		pthread_join(workers[i].thread, NULL);
-		operations += workers[i].operations;
-		cpu += workers[i].cpu;
-		for (int c = 0; c < CLASSES; c++)
-			classes[c] += workers[i].classes[c];
-	}
-	printf("| %-9s | %5.2f | %7u | %6.2f | %7.0f | %8.1f | %9.1f | %5.1f |\n",
-		   names[technique], theta, threads, (double) operations / wall / 1e6,
-		   cpu * 1e9 / (double) operations, percentile(classes, 0.5) / 1000,
-		   percentile(classes, 0.99) / 1000,
-		   100 * (subject_bytes(&subject) / before - 1));
-	fflush(stdout);
+	add_up(threads, wall, figure);
+	figure[MEMORY] = overhead();
 	subject_close(&subject);
+}
+
+/* All techniques on one workload, in turns. */
+static void
+run_workload(uint32_t max, uint32_t rounds, double seconds)
+{
+	key_set_init(&set, workload == ASCENDING ? DENSE : SPARSE, set.rows);
+	zeta = 0;
+	for (uint64_t i = 1; workload != ASCENDING && i <= set.rows; i++)
+		zeta += pow((double) i, -thetas[workload]);
+	for (uint32_t round = 0; round < rounds; round++)
+	{
+		for (uint32_t k = 0, threads = 1; threads <= max; k++, threads *= 4)
+		{
+			for (technique = PLAIN; technique < TECHNIQUES; technique++)
+			{
+				double		figure[FIGURES];
+
+				run(threads, seconds, figure);
+				for (int f = 0; f < FIGURES; f++)
+					figures[workload][technique][k][f][round] = figure[f];
+			}
+		}
+	}
+}
+
+static double
+middle(Technique t, uint32_t k, Figure f, uint32_t rounds)
+{
+	memcpy(samples, figures[workload][t][k][f], sizeof(samples));
+	return median(samples, rounds);
+}
+
+static void
+print_workload(uint32_t max, uint32_t rounds, FILE *results)
+{
+	int			first = lines_counted() ? WRITTEN : MOPS;
+	int			last = lines_counted() ? TAKEN : MEMORY;
+
+	for (uint32_t k = 0, threads = 1; threads <= max; k++, threads *= 4)
+	{
+		for (Technique t = PLAIN; t < TECHNIQUES; t++)
+		{
+			printf("| %-9s | %-9s | %7u ", workload_name(), names[t], threads);
+			for (int f = first; f <= last; f++)
+				printf("| %*.*f ", (int) strlen(titles[f]), f == CPU ? 0 : 2,
+					   middle(t, k, (Figure) f, rounds));
+			printf("|\n");
+			if (results != NULL)
+				fprintf(results, "skew\t%s\t%s\t%u\t%g\n", workload_name(),
+						names[t], threads, middle(t, k, MOPS, rounds));
+		}
+	}
+	fflush(stdout);
+}
+
+static void
+print_head(FILE *results)
+{
+	int			first = lines_counted() ? WRITTEN : MOPS;
+	int			last = lines_counted() ? TAKEN : MEMORY;
+
+	printf("| keys      | technique | threads ");
+	for (int f = first; f <= last; f++)
+		printf("| %s ", titles[f]);
+	printf("|\n|-----------|-----------|--------:");
+	for (int f = first; f <= last; f++)
+		printf("|%.*s:", (int) strlen(titles[f]) + 1, "--------------------------");
+	printf("|\n");
+	if (results != NULL)
+		fprintf(results, "figure\tpanel\tseries\tthreads\tMops\n");
+}
+
+/* A number from the environment, or else the default. */
+static uint32_t
+setting(const char *name, uint32_t other)
+{
+	const char *value = getenv(name);
+
+	return value != NULL ? (uint32_t) atoi(value) : other;
 }
 
 int
 main(void)
 {
-	static const double thetas[] = {0, 0.6, 0.9, 0.99};
-	const char *rows = getenv("EUNO_ROWS");
-	const char *most = getenv("EUNO_THREADS");
 	double		seconds = test_seconds() > 0 ? test_seconds() : 0.5;
-	uint32_t	max = most != NULL ? (uint32_t) atoi(most) : MAX_THREADS;
+	uint32_t	max = setting("EUNO_THREADS", MAX_THREADS);
+	uint32_t	rounds = setting("EUNO_ROUNDS", 1);
+	const char *only = getenv("EUNO_ONLY");
+	FILE	   *results = getenv("EUNO_RESULTS") != NULL ?
+		fopen(getenv("EUNO_RESULTS"), "w") : NULL;
 
-	if (max < 1 || max > MAX_THREADS)
-		die("EUNO_THREADS must be from 1 to 64");
-	key_set_init(&set, SPARSE, rows != NULL ? strtoull(rows, NULL, 10) : 1000000);
+	if (max < 1 || max > MAX_THREADS || rounds < 1 || rounds > MAX_ROUNDS)
+		die("EUNO_THREADS must be from 1 to 64, EUNO_ROUNDS from 1 to 9");
+	set.rows = setting("EUNO_ROWS", 1000000);
 	subjects_begin(MAX_THREADS + 1);
 	subject_init(&subject, "bptree", &euno_bptree_ops, 1);
-	printf("| technique | theta | threads | Mops/s | CPU ns  | p50 (us) | p99 (us)  | mem %% |\n");
-	printf("|-----------|------:|--------:|-------:|--------:|---------:|----------:|------:|\n");
-	for (size_t t = 0; t < sizeof(thetas) / sizeof(thetas[0]); t++)
+	print_head(results);
+	for (workload = 0; workload < WORKLOADS; workload++)
 	{
-		theta = thetas[t];
-		zeta = 0;
-		for (uint64_t i = 1; i <= set.rows; i++)
-			zeta += pow((double) i, -theta);
-		for (uint32_t threads = 1; threads <= max; threads *= 4)
-		{
-			for (technique = PLAIN; technique <= DELEGATED; technique++)
-				run(threads, seconds);
-		}
+		if (only != NULL && strstr(workload_name(), only) == NULL)
+			continue;
+		run_workload(max, rounds, seconds);
+		print_workload(max, rounds, results);
 	}
+	if (results != NULL)
+		fclose(results);
 	return 0;
 }

@@ -99,6 +99,11 @@ const Case	cases[] = {
 	{"scatter-lengths", KEYS_SLOTTED, "i0 i3 a0 i6", {"i1 c6", "i9 r6", "c1"}, 1, 8, CASE_MODES},
 	{"scatter-verify", KEYS_FIXED, "i0 i8 i12 a0 i4", {"v", "i2 r8", "z0"}, 1, 8, CASE_MODES},
 	{"scatter-evict", KEYS_FIXED, "i0 i8 i12 a0 i4", {"c4 i2 f0-12", "E"}, 1, 8, CASE_PINNED | CASE_MODES},
+	/* conflicts that are noted */
+	{"heat-first", KEYS_FIXED, "i0 i4 i8", {"i2", "i6", "r4"}, 1, 8, CASE_MODES | CASE_HEAT},
+	{"heat-note", KEYS_FIXED, "i0 i4 i8 i12", {"i2 r2", "i6 r6", "H h c4"}, 1, 8, CASE_MODES | CASE_HEAT},
+	{"heat-split", KEYS_SLOTTED, "i0 i4 i8", {"i2 i6 i3", "i5 i9", "H h"}, 1, 8, CASE_MODES | CASE_HEAT},
+	{"heat-writes", KEYS_FIXED, "i0 i8 i12 a0", {"i2 r2 i5", "i6 r6", "h z0 H"}, 1, 8, CASE_MODES | CASE_HEAT},
 	/* delegated writes: one request, then somebody else leads */
 	{"crowd", KEYS_FIXED, "i0 i4 i8", {"i2 c6", "i6 r4"}, 1, 8, CASE_CROWDED},
 	{"crowd-same", KEYS_FIXED, "i0 i4 i8", {"i2 r2", "i2 c2"}, 1, 8, CASE_CROWDED},

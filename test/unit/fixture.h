@@ -22,8 +22,8 @@ extern const EunoTreeOps *const subjects[];
 extern const int nsubjects;
 
 /* Those of them that must be asked for (modes.c). */
-extern const EunoTreeOps contended_ops;
-extern const EunoTreeOps flapping_ops;
+extern EunoTreeOps contended_ops;
+extern EunoTreeOps flapping_ops;
 extern const EunoTreeOps crowded_bpt_ops;
 extern EunoTreeOps crowded_art_ops;
 

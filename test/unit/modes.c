@@ -15,11 +15,7 @@
 #include "core/bptree/bpt.h"
 #include "fixture.h"
 
-static const EunoTreeOps *const base = &euno_bptree_ops;
 static _Thread_local Random choice;
-
-/* One in so many operations of the flapping tree switches a leaf. */
-#define FLAP_EVERY	6
 
 static bool
 one_in(uint32_t n)
@@ -29,133 +25,8 @@ one_in(uint32_t n)
 	return random_below(&choice, n) == 0;
 }
 
-/* Nothing depends on whether it works: there may be no memory for it. */
-static void
-flap(EunoContext *cx, EunoTree *tree, const EunoPosition *pos)
-{
-	if (one_in(FLAP_EVERY))
-		(void) base->set_mode(cx, tree, pos, !one_in(3));
-}
-
-static EunoPosition
-place_of(const EunoEntry *entry)
-{
-	return (EunoPosition)
-	{
-		.key = entry->key,.keylen = entry->keylen,.tid = entry->tid
-	};
-}
-
-static EunoStatus
-contended_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
-				 bool no_split)
-{
-	EunoPosition pos = place_of(entry);
-
-	(void) base->set_mode(cx, tree, &pos, true);
-	return base->insert(cx, tree, entry, no_split);
-}
-
-static EunoStatus
-contended_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
-				 const EunoGuard *guard)
-{
-	EunoPosition pos = place_of(entry);
-
-	(void) base->set_mode(cx, tree, &pos, true);
-	return base->remove(cx, tree, entry, guard);
-}
-
-static EunoStatus
-contended_bulk_end(EunoContext *cx, EunoBulk *bulk)
-{
-	EunoTree   *tree = bulk->tree;
-	EunoStatus	status = base->bulk_end(cx, bulk);
-
-	if (status == EUNO_OK)
-		(void) base->set_mode(cx, tree, NULL, true);
-	return status;
-}
-
-/* Contended leaves are not merged: they must have become calm. */
-static EunoStatus
-calm_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
-			 uint32_t *merged)
-{
-	(void) base->set_mode(cx, tree, NULL, false);
-	return base->compact(cx, tree, max_merges, merged);
-}
-
-static EunoStatus
-flapping_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
-				bool no_split)
-{
-	EunoPosition pos = place_of(entry);
-
-	flap(cx, tree, &pos);
-	return base->insert(cx, tree, entry, no_split);
-}
-
-static EunoStatus
-flapping_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
-				const EunoGuard *guard)
-{
-	EunoPosition pos = place_of(entry);
-
-	flap(cx, tree, &pos);
-	return base->remove(cx, tree, entry, guard);
-}
-
-static EunoStatus
-flapping_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
-{
-	EunoPosition pos = place_of(entry);
-
-	flap(cx, tree, &pos);
-	return base->contains(cx, tree, entry);
-}
-
-static EunoStatus
-flapping_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor, bool forward,
-			  EunoBatch *batch)
-{
-	flap(cx, tree, forward ? &cursor->lo : &cursor->hi);
-	return base->read(cx, tree, cursor, forward, batch);
-}
-
-#define REST_OF_THE_TREE \
-	.moment = true, \
-	.bulk_size = sizeof(EunoBulk), \
-	.create = euno_bpt_create, \
-	.bulk_begin = euno_bpt_bulk_begin, \
-	.bulk_add = euno_bpt_bulk_add, \
-	.bulk_end = contended_bulk_end, \
-	.walk = euno_bpt_walk, \
-	.compact = calm_compact, \
-	.maintain = euno_bpt_maintain, \
-	.set_domains = euno_bpt_set_domains, \
-	.set_mode = euno_bpt_set_mode, \
-	.verify = euno_bpt_verify, \
-	.moves = euno_bpt_moves, \
-	.stats = euno_bpt_stats
-
-const EunoTreeOps contended_ops = {
-	.name = "bptree/contended",
-	.insert = contended_insert,
-	.remove = contended_remove,
-	.contains = euno_bpt_contains,
-	.read = euno_bpt_read,
-	REST_OF_THE_TREE
-};
-
-const EunoTreeOps flapping_ops = {
-	.name = "bptree/flapping",
-	.insert = flapping_insert,
-	.remove = flapping_remove,
-	.contains = flapping_contains,
-	.read = flapping_read,
-	REST_OF_THE_TREE
-};
+EunoTreeOps contended_ops;
+EunoTreeOps flapping_ops;
 
 /* Most writes are delegated, wherever they go to. */
 static void
@@ -207,10 +78,22 @@ const EunoTreeOps crowded_bpt_ops = {
 
 EunoTreeOps crowded_art_ops;
 
-/* The rest of its functions have no names. */
-static void __attribute__((constructor))
-make_crowded_art(void)
+static void
+make_forced(EunoTreeOps *ops, const char *name, EunoForced forced)
 {
+	*ops = euno_bptree_forced_ops;
+	ops->name = name;
+	if (subject_selected(ops))
+		euno_forced = (int) forced;
+}
+
+static void __attribute__((constructor))
+make_modes(void)
+{
+	make_forced(&contended_ops, "bptree/contended", EUNO_FORCED_CONTENDED);
+	make_forced(&flapping_ops, "bptree/flapping", EUNO_FORCED_FLAPPING);
+
+	/* The rest of its functions have no names. */
 	crowded_art_ops = euno_art_olc_ops;
 	crowded_art_ops.name = "art/crowded";
 	crowded_art_ops.insert = crowded_art_insert;

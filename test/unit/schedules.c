@@ -296,6 +296,8 @@ test_case(const EunoTreeOps *ops, const Case *c, uint32_t seeds, bool bounded)
 			CHECK(stage_counts.merges > 0, "nothing was merged");
 		if ((c->flags & CASE_MOVES) != 0 && seeds >= SEEDS)
 			CHECK(stage_counts.moves > 0, "nothing was moved");
+		if ((c->flags & CASE_HEAT) != 0 && seeds >= SEEDS)
+			CHECK(stage_counts.hot > 0, "no conflict was noted");
 	} while (now() < end);
 	failures += tap_bad() > 0;
 	printf("# %llu schedules, %llu restarts, %llu hops to the right, %llu waits, %llu splits, %llu merges, %llu frees, %llu notes\n",

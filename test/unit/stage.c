@@ -24,7 +24,9 @@
 #define FILLER_TID	1000
 #define GRANULE		256
 #define GRANULES	1024
+#define TABLE_BYTES	(EUNO_HEAT_LEAVES * 128)
 #define NSLOTS		(MAX_COROUTINES + 1)
+#define MANY_CONFLICTS	(1U << 20)	/* so many that each is noted */
 #define GUARD		(UINT64_C(1) << 63)
 
 typedef struct Shared
@@ -37,6 +39,7 @@ typedef struct Shared
 	uint64_t	reusable;		/* entries whose TIDs may be used again */
 	uint64_t	frees;
 	uint32_t	naps;
+	uint32_t	tables;			/* of conflicts */
 	uint32_t	used;			/* granules */
 	uint8_t		freed[GRANULES];
 	uint8_t		nodes[GRANULES][GRANULE] __attribute__((aligned(4096)));
@@ -96,6 +99,7 @@ stage_alloc(void *tree_arg, int domain, size_t size)
 		return NULL;
 	node = shared.nodes[shared.used];
 	shared.used += n;
+	shared.tables += size == TABLE_BYTES;
 	memset(node, 0xA5, (size_t) n * GRANULE);
 	return node;
 }
@@ -120,6 +124,7 @@ stage_free(void *tree_arg, int domain, void *node, size_t size)
 		shared.freed[i] = 1;
 	}
 	memset(node, 0xDB, (size_t) (b - a) * GRANULE);
+	shared.tables -= size == TABLE_BYTES;
 	shared.frees++;
 }
 
@@ -272,6 +277,7 @@ player_init(Player *player, uint32_t slot)
 	player->cx.delegation.always = (the_case->flags & CASE_CROWDED) != 0 &&
 		slot < MAX_COROUTINES;
 	player->cx.domain = (int) (slot % the_case->ndomains);
+	player->cx.conflicts = (the_case->flags & CASE_HEAT) != 0 ? MANY_CONFLICTS : 0;
 	player->cx.count_all = (the_case->flags & CASE_COUNTED) != 0;
 	if (the_case->keys == KEYS_COMPARE)
 		player->cx.compare = compare;
@@ -575,6 +581,46 @@ do_move(Player *player, uint32_t i, int domain)
 	stage_counts.moves += status == EUNO_OK;
 }
 
+/* Is it the key of an entry, with its TID or one that stands for all of the key? */
+static bool
+is_entry(const EunoHeat *heat)
+{
+	for (uint32_t i = 0; i < ENTRIES; i++)
+	{
+		if (entries[i].keylen == heat->keylen &&
+			memcmp(entries[i].key, heat->key, heat->keylen) == 0 &&
+			(heat->tid == entries[i].tid || heat->tid == 0 ||
+			 heat->tid == EUNO_TID_MAX))
+			return true;
+	}
+	return false;
+}
+
+/* What was noted of leaves: each is of one conflict, and leads to a leaf. */
+static void
+do_heat(Player *player, bool round)
+{
+	static EunoHeat heat[EUNO_HEAT_LEAVES];
+	static EunoLeafInfo info;
+	uint32_t	n = ops->heat == NULL ? 0 :
+		ops->heat(&player->cx, &shared.tree, round, heat, EUNO_HEAT_LEAVES);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		EunoHeat	one = heat[i];
+
+		if (one.cut || !is_entry(&one))
+			coroutine_fail("a conflict about no key");
+		if (one.leaf == 0 || one.leaf > GRANULES || one.fresh > GRANULES ||
+			one.before > GRANULES || one.writes > GRANULES)
+			coroutine_fail("conflicts at no leaf");
+		if (ops->leaf(&player->cx, &shared.tree, &one, &info) != EUNO_OK ||
+			info.number == 0)
+			coroutine_fail("a conflict leads to no leaf");
+	}
+	stage_counts.hot += n;
+}
+
 static void
 report(void *arg, const char *what)
 {
@@ -748,6 +794,10 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 				ops->maintain(&player->cx, &shared.tree,
 							  player->cx.domain);
 			break;
+		case 'h':
+		case 'H':
+			do_heat(player, what == 'H');
+			break;
 		case 'p':
 			do_move(player, a, (int) b);
 			break;
@@ -833,6 +883,9 @@ end_body(uint32_t i)
 	do_read(player, false, 0, ENTRIES - 1);
 	if (player->fillers != 2 * nfillers)
 		coroutine_fail("a filler is missing");
+	do_heat(player, true);
+	if (shared.tables > 1)
+		coroutine_fail("a table of conflicts is lost");
 }
 
 uint32_t

@@ -33,6 +33,7 @@ typedef enum Keys
  * merge, v verify, M maintain the directory of the own domain, DN use N domains,
  * aN make the leaf that entry N belongs to contended, zN make it calm.
  * pN-D moves the leaf of entry N to domain D, P those that others use.
+ * h looks at the conflicts that were noted, H the same and begins a new round.
  * At the start, of KEYS_FAN: kA-B insert fillers, xA-B remove them.  These are
  * other children of the same node, three after each entry; they must stay.
  *
@@ -66,6 +67,7 @@ typedef struct Case
 #define CASE_MOVES		128		/* says nothing where leaves do not move */
 #define CASE_COUNTED	256		/* every descent is counted by domain */
 #define CASE_SINGLE		512		/* begins with one directory */
+#define CASE_HEAT		1024		/* every conflict is noted */
 
 /* What all runs since stage_open did. */
 typedef struct StageCounts
@@ -73,6 +75,7 @@ typedef struct StageCounts
 	uint64_t	splits;
 	uint64_t	merges;
 	uint64_t	moves;
+	uint64_t	hot;			/* leaves with conflicts that were seen */
 	uint64_t	restarts;
 	uint64_t	right_moves;
 	uint64_t	waits;

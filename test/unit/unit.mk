@@ -9,6 +9,8 @@
 #   make -f test/unit/unit.mk bench-structures  which structure for which keys
 #   make -f test/unit/unit.mk bench-domains  what domains cost on one node
 #   make -f test/unit/unit.mk bench-skew  threads, skew, and what is against it
+#   make -f test/unit/unit.mk bench-lines  the same: lines that writers take from
+#                                         each other
 #
 # EUNO_SEED and EUNO_SECONDS make the tests try other things, and longer;
 # EUNO_TREE names the one tree to run them over.
@@ -22,7 +24,8 @@ UNIT_FLAGS_plain = -O2
 UNIT_FLAGS_alone = -O2 -DEUNO_ALONE=1
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
 UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=3 -DBPT_VOTES=2 -DBPT_LOG_SIZE=3 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=192 -DBPT_CLOSING_PAUSES=1 -DBPT_SEGMENT_PAUSES=1 -DBPT_SEGMENT_ROUNDS=1 \
-	-DEUNO_QUEUES=1 -DEUNO_PATIENCE=1 -DEUNO_PATIENCE_LEAST=1 -DEUNO_LOOK_PAUSES=1 -DEUNO_LEADER_REQUESTS=1 -DBPT_CROWD=99 -DART_CROWD=99
+	-DEUNO_QUEUES=1 -DEUNO_PATIENCE=1 -DEUNO_PATIENCE_LEAST=1 -DEUNO_LOOK_PAUSES=1 -DEUNO_LEADER_REQUESTS=1 -DBPT_CROWD=99 -DART_CROWD=99 \
+	-DBPT_HEAT_SAMPLE=1 -DBPT_HEAT_FIRST=1000 -DEUNO_HEAT_LEAVES=12
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
 UNIT_LINK_fuzz = -fsanitize=fuzzer,address
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
@@ -90,7 +93,12 @@ unit-mutants: $(UNIT_BUILD)/model/schedules
 
 .PHONY: bench-skew
 bench-skew: $(UNIT_BUILD)/plain/skew_bench
-	$<
+	EUNO_RESULTS=$(UNIT_BUILD)/skew.tsv $<
+	@perl test/sim/plot $(UNIT_BUILD)/skew.tsv $(UNIT_BUILD)
+
+.PHONY: bench-lines
+bench-lines: $(UNIT_BUILD)/hook/skew_bench
+	@for only in "theta 0.99" ascending; do EUNO_THREADS=16 EUNO_ONLY="$$only" $< || exit 1; done
 
 .PHONY: bench-domains
 bench-domains: $(UNIT_BUILD)/plain/domain_bench
@@ -100,9 +108,13 @@ bench-domains: $(UNIT_BUILD)/plain/domain_bench
 bench-structures: $(UNIT_BUILD)/plain/structure_bench
 	$<
 
-$(UNIT_BUILD)/plain/%_bench: $(UNIT_BUILD)/plain/test/bench/%_bench.o $(UNIT_BUILD)/alone.o \
-		$(patsubst %.c,$(UNIT_BUILD)/plain/%.o,$(addprefix test/bench/,subject.c array.c keys.c) test/unit/env.c $(UNIT_CORE))
-	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_plain) -o $@ $^ -lm
+# "hook" counts lines that are written.
+define unit_bench
+$$(UNIT_BUILD)/$(1)/%_bench: $$(UNIT_BUILD)/$(1)/test/bench/%_bench.o $$(UNIT_BUILD)/alone.o \
+		$$(patsubst %.c,$$(UNIT_BUILD)/$(1)/%.o,$$(addprefix test/bench/,subject.c array.c keys.c lines.c) test/unit/env.c $$(UNIT_CORE))
+	$$(UNIT_CC) $$(UNIT_CFLAGS) $$(UNIT_FLAGS_$(1)) -o $$@ $$^ -lm
+endef
+$(foreach flavor,plain hook,$(eval $(call unit_bench,$(flavor))))
 
 # The trees without synchronization, to go into one program with those that
 # have it: only their tables of functions are seen, by other names.

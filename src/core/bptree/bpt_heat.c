@@ -4,7 +4,7 @@
  *	  Which leaves are fought for, and by what.
  *
  * An operation that has to wait at a leaf or to look at it again counts that in
- * its context.  One such conflict in HEAT_SAMPLE is noted in the tree's
+ * its context.  One such conflict in BPT_HEAT_SAMPLE is noted in the tree's
  * heat table, where the worker and a view find the leaves that are hot.  The
  * table is made by the first context that has met some conflicts; nobody but
  * who has met one looks at it.
@@ -18,11 +18,14 @@
  */
 #include "core/bptree/bpt.h"
 
-/* One conflict in so many is noted, and stands for all of them. */
-#define HEAT_SAMPLE		8
-
-/* Conflicts of a context before it makes the table. */
-#define HEAT_FIRST		16
+/*
+ * One conflict in so many is noted, and stands for all of them.  Conflicts of a
+ * context before it makes the table.  Tests have others.
+ */
+#ifndef BPT_HEAT_SAMPLE
+#define BPT_HEAT_SAMPLE		8
+#define BPT_HEAT_FIRST		16
+#endif
 
 /* Places of the table that a leaf may have. */
 #define HEAT_BUCKET		4
@@ -51,6 +54,8 @@ struct BptHeat
 	HeatEntry	entries[EUNO_HEAT_LEAVES];
 };
 
+static const HeatEntry free_entry;
+
 /* Not a conflict. */
 #define CAUSE_NONE ((EunoCause) EUNO_CAUSES)
 
@@ -58,22 +63,25 @@ _Static_assert(sizeof(HeatEntry) == 128, "an entry is two lines");
 _Static_assert(EUNO_HEAT_LEAVES % HEAT_BUCKET == 0, "whole buckets");
 _Static_assert(sizeof(BptHeat) <= 32 * 1024, "the table can be allocated");
 
-/* The table, made if need be.  NULL: no memory.  No locks on entry or return. */
+/*
+ * The table, made if need be.  NULL: no memory, or it is not there and shall not be
+ * made.  No locks on entry or return.
+ */
 static BptHeat *
-get_heat(EunoContext *cx, EunoTree *tree)
+get_heat(EunoContext *cx, EunoTree *tree, bool make)
 {
 	BptHeat   **place = &bpt_body(tree)->heat;
 	BptHeat    *heat = euno_load_ptr_acquire(place);
 	BptHeat    *nobody = NULL;
 
-	if (heat != NULL)
+	if (heat != NULL || !make)
 		return heat;
 	heat = cx->env->alloc(tree->alloc_arg, cx->domain, sizeof(BptHeat));
 	if (heat == NULL)
 		return NULL;
-	memset(heat, 0, sizeof(*heat));
-	if (__atomic_compare_exchange_n(place, &nobody, heat, false,
-									__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+	for (uint32_t i = 0; i < EUNO_HEAT_LEAVES; i++)
+		euno_copy_in(&heat->entries[i], &free_entry, sizeof(HeatEntry));
+	if (euno_cas_ptr(place, &nobody, heat))
 		return heat;
 	cx->env->free(tree->alloc_arg, cx->domain, heat, sizeof(BptHeat));
 	return nobody;
@@ -113,9 +121,9 @@ take_from(uint32_t *count)
 {
 	uint32_t	n = euno_load32(count);
 
-	if (n < HEAT_SAMPLE)
+	if (n < BPT_HEAT_SAMPLE)
 		return false;
-	euno_store32(count, n - HEAT_SAMPLE);
+	euno_store32(count, n - BPT_HEAT_SAMPLE);
 	return true;
 }
 
@@ -171,9 +179,9 @@ static void
 add_cause(EunoContext *cx, HeatEntry *entry, EunoCause cause)
 {
 	euno_store32(&entry->causes[cause],
-				 euno_load32(&entry->causes[cause]) + HEAT_SAMPLE);
+				 euno_load32(&entry->causes[cause]) + BPT_HEAT_SAMPLE);
 	if (cause >= EUNO_CAUSE_SAME_KEY)
-		cx->counters.conflicts[cause] += HEAT_SAMPLE;
+		cx->counters.conflicts[cause] += BPT_HEAT_SAMPLE;
 }
 
 /* The key by which the leaf is found. */
@@ -200,7 +208,7 @@ note_conflict(EunoContext *cx, HeatEntry *entry, bool fresh, uint32_t seqno,
 {
 	uint32_t	hash = hash_key(pos);
 
-	euno_store32(&entry->fresh, euno_load32(&entry->fresh) + HEAT_SAMPLE);
+	euno_store32(&entry->fresh, euno_load32(&entry->fresh) + BPT_HEAT_SAMPLE);
 	add_cause(cx, entry, cause);
 	if (!fresh)
 		add_cause(cx, entry, euno_load32(&entry->seqno) != seqno ?
@@ -215,7 +223,7 @@ static void
 note(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 	 const EunoPosition *pos, EunoCause cause)
 {
-	BptHeat    *heat = get_heat(cx, tree);
+	BptHeat    *heat = get_heat(cx, tree, cause != CAUSE_NONE);
 	uint32_t	seqno = (uint32_t) euno_load64(&leaf->seqno);
 	bool		fresh = false;
 	HeatEntry  *entry;
@@ -227,7 +235,7 @@ note(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 		return;
 	if (cause == CAUSE_NONE)
 		euno_store32(&entry->writes,
-					 euno_load32(&entry->writes) + HEAT_SAMPLE);
+					 euno_load32(&entry->writes) + BPT_HEAT_SAMPLE);
 	else
 		note_conflict(cx, entry, fresh, seqno, pos, cause);
 	set_key(entry, pos);
@@ -243,7 +251,7 @@ euno_bpt_conflict(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 				  const BptKey *key, EunoCause cause)
 {
 	cx->counters.conflicts[cause]++;
-	if (++cx->conflicts >= HEAT_FIRST && cx->conflicts % HEAT_SAMPLE == 0)
+	if (++cx->conflicts >= BPT_HEAT_FIRST && cx->conflicts % BPT_HEAT_SAMPLE == 0)
 		note(cx, tree, leaf, key->pos, cause);
 }
 
@@ -255,7 +263,7 @@ void
 euno_bpt_contended_write(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 						 const BptKey *key)
 {
-	if (++cx->counters.contended % HEAT_SAMPLE == 0)
+	if (++cx->counters.contended % BPT_HEAT_SAMPLE == 0)
 		note(cx, tree, leaf, key->pos, CAUSE_NONE);
 }
 

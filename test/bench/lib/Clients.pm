@@ -7,22 +7,30 @@ package Clients;
 
 use strict;
 use warnings;
+use IO::Handle;
 use Bench;
 
 my @ams = qw(btree euno art);
 my $n = int($run{rows} / 4);
 
-# measure => [clients, table and its indexed columns, scripts]
+# measure => [clients, scripts, are latencies wanted?, does somebody read the views?]
 my %measure;
 my @order;
 
 sub add
 {
-	my ($name, $clients, $scripts) = @_;
+	my ($name, @how) = @_;
 
-	$measure{$name} = [$clients, $scripts];
+	$measure{$name} = \@how;
 	push @order, $name if wants($name);
 	return;
+}
+
+sub get_and_put
+{
+	my ($theta) = @_;
+
+	return [[1, zipf_lines('id', $n, $theta) . "INSERT INTO {am}.mixed VALUES (:id, :id);\nSELECT v FROM {am}.mixed WHERE id = :id LIMIT 1;\n"]];
 }
 
 sub add_skews
@@ -32,12 +40,18 @@ sub add_skews
 		add("select, 4 clients, skew $theta", 4,
 			[[1, zipf_lines('id', $n, $theta) . "SELECT v FROM {am}.acct WHERE id = :id;\n"]]) if wants("select, 4 clients, skew $theta");
 	}
-	for my $clients (4, 8, 16, 32, 64)
+	for my $case ([0, 1, 64], [0.6, 1, 64], [0.9, 1, 64], [0.99, 1, 4, 8, 16, 32, 64])
 	{
-		add("skewed insert and lookup, $clients clients", $clients,
-			[[1, zipf_lines('id', $n, 0.99) . "INSERT INTO {am}.mixed VALUES (:id, :id);\nSELECT v FROM {am}.mixed WHERE id = :id LIMIT 1;\n"]])
-			if wants("skewed insert and lookup, $clients clients");
+		my ($theta, @clients) = @$case;
+
+		for my $clients (@clients)
+		{
+			my $name = "insert and lookup, skew $theta, $clients clients";
+			add($name, $clients, get_and_put($theta), 1) if wants($name);
+		}
 	}
+	my $watched = 'insert and lookup, skew 0.99, 16 clients, views read';
+	add($watched, 16, get_and_put(0.99), 0, 1) if wants($watched);
 	return;
 }
 
@@ -118,18 +132,50 @@ sub load
 	return;
 }
 
+# The latency, in microseconds, that so many percent of the transactions that pgbench
+# has logged are within; the logs go away.
+sub percentile
+{
+	my ($percent) = @_;
+	my @latencies;
+
+	for my $file (glob("$run{out}/latencies.*"))
+	{
+		open(my $f, '<', $file) or die "$file: $!\n";
+		push @latencies, (split)[2] while <$f>;
+		close($f);
+		unlink $file;
+	}
+	@latencies = sort { $a <=> $b } @latencies;
+	return @latencies ? $latencies[ int($#latencies * $percent / 100) ] : 0;
+}
+
+# Reads all that there is to read about contention, ten times a second, until stopped.
+sub watch
+{
+	my $pid = open(my $psql, '|-', "exec $run{bin}/psql -Xq -o /dev/null") or die "psql: $!\n";
+
+	print $psql "SELECT count(*) FROM euno_stat_worker, (SELECT h.* FROM euno_stat_indexes i, euno_hot_leaves(i.indexrelid::regclass, 64) h) x \\watch 0.1\n";
+	$psql->flush;
+	return sub { kill 'TERM', $pid; close($psql); };
+}
+
 sub run_round
 {
 	my ($round) = @_;
 
 	for my $name (@order)
 	{
-		my ($clients, $scripts) = @{ $measure{$name} };
+		my ($clients, $scripts, $latencies, $watched) = @{ $measure{$name} };
 
 		say_so("round $round: $name");
 		for my $am (turns($round, @ams))
 		{
-			note($name, 'tps', $am, pgbench($clients, [map { [$_->[0], $_->[1] =~ s/\{am\}/$am/gr] } @$scripts]));
+			my @log = $latencies ? ('-l', "--log-prefix=$run{out}/latencies") : ();
+			my $stop = $watched ? watch() : sub { };
+			note($name, 'tps', $am, pgbench($clients, [map { [$_->[0], $_->[1] =~ s/\{am\}/$am/gr] } @$scripts], @log));
+			$stop->();
+			note("$name, 99 of 100 within", 'us', $am, percentile(99)) if $latencies;
 		}
 	}
 	return;

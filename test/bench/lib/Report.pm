@@ -220,7 +220,7 @@ sub write_all
 	print $json JSON::PP->new->pretty->canonical->encode({ machine => $machine, units => $run{unit}, values => $run{samples} });
 	close($json);
 	plot('skew', 'select, 4 clients, by skew (Zipf)', qr/^select, 4 clients, skew (.*)/);
-	plot('backends', 'skewed insert and lookup, by clients', qr/^skewed insert and lookup, (\d+)/);
+	plot('backends', 'insert and lookup, Zipf 0.99, by clients', qr/^insert and lookup, skew 0.99, (\d+) clients$/);
 	plot('growth', 'lookup in the tree alone, by entries', qr/^tree alone, growth: lookup among (\d+)/, cache_marks($machine));
 	plot('wal', 'WAL after a checkpoint, a row', qr/^WAL of insert (.*), a row/);
 	plot('memory', 'size of an entry', qr/^size of an entry, (.*)/);

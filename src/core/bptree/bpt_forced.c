@@ -1,0 +1,177 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_forced.c
+ *	  The B+tree with its leaves forced into a mode, for tests.
+ *
+ * A table of functions like that of the B+tree, and of the same tree.  Before an
+ * operation it may switch the mode of the leaf where that begins, as another
+ * process could at any moment, so answers are the same.  A tree that does not have
+ * this table pays nothing for it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/* One in so many operations on a flapping tree switches a leaf. */
+#define FLAP_EVERY	6
+
+/* One in so many of these makes it calm. */
+#define FLAP_CALM	3
+
+/* One in so many writes to a flapping tree is delegated. */
+#define FLAP_CROWD	4
+
+int			euno_forced = EUNO_FORCED_NOT;
+
+static const EunoTreeOps *const base = &euno_bptree_ops;
+static _Thread_local uint64_t choice;
+
+/* Xorshift; a process begins somewhere else than the last one in its place. */
+static bool
+one_in(const EunoContext *cx, uint32_t n)
+{
+	if (choice == 0)
+		choice = (uintptr_t) &choice + cx->process->slot +
+			euno_load64(&cx->process->epochs->current) * 0x9E3779B97F4A7C15;
+	choice ^= choice << 13;
+	choice ^= choice >> 7;
+	choice ^= choice << 17;
+	return (choice >> 20) % n == 0;
+}
+
+/* Nothing depends on whether it works: there may be no memory for it. */
+static void
+force(EunoContext *cx, EunoTree *tree, const EunoPosition *pos, bool writes)
+{
+	bool		contended = euno_forced == EUNO_FORCED_CONTENDED;
+
+	cx->delegation.always = false;
+	if (euno_forced == EUNO_FORCED_NOT)
+		return;
+	if (euno_forced == EUNO_FORCED_FLAPPING)
+	{
+		cx->delegation.always = writes && one_in(cx, FLAP_CROWD);
+		if (!one_in(cx, FLAP_EVERY))
+			return;
+		contended = !one_in(cx, FLAP_CALM);
+	}
+	else if (!writes)
+		return;
+	if (contended || euno_load64(&bpt_body(tree)->scattered) > 0)
+		(void) base->set_mode(cx, tree, pos, contended);
+}
+
+static EunoPosition
+place_of(const EunoEntry *entry)
+{
+	return (EunoPosition)
+	{
+		.key = entry->key,.keylen = entry->keylen,.tid = entry->tid
+	};
+}
+
+static EunoStatus
+forced_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
+			  bool no_split)
+{
+	EunoPosition pos = place_of(entry);
+
+	force(cx, tree, &pos, true);
+	return base->insert(cx, tree, entry, no_split);
+}
+
+static EunoStatus
+forced_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
+			  const EunoGuard *guard)
+{
+	EunoPosition pos = place_of(entry);
+
+	force(cx, tree, &pos, true);
+	return base->remove(cx, tree, entry, guard);
+}
+
+static EunoStatus
+forced_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
+{
+	EunoPosition pos = place_of(entry);
+
+	force(cx, tree, &pos, false);
+	return base->contains(cx, tree, entry);
+}
+
+/* Where the next batch begins. */
+static const EunoPosition *
+next_position(const EunoCursor *cursor, bool forward)
+{
+	if (!cursor->started)
+		return forward ? &cursor->lo : &cursor->hi;
+	if (forward)
+		return cursor->at_hi ? &cursor->hi : &cursor->right.pos;
+	return cursor->at_lo ? &cursor->lo : &cursor->left.pos;
+}
+
+static EunoStatus
+forced_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor, bool forward,
+			EunoBatch *batch)
+{
+	force(cx, tree, next_position(cursor, forward), false);
+	return base->read(cx, tree, cursor, forward, batch);
+}
+
+static uint32_t
+forced_read_keys(EunoContext *cx, EunoTree *tree, const EunoPosition *positions,
+				 uint32_t n, EunoBatch *batch, uint32_t *ends)
+{
+	force(cx, tree, &positions[0], false);
+	return base->read_keys(cx, tree, positions, n, batch, ends);
+}
+
+static EunoStatus
+forced_bulk_end(EunoContext *cx, EunoBulk *bulk)
+{
+	EunoTree   *tree = bulk->tree;
+	EunoStatus	status = base->bulk_end(cx, bulk);
+
+	if (status == EUNO_OK && (euno_forced == EUNO_FORCED_CONTENDED ||
+							  euno_forced == EUNO_FORCED_FLAPPING))
+		(void) base->set_mode(cx, tree, NULL, true);
+	return status;
+}
+
+/* Contended leaves are not merged: so that there is something to do. */
+static EunoStatus
+forced_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
+			   uint32_t *merged)
+{
+	if (euno_forced != EUNO_FORCED_NOT)
+		(void) base->set_mode(cx, tree, NULL, false);
+	return base->compact(cx, tree, max_merges, merged);
+}
+
+const EunoTreeOps euno_bptree_forced_ops = {
+	.name = "bptree",
+	.moment = true,
+	.bulk_size = sizeof(EunoBulk),
+	.create = euno_bpt_create,
+	.insert = forced_insert,
+	.remove = forced_remove,
+	.contains = forced_contains,
+	.read = forced_read,
+	.read_keys = forced_read_keys,
+	.bulk_begin = euno_bpt_bulk_begin,
+	.bulk_add = euno_bpt_bulk_add,
+	.bulk_end = forced_bulk_end,
+	.walk = euno_bpt_walk,
+	.compact = forced_compact,
+	.tidy = euno_bpt_tidy,
+	.maintain = euno_bpt_maintain,
+	.set_domains = euno_bpt_set_domains,
+	.set_mode = euno_bpt_set_mode,
+	.migrate = euno_bpt_migrate,
+	.settle = euno_bpt_settle,
+	.verify = euno_bpt_verify,
+	.moves = euno_bpt_moves,
+	.heat = euno_bpt_heat,
+	.leaf = euno_bpt_leaf,
+	.stats = euno_bpt_stats
+};
