@@ -80,7 +80,6 @@ typedef enum Figure
 	CPU,						/* ns of processor time an operation */
 	MEDIAN,						/* latencies, us */
 	P99,
-	FAIRNESS,					/* of the slowest thread, to the fastest's */
 	MEMORY,						/* of the mechanisms, percent of the tree's */
 	WRITTEN,					/* lines an operation */
 	TAKEN,
@@ -88,7 +87,7 @@ typedef enum Figure
 } Figure;
 
 static const char *const titles[] = {
-	"Mops/s", "CPU ns", "p50 us", "p99 us", "slowest/fastest", "memory %",
+	"Mops/s", "CPU ns", "p50 us", "p99 us", "memory %",
 	"lines written", "from another writer"
 };
 
@@ -378,8 +377,6 @@ add_up(uint32_t threads, double wall, double figure[FIGURES])
 {
 	uint64_t	classes[CLASSES] = {0};
 	uint64_t	operations = 0;
-	uint64_t	least = UINT64_MAX;
-	uint64_t	most = 1;
 	Lines		sum = {0, 0};
 	double		cpu = 0;
 
@@ -388,8 +385,6 @@ add_up(uint32_t threads, double wall, double figure[FIGURES])
 		const Worker *w = &workers[i];
 
 		operations += w->operations;
-		least = w->operations < least ? w->operations : least;
-		most = w->operations > most ? w->operations : most;
 		cpu += w->cpu;
 		sum.written += w->lines.written;
 		sum.taken += w->lines.taken;
@@ -400,7 +395,6 @@ add_up(uint32_t threads, double wall, double figure[FIGURES])
 	figure[CPU] = cpu * 1e9 / (double) operations;
 	figure[MEDIAN] = percentile(classes, 0.5);
 	figure[P99] = percentile(classes, 0.99);
-	figure[FAIRNESS] = (double) least / (double) most;
 	figure[WRITTEN] = (double) sum.written / (double) operations;
 	figure[TAKEN] = (double) sum.taken / (double) operations;
 }
