@@ -79,9 +79,18 @@ sub work
 
 	if ($kill)
 	{
+		my $killed = 0;
+
 		sleep $kill;
-		my ($ret, $pid) = $node->psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'modes' AND state = 'active' ORDER BY random() LIMIT 1");
-		ok($pid && kill_process($pid), "$name: a session is killed");
+		for (1 .. 50)
+		{
+			my ($ret, $pid) = $node->psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'modes' ORDER BY state = 'active' DESC, random() LIMIT 1");
+
+			$killed = $pid && kill_process($pid);
+			last if $killed;
+			sleep 0.1;
+		}
+		ok($killed, "$name: a session is killed");
 	}
 	my $ended = $bench->finish;
 	ok($kill || $ended, "$name: no session has failed") or diag $stderr;
