@@ -289,6 +289,18 @@ typedef struct EunoDelegation
 } EunoDelegation;
 
 /*
+ * The leaf that a context's last insert went to: a guess where the next one
+ * goes.  To be looked at only within an epoch in which the tree's stamp was found
+ * to be this one; zeros at first.
+ */
+typedef struct EunoLast
+{
+	void	   *leaf;
+	uint64_t	stamp;
+	bool		again;			/* so did the one before */
+} EunoLast;
+
+/*
  * One per process and open tree, in private memory.  A context runs one
  * operation at a time.
  */
@@ -311,6 +323,7 @@ typedef struct EunoContext
 	EunoCounters counters;
 	uint32_t	phase;			/* descents before those in "counters", and any
 								 * number to begin with: which ones are sampled */
+	EunoLast	last;
 	uint32_t	conflicts;		/* at leaves, ever; of which some are looked at */
 	EunoDelegation delegation;
 

@@ -71,6 +71,15 @@ const Case	cases[] = {
 	{"log-lagging", KEYS_FIXED, "D2 i0-8", {"i9-14", "M", "f0-14"}, 2, 8, CASE_LAGGING},
 	{"log-reuse", KEYS_FIXED, "D2 i0-8 r1-7", {"i9-12", "m", "M c9"}, 2, 8, CASE_LAGGING},
 	{"log-taken", KEYS_FIXED, "D2 i0-7", {"i8", "r4-7 m m M"}, 2, 8, 0},
+	/* inserts that remember where the last ones went */
+	{"last-split", KEYS_FIXED, "i0 i12", {"i1 i2 i3 c3", "f0-12"}, 1, 8, 0},
+	{"last-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"i5 r5 i5 r5 i6 c6", "m"}, 1, 8, 0},
+	{"last-reuse", KEYS_FIXED, "i0-9 r1-2 r5-8", {"i5 r5 i5 r5 i6", "m i1 i2", "c9 f0-9"}, 1, 8, 0},
+	{"last-low", KEYS_FIXED, "i0-8 r1", {"i9 r9 i9 i1 c1", "f0-9"}, 1, 8, 0},
+	{"last-high", KEYS_FIXED, "i0-8 r1", {"i1 r1 i1 i9 c9", "c1 c9"}, 1, 8, 0},
+	{"last-move", KEYS_FIXED, "D2 i0-9 r5", {"i5 r5 i5 r5 i5", "p5-1"}, 2, 8, CASE_MOVES},
+	{"last-compare", KEYS_COMPARE, "i0-9 r1-2 r5-8", {"i5 r5 i5 i6 i1", "m"}, 1, 8, 0},
+	{"last-scatter", KEYS_FIXED, "i0 i8 i12 a0", {"i2 r2 i2 i4 c4", "z0 i6"}, 1, 8, CASE_MODES},
 	/* contended leaves: two segments, of two entries each */
 	{"scatter-insert", KEYS_FIXED, "i0 i8 i12 i16 a0", {"i2 c6", "i6 c2"}, 1, 8, CASE_MODES},
 	{"scatter-same", KEYS_FIXED, "i0 i8 i12 a0", {"i2 r2", "i2 c2"}, 1, 8, CASE_MODES},

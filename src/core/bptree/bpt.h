@@ -90,6 +90,14 @@ typedef struct BptGap
 	uint32_t	slot;
 	uint32_t	sub;
 	bool		exact;			/* the entry right of the gap is the key */
+
+	/*
+	 * The key's TID belongs into the list of "slot", or if sub is 0 at the end of
+	 * the one before: there, after TID "before".
+	 */
+	bool		listed;
+	uint32_t	list_at;
+	EunoTid		before;
 } BptGap;
 
 /* A record, taken apart.  Pointers are into the node. */
@@ -114,6 +122,8 @@ typedef struct BptPlace
 {
 	BptLeaf    *leaf;
 	BptLeaf    *start;			/* if set, where the first descent has ended */
+	BptLeaf    *guess;			/* if set, looked at before that: a leaf of the
+								 * tree that may be the one */
 	uint64_t	version;
 	bool		copied;
 	uint32_t	moves;			/* leaves that the directory did not know */
@@ -146,6 +156,7 @@ typedef struct BptItems
 	bool		posting;		/* equal keys may share a record */
 	bool		plain;			/* known to have one key length, no payloads,
 								 * and no key twice */
+	uint32_t	open_prefix;	/* the longest of a leaf without a high fence */
 	uint32_t	n;
 	uint32_t	nbytes;
 	uint8_t    *bytes;			/* BPT_ITEM_BYTES */
@@ -170,10 +181,70 @@ typedef struct BptFence
 	EunoTid		tid;
 } BptFence;
 
+/* FIXED entries in order, side by side, in private memory (bpt_fixed.c). */
+typedef struct BptRun
+{
+	uint32_t	n;
+	uint32_t	prefix_len;
+	uint32_t	suffix_len;
+	uint32_t	tail_len;
+	const uint8_t *prefix;
+	uint64_t	heads[BPT_LEAF_TIDS];
+	uint8_t		tails[BPT_NODE_MAX + 32];
+	uint8_t		cut[BPT_NODE_MAX + 32]; /* tails of a half with a longer prefix */
+} BptRun;
+
+/* What to do to a leaf to insert an entry; made before the leaf is locked. */
+typedef struct BptPut
+{
+	uint32_t	slot;
+	uint32_t	near;			/* FIXED: the place that the key suggests */
+	bool		replace;		/* the first record replaces that of "slot" */
+	uint32_t	nrecs;			/* 1, or 2 when a list is cut in two */
+	uint32_t	mine;			/* the one with the entry */
+	uint32_t	freed;			/* bytes of the record replaced */
+	uint64_t	head[2];
+	uint32_t	size[2];
+	const uint8_t *tail;		/* FIXED */
+	uint8_t		record[2][BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
+} BptPut;
+
+/* One slot of a leaf in the making, and all of them (bpt_slots.c). */
+typedef struct BptPart
+{
+	uint64_t	head;
+	const uint8_t *record;
+	uint32_t	size;			/* of the record */
+} BptPart;
+
+typedef struct BptParts
+{
+	BptFormat	format;
+	uint32_t	n;
+	const uint8_t *prefix;
+	uint32_t	prefix_len;
+	BptPut		put;
+	BptPart		part[BPT_LEAF_TIDS];
+} BptParts;
+
+/* Instead of the number of what stays left: the leaf was packed anew. */
+#define BPT_PACKED	UINT32_MAX
+
 /* What a split is made of; large, in private memory. */
 typedef struct BptSplit
 {
-	BptWork		work;
+	union
+	{
+		BptWork		work;
+		BptRun		run;
+		BptParts	parts;
+	};
+	enum
+	{
+		BPT_BY_ITEM,			/* in "work" */
+		BPT_BY_RUN,				/* bpt_fixed.c */
+		BPT_BY_SLOT				/* bpt_slots.c */
+	}			how;
 	uint32_t	at;				/* which item is the new one */
 	BptFence	low;
 	BptFence	high;
@@ -183,20 +254,6 @@ typedef struct BptSplit
 	BptImage	left;
 	BptImage	right;
 } BptSplit;
-
-/* What to do to a leaf to insert an entry; made before the leaf is locked. */
-typedef struct BptPut
-{
-	uint32_t	slot;
-	uint32_t	near;			/* FIXED: the place that the key suggests */
-	bool		replace;		/* the first record replaces that of "slot" */
-	uint32_t	nrecs;			/* 1, or 2 when a list is cut in two */
-	uint32_t	freed;			/* bytes of the record replaced */
-	uint64_t	head[2];
-	uint32_t	size[2];
-	const uint8_t *tail;		/* FIXED */
-	uint8_t		record[2][BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
-} BptPut;
 
 /* Where a separator belongs in a directory: nodes from the root down. */
 typedef struct BptPath
@@ -227,6 +284,8 @@ extern int	euno_bpt_compare_opaque(EunoContext *cx, const BptKey *key,
 
 /* bpt_search.c */
 extern bool euno_bpt_view(const BptLeaf *leaf, BptView *view);
+extern void euno_bpt_record(const uint8_t *record, BptFormat format,
+							BptSlot *slot);
 extern bool euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot);
 extern EunoTid euno_bpt_first_tid(BptView *view, uint32_t i);
 extern EunoTid euno_bpt_suffix_tid(BptView *view, uint64_t head,
@@ -248,8 +307,18 @@ extern uint32_t euno_bpt_list_encode(const EunoTid *tids, uint32_t n,
 extern bool euno_bpt_list_decode(const uint8_t *list, uint32_t len,
 								 EunoTid first, uint32_t n, EunoTid *tids);
 extern uint32_t euno_bpt_list_step(EunoTid previous, EunoTid tid);
+extern uint32_t euno_bpt_list_find(const uint8_t *list, uint32_t len,
+								   EunoTid first, uint32_t n, EunoTid bound,
+								   uint32_t *at, EunoTid *before,
+								   EunoTid *there);
+extern uint32_t euno_bpt_list_insert(const uint8_t *list, uint32_t len,
+									 uint32_t at, EunoTid before, EunoTid tid,
+									 uint8_t *to);
 
 /* bpt_leaf.c */
+extern bool euno_bpt_plan_slots(EunoTree *tree, BptView *view,
+								const EunoEntry *entry, const BptKey *key,
+								const BptGap *gap, BptPut *put);
 extern bool euno_bpt_leaf_plan(EunoTree *tree, BptView *view,
 							   const EunoEntry *entry, const BptKey *key,
 							   const BptGap *gap, BptPut *put);
@@ -271,6 +340,8 @@ extern uint32_t euno_bpt_item_copy(const BptItems *it, uint32_t i,
 								   uint32_t from, uint8_t *to);
 extern uint32_t euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
 								 uint32_t prefix_len, BptFormat *format);
+extern uint32_t euno_bpt_separate(const uint8_t *left, uint32_t left_len,
+								  const uint8_t *right, uint32_t len);
 extern uint32_t euno_bpt_separator(const BptItems *it, uint32_t i,
 								   uint8_t *to, EunoTid *tid);
 extern uint32_t euno_bpt_prefix(EunoTree *tree, const BptItems *it,
@@ -279,9 +350,28 @@ extern uint32_t euno_bpt_prefix(EunoTree *tree, const BptItems *it,
 extern bool euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a,
 							uint32_t b, const BptFence *low,
 							const BptFence *high, BptImage *image);
+extern void euno_bpt_install(BptLeaf *leaf, const BptImage *image);
+
+/* bpt_fixed.c */
+extern void euno_bpt_leaf_head(BptLeaf *leaf, BptFormat format,
+							   uint32_t prefix_len, const BptFence *low,
+							   const BptFence *high);
+extern void euno_bpt_lay_out(BptImage *image, const uint64_t *heads,
+							 const uint8_t *tails, uint32_t n);
 extern bool euno_bpt_spread(const BptView *view, const BptFence *low,
 							const BptFence *high, BptImage *image);
-extern void euno_bpt_install(BptLeaf *leaf, const BptImage *image);
+extern uint32_t euno_bpt_halve(EunoTree *tree, BptSplit *s,
+							   const BptView *view, const BptKey *key,
+							   uint32_t at, const EunoEntry *entry);
+extern uint32_t euno_bpt_half_size(const BptSplit *s, uint32_t m);
+extern bool euno_bpt_half_right(BptSplit *s, uint32_t m);
+
+/* bpt_slots.c */
+extern uint32_t euno_bpt_part(EunoTree *tree, BptSplit *s, BptView *view,
+							  const BptKey *key, const BptGap *gap,
+							  const EunoEntry *entry, uint32_t fill);
+extern uint32_t euno_bpt_part_size(const BptSplit *s, uint32_t m);
+extern bool euno_bpt_part_right(BptSplit *s, uint32_t m);
 
 /* bpt_memory.c */
 extern BptLeaf *euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, int domain,
@@ -293,6 +383,8 @@ extern void euno_bpt_free(EunoContext *cx, EunoTree *tree, int domain,
 						  void *node, size_t size);
 extern void euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node,
 							size_t size, BptLimbo *limbo);
+extern void euno_bpt_retire_leaf(EunoContext *cx, EunoTree *tree,
+								 BptLeaf *leaf);
 extern uint32_t euno_bpt_reclaim(EunoContext *cx, EunoTree *tree);
 extern void *euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, int domain,
 								size_t size);
@@ -442,6 +534,8 @@ extern EunoStatus euno_bpt_split(EunoContext *cx, EunoTree *tree,
 								 BptPlace *place, const BptKey *key,
 								 const BptGap *gap, const EunoEntry *entry,
 								 bool no_split, BptLeaf **created);
+extern uint32_t euno_bpt_split_edge(const EunoTree *tree, uint32_t n,
+									uint32_t at, const BptLeaf *leaf);
 extern uint32_t euno_bpt_split_left(EunoTree *tree, BptSplit *s, uint32_t at,
 									const BptLeaf *leaf, bool beyond);
 extern EunoStatus euno_bpt_split_right(EunoContext *cx, EunoTree *tree,
@@ -563,7 +657,7 @@ static inline void
 bpt_place_init(BptPlace *place, BptImage *image)
 {
 	place->attempts = 0;
-	place->leaf = place->start = NULL;
+	place->leaf = place->start = place->guess = NULL;
 	place->moves = 0;
 	place->found = false;
 	place->copied = false;

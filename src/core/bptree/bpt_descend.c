@@ -446,6 +446,22 @@ look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 }
 
 /*
+ * Is place->guess the leaf that covers the key?  Nothing has led there, so the
+ * key may be below its low fence.  COMPARE: it is not, if an entry is below it.
+ */
+static bool
+look_at_guess(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
+			  BptPlace *place)
+{
+	BptLeaf    *right;
+
+	place->leaf = place->guess;
+	place->guess = NULL;
+	return look_at_leaf(cx, tree, key, below, place, &right) == STEP_HERE &&
+		(!bpt_is_opaque(tree) || place->gap.slot > 0);
+}
+
+/*
  * Finds the leaf that covers the key: the entries right of the gap, or with
  * "below" those just left of it.  To be called within an epoch.  Afterwards
  * the caller searches place->view and then asks euno_bpt_valid.  To try
@@ -467,7 +483,8 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		cx->counters.restarts++;
 		euno_bpt_conflict(cx, tree, place->leaf, key, EUNO_CAUSE_CHANGED);
 	}
-	for (;;)
+	while (place->guess == NULL ||
+		   !look_at_guess(cx, tree, key, below, place))
 	{
 		BptLeaf    *leaf = place->start != NULL ? place->start : opaque ?
 			descend_opaque(cx, tree, key, below, place) :

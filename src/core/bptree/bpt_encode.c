@@ -18,6 +18,7 @@ euno_bpt_items_init(BptWork *work, EunoTree *tree)
 	work->it.opaque = bpt_is_opaque(tree);
 	work->it.posting = tree->config.posting;
 	work->it.plain = true;
+	work->it.open_prefix = UINT32_MAX;
 	work->it.n = 0;
 	work->it.nbytes = 0;
 	work->it.bytes = work->bytes;
@@ -321,6 +322,25 @@ euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
 }
 
 /*
+ * How many bytes of "right" it takes, at least, to be above "left", which is
+ * below it.
+ */
+uint32_t
+euno_bpt_separate(const uint8_t *left, uint32_t left_len,
+				  const uint8_t *right, uint32_t len)
+{
+	uint32_t	same = 0;
+
+	while (same < len && same < left_len && left[same] == right[same])
+		same++;
+
+	/* Where one is longer and the rest equal, zeros decide nothing. */
+	while (same < len && same >= left_len && right[same] == 0)
+		same++;
+	return same < len ? same + 1 : len;
+}
+
+/*
  * The shortest separator s with item i - 1 < s <= item i, in "to"
  * (BPT_MAX_COMPOSITE).  OPAQUE: item i's key, and its TID.
  */
@@ -328,21 +348,13 @@ uint32_t
 euno_bpt_separator(const BptItems *it, uint32_t i, uint8_t *to, EunoTid *tid)
 {
 	uint8_t		left[BPT_MAX_COMPOSITE];
-	uint32_t	left_len;
 	uint32_t	len = euno_bpt_item_copy(it, i, 0, to);
-	uint32_t	same = 0;
 
 	*tid = it->items[i].tid;
 	if (it->opaque)
 		return len;
-	left_len = euno_bpt_item_copy(it, i - 1, 0, left);
-	while (same < len && same < left_len && left[same] == to[same])
-		same++;
-
-	/* Where one is longer and the rest equal, zeros decide nothing. */
-	while (same < len && same >= left_len && to[same] == 0)
-		same++;
-	return same < len ? same + 1 : len;
+	return euno_bpt_separate(left, euno_bpt_item_copy(it, i - 1, 0, left), to,
+							 len);
 }
 
 /*
@@ -367,6 +379,8 @@ euno_bpt_prefix(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 			return 0;
 		top_len = euno_bpt_item_copy(it, b - 1, 0, last);
 		top = last;
+		if (top_len > it->open_prefix)
+			top_len = it->open_prefix;
 	}
 	while (len < low->len && len < top_len && low->bytes[len] == top[len])
 		len++;
@@ -378,106 +392,25 @@ euno_bpt_prefix(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 	return len;
 }
 
-/* Eight bytes of a fence from "from" on; beyond its end, zeros. */
-static uint64_t
-fence_word(const BptFence *fence, uint32_t from)
-{
-	uint8_t		word[8] = {0};
-
-	if (fence->bytes != NULL && from < fence->len)
-		memcpy(word, fence->bytes + from,
-			   fence->len - from < 8 ? fence->len - from : 8);
-	return bpt_load_word(word);
-}
-
-/*
- * Where n entries go in cap slots: each to the slot where its head would be if
- * heads were spread evenly between the fences, as far as those left of it
- * leave room.  Where heads are not like that at all, evenly by number.
- */
-static void
-place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
-			uint32_t cap, uint16_t *place)
-{
-	uint64_t	low = leaf->low_hint;
-	uint64_t	high = leaf->high_hint;
-	uint64_t	off = 0;
-	uint32_t	next = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint32_t	even = i * cap / n;
-		uint32_t	at = heads[i] <= low ? 0 : heads[i] >= high ? cap - 1 :
-			bpt_guess(heads[i], low, high, cap);
-
-		place[i] = (uint16_t) at;
-		off += at > even ? at - even : even - at;
-	}
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint32_t	at = off / n > cap / 8 ? i * cap / n : place[i];
-		uint32_t	most = cap - (n - i);
-
-		at = at < next ? next : at > most ? most : at;
-		place[i] = (uint16_t) at;
-		next = at + 1;
-	}
-}
-
-/* Moves n entries, side by side, apart to where they go; fills the rest. */
-static void
-spread_fixed(uint64_t *heads, uint8_t *tails, uint32_t tail, uint32_t n,
-			 uint32_t cap, const uint16_t *place)
-{
-	uint32_t	end = cap;
-
-	for (uint32_t i = n; i-- > 0;)
-	{
-		uint32_t	from = i > 0 ? place[i] : 0;
-
-		for (uint32_t k = end; k-- > from;)
-		{
-			heads[k] = heads[i];
-			memmove(tails + k * tail, tails + i * tail, tail);
-		}
-		end = from;
-	}
-}
-
 static void
 encode_fixed(const BptItems *it, uint32_t a, uint32_t b, BptImage *image)
 {
 	BptLeaf    *leaf = &image->leaf;
-	uint32_t	size = (uint32_t) bpt_leaf_size(leaf);
-	uint32_t	len = b > a ? item_suffix(it, a, leaf->prefix_len) : 8;
+	uint32_t	len = b > a ? item_suffix(it, a, leaf->prefix_len) : 0;
 	uint32_t	tail = len > 8 ? len - 8 : 0;
-	uint64_t   *heads = (uint64_t *) (image->bytes + leaf->body);
-	uint8_t    *tails;
-	uint32_t	cap = b > a ? (size - leaf->body - BPT_SLACK) / (8 + tail) : 0;
-	uint32_t	n = b - a;
+	uint64_t	heads[BPT_LEAF_TIDS];
+	uint8_t		tails[BPT_NODE_MAX + 8];
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
-	uint16_t	place[BPT_LEAF_TIDS];
 
-	if (cap > BPT_LEAF_TIDS - 2)
-		cap = BPT_LEAF_TIDS - 2;
-	leaf->suffix_len = (uint16_t) (b > a ? len : 0);
-	leaf->cap = (uint16_t) cap;
-	leaf->heap = (uint16_t) n;
-	leaf->count = (uint16_t) n;
-	tails = (uint8_t *) (heads + cap);
-	for (uint32_t i = 0; i < n; i++)
+	leaf->suffix_len = (uint16_t) len;
+	for (uint32_t i = 0; i < b - a; i++)
 	{
 		memset(buf, 0, 8);
 		(void) euno_bpt_item_copy(it, a + i, leaf->prefix_len, buf);
 		heads[i] = bpt_load_word(buf);
 		memcpy(tails + i * tail, buf + 8, tail);
 	}
-	if (n > 0 && n < cap && leaf->low_hint < leaf->high_hint)
-	{
-		place_fixed(leaf, heads, n, cap, place);
-		spread_fixed(heads, tails, tail, n, cap, place);
-		leaf->count = (uint16_t) cap;
-	}
+	euno_bpt_lay_out(image, heads, tails, b - a);
 }
 
 /* Writes the record of items [a, e) at "to"; it has "size" bytes. */
@@ -589,55 +522,12 @@ euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 
 	if (used > bpt_leaf_size(leaf) - leaf->body)
 		return false;
-	leaf->prefix_len = (uint16_t) prefix_len;
-	leaf->format = (uint8_t) format;
-	if (low->bytes != NULL && high->bytes == NULL && format != BPT_OPAQUE)
-		leaf->format |= BPT_OPEN;
-	leaf->low_hint = fence_word(low, prefix_len);
-	leaf->high_hint = fence_word(high, prefix_len);
+	euno_bpt_leaf_head(leaf, format, prefix_len, low, high);
 	leaf->ntids = (uint16_t) (b - a);
 	if (format == BPT_FIXED)
 		encode_fixed(it, a, b, image);
 	else
 		encode_slotted(it, a, b, used, image);
-	return true;
-}
-
-/*
- * Builds a leaf of the entries of another, whose view is of a private copy, in
- * an image whose size_log2 and body are the same: only the high fence is new,
- * which has the prefix, and the room is spread.  FIXED, without room between
- * the entries.  False if that cannot be done.
- */
-bool
-euno_bpt_spread(const BptView *view, const BptFence *low,
-				const BptFence *high, BptImage *image)
-{
-	BptLeaf    *leaf = &image->leaf;
-	uint64_t   *heads = (uint64_t *) (image->bytes + view->body);
-	uint8_t    *tails = (uint8_t *) (heads + view->cap);
-	uint16_t	place[BPT_LEAF_TIDS];
-
-	if (high->len < view->prefix_len || low->len < view->prefix_len ||
-		memcmp(low->bytes, high->bytes, view->prefix_len) != 0 ||
-		view->cap > BPT_LEAF_TIDS)
-		return false;
-	leaf->format = BPT_FIXED;
-	leaf->prefix_len = (uint16_t) view->prefix_len;
-	leaf->suffix_len = (uint16_t) view->suffix_len;
-	leaf->cap = (uint16_t) view->cap;
-	leaf->count = leaf->heap = leaf->ntids = (uint16_t) view->count;
-	leaf->low_hint = fence_word(low, view->prefix_len);
-	leaf->high_hint = fence_word(high, view->prefix_len);
-	memcpy(heads, view->heads, view->count * 8);
-	memcpy(tails, view->tails, view->count * view->tail_len);
-	if (view->count < view->cap && leaf->low_hint < leaf->high_hint)
-	{
-		place_fixed(leaf, heads, view->count, view->cap, place);
-		spread_fixed(heads, tails, view->tail_len, view->count, view->cap,
-					 place);
-		leaf->count = leaf->cap;
-	}
 	return true;
 }
 
@@ -650,6 +540,7 @@ euno_bpt_install(BptLeaf *leaf, const BptImage *image)
 {
 	const BptLeaf *from = &image->leaf;
 	size_t		body = from->body;
+	size_t		heads = bpt_leaf_size(from) - body;
 
 	euno_store64(&leaf->seqno, from->seqno);
 	euno_store_ptr(&leaf->right, from->right);
@@ -662,6 +553,15 @@ euno_bpt_install(BptLeaf *leaf, const BptImage *image)
 	euno_store16(&leaf->heap, from->heap);
 	euno_store8(&leaf->format, from->format);
 	euno_store16(&leaf->ntids, from->ntids);
-	euno_copy_in((uint8_t *) leaf + body, image->bytes + body,
-				 bpt_leaf_size(from) - body);
+	if ((from->format & BPT_FORMAT) == BPT_FIXED)
+	{
+		/* A leaf with few entries is mostly empty. */
+		size_t		tails = body + 8 * (size_t) from->cap;
+		size_t		tail = from->suffix_len > 8 ? from->suffix_len - 8U : 0;
+
+		heads = 8 * (size_t) from->count;
+		euno_copy_in((uint8_t *) leaf + tails, image->bytes + tails,
+					 tail * from->count);
+	}
+	euno_copy_in((uint8_t *) leaf + body, image->bytes + body, heads);
 }

@@ -8,6 +8,51 @@
 #include "core/bptree/bpt.h"
 
 /*
+ * The leaf that the last inserts went to, if it is worth a look and was not
+ * retired; otherwise NULL.  To be asked within an epoch, in which it stays where it
+ * is.  README, "The last leaf".
+ */
+static inline BptLeaf *
+last_leaf(const EunoContext *cx, uint64_t stamp)
+{
+	return cx->last.again && cx->last.stamp == stamp ? cx->last.leaf : NULL;
+}
+
+/*
+ * An entry went to a leaf, or, if there is one, to "created", which was split off
+ * it.  "stamp" is what the tree's was before the leaf was locked; 0: nothing is to
+ * be remembered.
+ */
+static inline void
+note_last(EunoContext *cx, BptLeaf *leaf, BptLeaf *created, uint64_t stamp)
+{
+	EunoLast   *last = &cx->last;
+
+	last->again = last->leaf == leaf && last->stamp == stamp;
+	last->stamp = stamp;
+	last->leaf = created != NULL && cx->leaf == created->number ? created :
+		leaf;
+}
+
+/*
+ * What is going to be moved is fetched while the insertion is planned and the
+ * leaf locked.
+ */
+static inline void
+prefetch_gap(const BptView *view, const BptGap *gap)
+{
+	const uint8_t *tail = view->tails + gap->slot * view->tail_len;
+	const uint64_t *head = view->heads + gap->slot;
+
+	if (view->format != BPT_FIXED)
+		return;
+	euno_prefetch(head - 8);
+	euno_prefetch(head + 8);
+	euno_prefetch(tail);
+	euno_prefetch(tail + 64);
+}
+
+/*
  * Inserts an entry.  See EunoTreeOps: EUNO_OK, EUNO_EXISTS, EUNO_FULL (only
  * with no_split), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry or return.
  *
@@ -29,21 +74,28 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	BptKey		key;
 	BptGap		gap;
 	BptPut		put;
+	uint64_t	stamp;
 
 	euno_bpt_key_position(tree, &pos, &key);
 	bpt_place_init(&place, &image);
 	euno_epoch_enter(cx->process);
+	stamp = euno_load64(&bpt_body(tree)->stamp);
+	place.guess = last_leaf(cx, stamp);
 	for (;;)
 	{
 		bool		room;
 
 		if (bpt_may_be_crowded(cx, tree, &place) &&
 			euno_bpt_crowd(cx, tree, &key, &place, &wish, &status))
+		{
+			stamp = 0;			/* the leaf was not ours to see */
 			break;
+		}
 		status = euno_bpt_seek(cx, tree, &key, false, &place);
 		if (status != EUNO_OK)
 			break;
 		bpt_place_find(cx, &place, &key, &gap);
+		prefetch_gap(&place.view, &gap);
 		if (__builtin_expect(place.view.scattered, 0) && !gap.exact)
 		{
 			status = euno_bpt_scatter_insert(cx, tree, &place, &key, entry,
@@ -73,6 +125,8 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		if (status != EUNO_STALE)
 			break;
 	}
+	if (status == EUNO_OK && place.leaf != NULL)
+		note_last(cx, place.leaf, created, stamp);
 	if (created != NULL)
 		euno_bpt_publish(cx, tree, created);
 	else if (place.moves > 0 && status != EUNO_CORRUPT)

@@ -10,10 +10,11 @@
  */
 #include "core/bptree/bpt.h"
 
-/* Writes a record; returns its size. */
+/* Writes a record with a list of n TIDs; returns its size. */
 static uint32_t
 build_record(uint8_t *to, uint32_t len, const uint8_t *tail, uint32_t tail_len,
-			 const EunoEntry *payload, const EunoTid *tids, uint32_t n)
+			 const EunoEntry *payload, const uint8_t *list, uint32_t list_len,
+			 uint32_t n)
 {
 	uint8_t    *p = to + 2;
 	uint32_t	head = len;
@@ -27,7 +28,9 @@ build_record(uint8_t *to, uint32_t len, const uint8_t *tail, uint32_t tail_len,
 	if (n > 1)
 	{
 		head |= BPT_REC_LIST;
-		p += 3;
+		*p++ = (uint8_t) (n - 1);
+		*p++ = (uint8_t) list_len;
+		*p++ = (uint8_t) (list_len >> 8);
 	}
 	to[0] = (uint8_t) head;
 	to[1] = (uint8_t) (head >> 8);
@@ -41,21 +44,20 @@ build_record(uint8_t *to, uint32_t len, const uint8_t *tail, uint32_t tail_len,
 	}
 	if (n > 1)
 	{
-		uint32_t	list_len = euno_bpt_list_encode(tids, n, p);
-
-		p -= tail_len + 3;
-		*p++ = (uint8_t) (n - 1);
-		*p++ = (uint8_t) list_len;
-		*p++ = (uint8_t) (list_len >> 8);
-		p += tail_len + list_len;
+		memcpy(p, list, list_len);
+		p += list_len;
 	}
 	return (uint32_t) (p - to);
 }
 
-/* Plans record r of the entry's key with these TIDs. */
+/*
+ * Plans a record of the entry's key with a list of n TIDs, of which this is the
+ * first.
+ */
 static void
-plan_record(const BptView *view, const EunoEntry *entry, const EunoTid *tids,
-			uint32_t n, bool payload, BptPut *put)
+plan_record(const BptView *view, const EunoEntry *entry, EunoTid first,
+			const uint8_t *list, uint32_t list_len, uint32_t n, bool payload,
+			BptPut *put)
 {
 	uint32_t	r = put->nrecs++;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
@@ -63,12 +65,12 @@ plan_record(const BptView *view, const EunoEntry *entry, const EunoTid *tids,
 	uint32_t	skip = 0;
 
 	if (view->format == BPT_OPAQUE)
-		put->head[r] = tids[0];
+		put->head[r] = first;
 	else
 	{
 		if (len > 0)
 			memcpy(buf, entry->key, len);
-		bpt_store_tid(buf + len, tids[0]);
+		bpt_store_tid(buf + len, first);
 		len += EUNO_TID_BYTES;
 		memset(buf + len, 0, 8);
 		put->head[r] = bpt_load_word(buf + view->prefix_len);
@@ -81,7 +83,19 @@ plan_record(const BptView *view, const EunoEntry *entry, const EunoTid *tids,
 								len - view->prefix_len,
 								view->format == BPT_OPAQUE ? entry->key :
 								buf + skip,
-								len - skip, payload ? entry : NULL, tids, n);
+								len - skip, payload ? entry : NULL, list,
+								list_len, n);
+}
+
+/* The same from TIDs. */
+static void
+plan_tids(const BptView *view, const EunoEntry *entry, const EunoTid *tids,
+		  uint32_t n, BptPut *put)
+{
+	uint8_t		list[BPT_LIST_BYTES];
+
+	plan_record(view, entry, tids[0], list,
+				euno_bpt_list_encode(tids, n, list), n, false, put);
 }
 
 /* Has slot i the entry's key, and could it take more TIDs? */
@@ -117,15 +131,43 @@ plan_list(BptView *view, uint32_t i, uint32_t at, const BptSlot *slot,
 	put->replace = true;
 	put->freed = slot->size;
 	if (n <= BPT_LIST_MAX)
-		plan_record(view, entry, tids, n, false, put);
+		plan_tids(view, entry, tids, n, put);
 	else
 	{
-		plan_record(view, entry, tids, n / 2, false, put);
-		plan_record(view, entry, tids + n / 2, n - n / 2, false, put);
+		plan_tids(view, entry, tids, n / 2, put);
+		plan_tids(view, entry, tids + n / 2, n - n / 2, put);
+		put->mine = at >= n / 2;
 	}
 }
 
-/* SLOTTED and OPAQUE: which slot takes the entry, and with what record? */
+/*
+ * The same for a list with room, in which the gap is known: only the steps on
+ * both sides of the new TID are made anew.
+ */
+static void
+plan_listed(BptView *view, uint32_t i, const BptGap *gap, const BptSlot *slot,
+			const EunoEntry *entry, BptPut *put)
+{
+	EunoTid		first = euno_bpt_first_tid(view, i);
+	uint8_t		from[BPT_LIST_BYTES];
+	uint8_t		list[BPT_LIST_BYTES + 16];
+	uint32_t	len;
+
+	euno_copy_out(from, slot->list, slot->list_len);
+	len = euno_bpt_list_insert(from, slot->list_len, gap->list_at, gap->before,
+							   entry->tid, list);
+	if (len == 0 || len > BPT_LIST_BYTES)
+		return;					/* torn */
+	put->slot = i;
+	put->replace = true;
+	put->freed = slot->size;
+	plan_record(view, entry, first, list, len, slot->ntids + 1, false, put);
+}
+
+/*
+ * SLOTTED and OPAQUE: which slot takes the entry, and with what record?  The
+ * prefix has been looked at.  Without records if there is no such place.
+ */
 static void
 plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 		   const BptGap *gap, BptPut *put)
@@ -134,6 +176,18 @@ plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 
 	if (tree->config.posting && entry->payloadlen == 0)
 	{
+		if (gap->listed)
+		{
+			uint32_t	i = gap->sub > 0 ? gap->slot : gap->slot - 1;
+
+			if (!euno_bpt_slot(view, i, &slot))
+				return;
+			if (slot.ntids < BPT_LIST_MAX && slot.list_len > 0)
+			{
+				plan_listed(view, i, gap, &slot, entry, put);
+				return;
+			}
+		}
 		if (gap->sub > 0)
 		{
 			if (slot_can_share(view, gap->slot, entry, &slot))
@@ -160,7 +214,7 @@ plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 	put->slot = gap->slot;
 	put->replace = false;
 	put->freed = 0;
-	plan_record(view, entry, &entry->tid, 1, true, put);
+	plan_record(view, entry, entry->tid, NULL, 0, 1, true, put);
 }
 
 /*
@@ -176,6 +230,25 @@ euno_bpt_appends(const EunoTree *tree, const BptView *view, const BptGap *gap)
 }
 
 /*
+ * SLOTTED and OPAQUE: plans the insertion, whether there is room or not.  False if
+ * it needs another prefix or what is there to be joined, or if the view is torn.
+ */
+bool
+euno_bpt_plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
+					const BptKey *key, const BptGap *gap, BptPut *put)
+{
+	put->nrecs = 0;
+	put->mine = 0;
+	if (view->format == BPT_SLOTTED && key->len < view->prefix_len)
+		return false;
+	if (view->open &&
+		euno_bpt_compare_prefix(key, view->leaf, view->prefix_len) != 0)
+		return false;
+	plan_slots(tree, view, entry, gap, put);
+	return put->nrecs > 0 && !view->torn;
+}
+
+/*
  * Plans the insertion of an entry at a gap.  False if it needs more room or
  * another format than the leaf has, or if the view is torn.
  */
@@ -187,17 +260,14 @@ euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
 
 	if ((view->format == BPT_FIXED ? view->entries : view->count) >= view->cap)
 		return false;
-	if (view->open &&
-		euno_bpt_compare_prefix(key, view->leaf, view->prefix_len) != 0)
-		return false;
-	put->nrecs = 0;
 	if (view->format == BPT_FIXED)
 	{
 		uint32_t	plen = view->prefix_len;
 		uint64_t	low = euno_load64(&view->leaf->low_hint);
 		uint64_t	high = euno_load64(&view->leaf->high_hint);
 
-		if (entry->payloadlen > 0 || key->len != plen + view->suffix_len)
+		if (entry->payloadlen > 0 || key->len != plen + view->suffix_len ||
+			(view->open && euno_bpt_compare_prefix(key, view->leaf, plen) != 0))
 			return false;
 		if (euno_bpt_appends(tree, view, gap))
 			return false;		/* it starts a leaf of its own */
@@ -208,12 +278,8 @@ euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
 		put->tail = key->bytes + plen + 8;
 		return true;
 	}
-	if (view->format == BPT_SLOTTED && key->len < view->prefix_len)
-		return false;
-	if (euno_load16(&view->leaf->ntids) >= BPT_LEAF_TIDS - 2)
-		return false;
-	plan_slots(tree, view, entry, gap, put);
-	if (put->nrecs == 0 || view->torn)
+	if (euno_load16(&view->leaf->ntids) >= BPT_LEAF_TIDS - 2 ||
+		!euno_bpt_plan_slots(tree, view, entry, key, gap, put))
 		return false;
 	need = put->size[0] + (put->nrecs > 1 ? put->size[1] : 0);
 	return view->heap + put->freed >= view->body + 10 * view->cap + need;
@@ -343,9 +409,10 @@ close_record(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t off,
 {
 	uint16_t   *offs = (uint16_t *) view->offs;
 
-	euno_move((uint8_t *) leaf + view->heap + size,
-			  (uint8_t *) leaf + view->heap, off - view->heap);
-	for (uint32_t i = 0; i < count; i++)
+	if (off > view->heap)
+		euno_move((uint8_t *) leaf + view->heap + size,
+				  (uint8_t *) leaf + view->heap, off - view->heap);
+	for (uint32_t i = 0; i < count && off > view->heap; i++)
 	{
 		uint16_t	at = euno_load16(&offs[i]);
 
@@ -421,6 +488,8 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 {
 	uint8_t		record[BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
 	uint8_t		suffix[BPT_MAX_COMPOSITE + 16];
+	uint8_t		list[BPT_LIST_BYTES];
+	uint32_t	list_len = euno_bpt_list_encode(tids, n, list);
 	uint32_t	size;
 	uint32_t	off = euno_load16(&view->offs[i]);
 	uint64_t	head = tids[0];
@@ -429,8 +498,8 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 	if (view->format == BPT_OPAQUE)
 	{
 		euno_copy_out(suffix, slot->tail, slot->len);
-		size = build_record(record, slot->len, suffix, slot->len, NULL, tids,
-							n);
+		size = build_record(record, slot->len, suffix, slot->len, NULL, list,
+							list_len, n);
 	}
 	else
 	{
@@ -444,7 +513,7 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 		memcpy(suffix + slot->len - part, tid + EUNO_TID_BYTES - part, part);
 		head = bpt_load_word(suffix);
 		size = build_record(record, slot->len, suffix + 8, slot->tail_len,
-							NULL, tids, n);
+							NULL, list, list_len, n);
 	}
 	close_record(leaf, view, count, off, slot->size);
 	view->heap -= size;

@@ -183,6 +183,18 @@ euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node, size_t size,
 }
 
 /*
+ * The same for a leaf.  Who remembers it from before looks at the stamp: it has
+ * changed before the epoch is advanced that the leaf waits for.
+ */
+void
+euno_bpt_retire_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
+{
+	euno_store64(&bpt_body(tree)->stamp,
+				 euno_epoch_retire(cx->process->epochs));
+	euno_bpt_retire(cx, tree, leaf, bpt_leaf_size(leaf), &leaf->limbo);
+}
+
+/*
  * Gives back what can be given back; returns how many nodes.  Never waits.  No
  * node may be locked by this process.
  */

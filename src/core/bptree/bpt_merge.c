@@ -222,8 +222,7 @@ merge_pair(Merge *m)
 		if (body->tidy_at == m->right)
 			body->tidy_at = m->left;
 		euno_bpt_log_forget(cx, tree, m->right);
-		euno_bpt_retire(cx, tree, m->right, bpt_leaf_size(m->right),
-						&m->right->limbo);
+		euno_bpt_retire_leaf(cx, tree, m->right);
 	}
 	else if (unposted && status == EUNO_STALE)
 		euno_bpt_publish(cx, tree, m->right);

@@ -231,7 +231,7 @@ migrate_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, int domain)
 	if (status == EUNO_OK)
 	{
 		euno_bpt_log_forget(cx, tree, leaf);
-		euno_bpt_retire(cx, tree, leaf, bpt_leaf_size(leaf), &leaf->limbo);
+		euno_bpt_retire_leaf(cx, tree, leaf);
 	}
 	if (unposted && status != EUNO_CORRUPT)
 		euno_bpt_publish(cx, tree, status == EUNO_OK ? m.to : leaf);

@@ -85,6 +85,9 @@ typedef enum BptFormat
  */
 #define BPT_SCATTERED		0x20
 
+/* The rest of it: a BptFormat. */
+#define BPT_FORMAT			0x0F
+
 #define BPT_REC_LEN			0x0FFF
 #define BPT_REC_PAYLOAD		0x1000
 #define BPT_REC_LIST		0x2000
@@ -283,7 +286,9 @@ typedef struct BptBody
 	BptLeaf    *edge;			/* the last leaf, while it is crowded; a hint */
 	struct BptLog *wishes;		/* leaves that others want to have in their
 								 * domain; NULL: there is one part only */
-	uint8_t		pad0[16];
+	uint64_t	stamp;			/* of all trees' since the server's start unlike any
+								 * other; a new one before a leaf is retired */
+	uint8_t		pad0[8];
 
 	uint64_t	seqno;			/* last one given out */
 	uint64_t	splits;

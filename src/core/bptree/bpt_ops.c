@@ -33,6 +33,7 @@ euno_bpt_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 	body->seqno = 1;
 	euno_store64(&leaf->seqno, 1);
 	body->leaves = 1;
+	body->stamp = euno_epoch_retire(cx->process->epochs);
 	euno_store_ptr(&body->first, leaf);
 	body->active = bpt_domains(tree, config->domains != 0 ? config->domains :
 							   UINT64_MAX);

@@ -65,6 +65,42 @@ euno_bpt_list_step(EunoTid previous, EunoTid tid)
 	return number_size(blocks) + number_size(offset);
 }
 
+static uint8_t *
+step_put(uint8_t *to, EunoTid previous, EunoTid tid)
+{
+	uint64_t	blocks = (tid >> 16) - (previous >> 16);
+	uint64_t	offset = tid & 0xFFFF;
+
+	if (blocks == 0)
+		offset -= previous & 0xFFFF;
+	to = number_put(to, blocks);
+	return number_put(to, offset);
+}
+
+/* NULL when the list ends before the step does. */
+static inline const uint8_t *
+step_get(const uint8_t *from, const uint8_t *end, EunoTid previous,
+		 EunoTid *tid)
+{
+	uint64_t	blocks;
+	uint64_t	offset;
+
+	/* Most are two bytes. */
+	if (end - from >= 2 && ((from[0] | from[1]) & 0x80) == 0)
+	{
+		blocks = *from++;
+		offset = *from++;
+	}
+	else if ((from = number_get(from, end, &blocks)) == NULL ||
+			 (from = number_get(from, end, &offset)) == NULL)
+		return NULL;
+	if (blocks == 0)
+		offset += previous & 0xFFFF;
+	blocks += previous >> 16;
+	*tid = (blocks << 16 | (offset & 0xFFFF)) & EUNO_TID_MAX;
+	return from;
+}
+
 /*
  * Codes tids[1..n), ascending, after tids[0].  Returns the bytes written, at
  * most BPT_LIST_BYTES for n <= BPT_LIST_MAX.
@@ -75,15 +111,7 @@ euno_bpt_list_encode(const EunoTid *tids, uint32_t n, uint8_t *to)
 	uint8_t    *p = to;
 
 	for (uint32_t i = 1; i < n; i++)
-	{
-		uint64_t	blocks = (tids[i] >> 16) - (tids[i - 1] >> 16);
-		uint64_t	offset = tids[i] & 0xFFFF;
-
-		if (blocks == 0)
-			offset -= tids[i - 1] & 0xFFFF;
-		p = number_put(p, blocks);
-		p = number_put(p, offset);
-	}
+		p = step_put(p, tids[i - 1], tids[i]);
 	return (uint32_t) (p - to);
 }
 
@@ -100,16 +128,67 @@ euno_bpt_list_decode(const uint8_t *list, uint32_t len, EunoTid first,
 	tids[0] = first;
 	for (uint32_t i = 1; i < n; i++)
 	{
-		uint64_t	blocks;
-		uint64_t	offset;
-
-		if ((list = number_get(list, end, &blocks)) == NULL ||
-			(list = number_get(list, end, &offset)) == NULL)
+		if ((list = step_get(list, end, tids[i - 1], &tids[i])) == NULL)
 			return false;
-		blocks += tids[i - 1] >> 16;
-		if (blocks == tids[i - 1] >> 16)
-			offset += tids[i - 1] & 0xFFFF;
-		tids[i] = (blocks << 16 | (offset & 0xFFFF)) & EUNO_TID_MAX;
 	}
 	return list == end;
+}
+
+/*
+ * Where in a list of n TIDs, with the first one, which is below "bound", is the
+ * first that is not below it?  Returns its number, or n; *at is where its step
+ * begins, *before the TID left of it, *there itself.  The list is private memory.
+ * 0 if it is not a list of that many.
+ */
+uint32_t
+euno_bpt_list_find(const uint8_t *list, uint32_t len, EunoTid first,
+				   uint32_t n, EunoTid bound, uint32_t *at, EunoTid *before,
+				   EunoTid *there)
+{
+	const uint8_t *p = list;
+	uint32_t	i;
+
+	*before = first;
+	for (i = 1; i < n; i++)
+	{
+		const uint8_t *next = step_get(p, list + len, *before, there);
+
+		if (next == NULL)
+			return 0;
+		if (*there >= bound)
+			break;
+		*before = *there;
+		p = next;
+	}
+	*at = (uint32_t) (p - list);
+	return i;
+}
+
+/*
+ * Inserts a TID into a list where euno_bpt_list_find says: what is before and
+ * behind its neighbors' steps stays as it is.  Returns the bytes of the new list,
+ * at "to"; 0 if it is not a list.
+ */
+uint32_t
+euno_bpt_list_insert(const uint8_t *list, uint32_t len, uint32_t at,
+					 EunoTid before, EunoTid tid, uint8_t *to)
+{
+	const uint8_t *rest = list + at;
+	const uint8_t *end = list + len;
+	uint8_t    *p = to;
+	EunoTid		next;
+
+	if (at > len)
+		return 0;
+	memcpy(p, list, at);
+	p = step_put(p + at, before, tid);
+	if (rest < end)
+	{
+		if ((rest = step_get(rest, end, before, &next)) == NULL || next <= tid)
+			return 0;
+		p = step_put(p, tid, next);
+		memcpy(p, rest, (size_t) (end - rest));
+		p += end - rest;
+	}
+	return (uint32_t) (p - to);
 }

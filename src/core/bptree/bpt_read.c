@@ -435,7 +435,7 @@ backward_leaf(Read *rd, const BptKey *to, const BptKey *lo, BptLeaf **again)
 	BptView    *view = &rd->place.view;
 	BptLeaf    *right;
 	EunoStatus	status;
-	BptGap		a = {0, 0, false};
+	BptGap		a = {.slot = 0};
 	BptGap		b;
 	bool		here = true;
 	bool		all;

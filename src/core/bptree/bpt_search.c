@@ -25,21 +25,20 @@ load_u16(const uint8_t *p)
 	return (uint32_t) euno_load8(p) | (uint32_t) euno_load8(p + 1) << 8;
 }
 
-/* Takes record i apart.  False if torn. */
-bool
-euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot)
+/*
+ * Takes a record apart, of which 8 bytes can be read.  Nothing is checked: what
+ * is pointed to may be outside of it.
+ */
+static inline void
+take_apart(const uint8_t *record, BptFormat format, BptSlot *slot)
 {
-	uint32_t	off = euno_load16(&view->offs[i]);
-	const uint8_t *p = (const uint8_t *) view->leaf + off;
-	uint32_t	head;
+	const uint8_t *p = record;
+	uint32_t	head = load_u16(p);
 
-	if (off < view->body || off + 8 > view->size)
-		goto torn;
-	head = load_u16(p);
 	p += 2;
 	slot->len = head & BPT_REC_LEN;
 	slot->tail_len = slot->len;
-	if (view->format != BPT_OPAQUE)
+	if (format != BPT_OPAQUE)
 		slot->tail_len = slot->len > 8 ? slot->len - 8 : 0;
 	slot->payload_len = 0;
 	slot->list_len = 0;
@@ -58,8 +57,25 @@ euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot)
 	slot->tail = p;
 	slot->payload = slot->tail + slot->tail_len;
 	slot->list = slot->payload + slot->payload_len;
-	p = slot->list + slot->list_len;
-	slot->size = (uint32_t) (p - (const uint8_t *) view->leaf) - off;
+	slot->size = (uint32_t) (slot->list + slot->list_len - record);
+}
+
+/* The same for a record that is known to be whole. */
+void
+euno_bpt_record(const uint8_t *record, BptFormat format, BptSlot *slot)
+{
+	take_apart(record, format, slot);
+}
+
+/* The same for the record of slot i.  False if torn. */
+bool
+euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot)
+{
+	uint32_t	off = euno_load16(&view->offs[i]);
+
+	if (off < view->body || off + 8 > view->size)
+		goto torn;
+	take_apart((const uint8_t *) view->leaf + off, view->format, slot);
 	if (off + slot->size + BPT_SLACK > view->size ||
 		slot->ntids > BPT_LIST_MAX || slot->list_len > BPT_LIST_BYTES ||
 		slot->len > BPT_MAX_COMPOSITE)
@@ -245,7 +261,12 @@ euno_bpt_lower_head(const BptView *view, uint64_t h)
 	uint32_t	hi;
 
 	if (count < 16 || h <= low || h >= high)
+	{
+		/* Ascending, it is mostly above all others. */
+		if (h >= high && count > 0 && euno_load64(&heads[count - 1]) < h)
+			return count;
 		return lower_head(heads, count, h);
+	}
 	at = bpt_guess(h, low, high, count);
 	if (view->format == BPT_FIXED)
 		euno_prefetch(view->tails + at * view->tail_len);
@@ -446,25 +467,36 @@ euno_bpt_same_key(EunoContext *cx, BptView *view, const BptKey *key,
 static void
 look_into_list(EunoContext *cx, BptView *view, const BptKey *key, BptGap *gap)
 {
-	EunoTid		tids[BPT_LIST_MAX];
+	uint8_t		list[BPT_LIST_BYTES];
 	EunoTid		bound;
+	EunoTid		first;
+	EunoTid		there = 0;
 	BptSlot		slot;
 	bool		pure;
-	uint32_t	n;
 	uint32_t	i;
 
+	gap->listed = false;
 	if (gap->exact || gap->slot == 0 || view->format == BPT_FIXED ||
 		!euno_bpt_slot(view, gap->slot - 1, &slot) || slot.ntids == 1 ||
 		!euno_bpt_same_key(cx, view, key, gap->slot - 1, &bound, &pure))
 		return;
-	n = euno_bpt_slot_tids(view, gap->slot - 1, tids);
-	for (i = 0; i < n && tids[i] < bound; i++)
-		;
-	if (i < n && i > 0)
+	first = euno_bpt_first_tid(view, gap->slot - 1);
+	if (first >= bound)
+		return;
+	euno_copy_out(list, slot.list, slot.list_len);
+	i = euno_bpt_list_find(list, slot.list_len, first, slot.ntids, bound,
+						   &gap->list_at, &gap->before, &there);
+	if (i == 0)
+	{
+		view->torn = true;
+		return;
+	}
+	gap->listed = pure;
+	if (i < slot.ntids)
 	{
 		gap->slot--;
 		gap->sub = i;
-		gap->exact = pure && tids[i] == bound;
+		gap->exact = pure && there == bound;
 	}
 }
 

@@ -58,6 +58,25 @@ item_weight(const BptItems *it, uint32_t i)
 }
 
 /*
+ * How many of n entries, of which number "at" is new, stay in the left leaf if
+ * the new one is at an edge; 0: it is not.
+ */
+uint32_t
+euno_bpt_split_edge(const EunoTree *tree, uint32_t n, uint32_t at,
+					const BptLeaf *leaf)
+{
+	if (at == n - 1)
+	{
+		/* Ascending: what comes next comes to the right leaf. */
+		uint32_t	m = leaf->right != NULL ? n - 1 :
+			n * tree->config.fillfactor / 100;
+
+		return m < 1 ? 1 : m > n - 1 ? n - 1 : m;
+	}
+	return at == 0 && !leaf->has_low;	/* descending */
+}
+
+/*
  * How many of the items (one of which, number "at", is new) stay in the left
  * leaf, if they fit: at least one, and not all.
  */
@@ -67,18 +86,10 @@ choose_split(EunoTree *tree, const BptItems *it, uint32_t at,
 {
 	uint64_t	total = 0;
 	uint64_t	left = 0;
-	uint32_t	m;
+	uint32_t	m = euno_bpt_split_edge(tree, it->n, at, leaf);
 
-	if (at == it->n - 1)
-	{
-		/* Ascending: what comes next comes to the right leaf. */
-		m = it->n * tree->config.fillfactor / 100;
-		if (leaf->right != NULL)
-			m = it->n - 1;
-		return m < 1 ? 1 : m > it->n - 1 ? it->n - 1 : m;
-	}
-	if (at == 0 && !leaf->has_low)
-		return 1;				/* descending */
+	if (m > 0)
+		return m;
 	for (uint32_t i = 0; i < it->n; i++)
 		total += item_weight(it, i);
 	for (m = 0; m < it->n - 1 && (left < total / 2 || m == 0); m++)
@@ -144,6 +155,7 @@ euno_bpt_split_left(EunoTree *tree, BptSplit *s, uint32_t at,
 	const BptItems *it = &s->work.it;
 	uint32_t	m = beyond ? build_beyond(tree, s) : 0;
 
+	s->how = BPT_BY_ITEM;
 	if (m > 0)
 		return m;
 	m = choose_split(tree, it, at, leaf);
@@ -169,11 +181,20 @@ euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
 {
 	const BptItems *it = &s->work.it;
 	BptFormat	format;
-	uint32_t	prefix = euno_bpt_prefix(tree, it, m, it->n, &s->middle,
-										 &s->high);
-	uint32_t	used = euno_bpt_measure(it, m, it->n, prefix, &format);
-	size_t		size = euno_bpt_leaf_size_for(s->middle.len, used);
+	uint32_t	used;
+	size_t		size;
+	bool		built;
 
+	if (s->how == BPT_BY_RUN)
+		used = euno_bpt_half_size(s, m);
+	else if (s->how == BPT_BY_SLOT)
+		used = euno_bpt_part_size(s, m);
+	else
+		used = euno_bpt_measure(it, m, it->n,
+								euno_bpt_prefix(tree, it, m, it->n,
+												&s->middle, &s->high),
+								&format);
+	size = euno_bpt_leaf_size_for(s->middle.len, used);
 	if (size == 0)
 		return EUNO_CORRUPT;
 	*right = euno_bpt_leaf_alloc(cx, tree,
@@ -183,7 +204,14 @@ euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
 		return EUNO_NO_MEMORY;
 	euno_bpt_inherit_use(*right, &s->left.leaf);
 	euno_bpt_image_like(&s->right, *right);
-	if (!euno_bpt_encode(tree, it, m, it->n, &s->middle, &s->high, &s->right))
+	if (s->how == BPT_BY_RUN)
+		built = euno_bpt_half_right(s, m);
+	else if (s->how == BPT_BY_SLOT)
+		built = euno_bpt_part_right(s, m);
+	else
+		built = euno_bpt_encode(tree, it, m, it->n, &s->middle, &s->high,
+								&s->right);
+	if (!built)
 		return EUNO_CORRUPT;
 	s->right.leaf.seqno = seqno;
 	s->right.leaf.right = old_right;
@@ -240,28 +268,68 @@ build_append(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key_new,
 	s->middle.len = euno_bpt_separator(&s->work.it, 1, s->middle_buf,
 									   &s->middle.tid);
 	if (euno_bpt_spread(view, &s->low, &s->middle, &s->left))
+	{
+		/* What comes next is likely to be as far apart as what has come. */
+		s->work.it.open_prefix = euno_bpt_prefix(tree, &s->work.it, 0, 1,
+												 &s->low, &s->middle);
 		return 1;
+	}
 	euno_bpt_items_init(&s->work, tree);
 	return 0;
 }
 
 /*
- * Packs the leaf anew with the entry, if that may be and makes room enough;
- * else builds the left leaf of a split and sets *m to the number of items that
- * stay in it.  *m is 0 when the status is the insertion's.
+ * Builds the left leaf of a split, or the whole leaf, in one of the ways that do
+ * not take it apart entry by entry.  The number of runs' entries or slots in
+ * it, or BPT_PACKED; 0 if there is no such way.
+ */
+static uint32_t
+split_whole(EunoTree *tree, BptSplit *s, BptPlace *place, const BptKey *key,
+			const BptGap *gap, const EunoEntry *entry)
+{
+	uint32_t	m;
+
+	s->how = BPT_BY_RUN;
+	m = euno_bpt_halve(tree, s, &place->view, key, gap->slot, entry);
+	if (m == 0)
+	{
+		s->how = BPT_BY_SLOT;
+		m = euno_bpt_part(tree, s, &place->view, key, gap, entry,
+						  BPT_REPACK_FILL);
+	}
+	return m;
+}
+
+/* Puts the leaf that was packed anew in its place. */
+static EunoStatus
+install_packed(EunoContext *cx, EunoTree *tree, BptPlace *place, BptSplit *s)
+{
+	BptLeaf    *leaf = place->leaf;
+
+	if (!bpt_place_lock(cx, place))
+		return EUNO_STALE;
+	euno_bpt_install(leaf, &s->left);
+	bpt_count(cx, tree, 1);
+	cx->leaf = leaf->number;
+	euno_lock_release(&leaf->lock, cx->env);
+	return EUNO_OK;
+}
+
+/*
+ * Packs the leaf anew with the entry, if that may be and makes room enough, and
+ * sets *m to BPT_PACKED; else builds the left leaf of a split and sets *m to the
+ * number of items that stay in it.  EUNO_OK, EUNO_FULL or EUNO_CORRUPT.
  */
 static EunoStatus
-repack_or_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
-				const BptKey *key, const BptGap *gap, const EunoEntry *entry,
-				bool repack, bool no_split, BptSplit *s, uint32_t *m)
+repack_or_split(EunoTree *tree, BptPlace *place, const BptKey *key,
+				const BptGap *gap, const EunoEntry *entry, bool repack,
+				bool no_split, BptSplit *s, uint32_t *m)
 {
 	BptItems   *it = &s->work.it;
-	BptLeaf    *leaf = place->leaf;
 	uint32_t	at = gap_item(&place->view, gap);
 	uint32_t	used;
 	BptFormat	format;
 
-	*m = 0;
 	s->at = at;
 	if (!euno_bpt_items_add_leaf(&s->work, &place->view) ||
 		!euno_bpt_items_insert(&s->work, at, entry))
@@ -274,12 +342,7 @@ repack_or_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	{
 		if (!euno_bpt_encode(tree, it, 0, it->n, &s->low, &s->high, &s->left))
 			return EUNO_CORRUPT;
-		if (!bpt_place_lock(cx, place))
-			return EUNO_STALE;
-		euno_bpt_install(leaf, &s->left);
-		bpt_count(cx, tree, 1);
-		cx->leaf = leaf->number;
-		euno_lock_release(&leaf->lock, cx->env);
+		*m = BPT_PACKED;
 		return EUNO_OK;
 	}
 	if (no_split)
@@ -318,7 +381,6 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 
 	if (status != EUNO_OK)
 		return status;
-	euno_bpt_items_init(&s.work, tree);
 	euno_bpt_fences(place, &s.low, &s.high, s.high_buf);
 	euno_bpt_image_like(&s.left, leaf);
 	s.left.leaf.right = place->image->leaf.right;
@@ -326,14 +388,23 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	appends = euno_bpt_appends(tree, &place->view, gap);
 	if (appends && no_split)
 		return EUNO_FULL;
-	m = appends ? build_append(tree, &s, &place->view, key, entry) : 0;
+	m = appends ? 0 : split_whole(tree, &s, place, key, gap, entry);
 	if (m == 0)
 	{
-		status = repack_or_split(cx, tree, place, key, gap, entry,
-								 !appends, no_split, &s, &m);
+		s.how = BPT_BY_ITEM;
+		euno_bpt_items_init(&s.work, tree);
+		if (appends)
+			m = build_append(tree, &s, &place->view, key, entry);
 		if (m == 0)
+			status = repack_or_split(tree, place, key, gap, entry, !appends,
+									 no_split, &s, &m);
+		if (status != EUNO_OK)
 			return status;
 	}
+	if (m == BPT_PACKED)
+		return install_packed(cx, tree, place, &s);
+	if (no_split)
+		return EUNO_FULL;
 	status = euno_bpt_split_right(cx, tree, &s, m, place->image->leaf.right,
 								  euno_add64(&body->seqno, 2) + 1, &right);
 	if (status != EUNO_OK)

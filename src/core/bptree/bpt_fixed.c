@@ -1,0 +1,335 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_fixed.c
+ *	  FIXED leaves, built from entries of one length that lie side by side.
+ *
+ * Of what random inserts cost, splits were the larger part: a full leaf was
+ * taken apart into items, and each half put together from these.  Entries of one
+ * length need neither: they are copied, with their bytes moved where the prefix
+ * of a half is longer.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/* By how many bytes the prefix of a half may be longer, at most. */
+#define HALF_CUT	7
+
+/* Eight bytes of a fence from "from" on; beyond its end, zeros. */
+static uint64_t
+fence_word(const BptFence *fence, uint32_t from)
+{
+	uint8_t		word[8] = {0};
+
+	if (fence->bytes != NULL && from < fence->len)
+		memcpy(word, fence->bytes + from,
+			   fence->len - from < 8 ? fence->len - from : 8);
+	return bpt_load_word(word);
+}
+
+/* What fences, format and prefix say of a leaf in the making. */
+void
+euno_bpt_leaf_head(BptLeaf *leaf, BptFormat format, uint32_t prefix_len,
+				   const BptFence *low, const BptFence *high)
+{
+	leaf->format = (uint8_t) format;
+	if (low->bytes != NULL && high->bytes == NULL && format != BPT_OPAQUE)
+		leaf->format |= BPT_OPEN;
+	leaf->prefix_len = (uint16_t) prefix_len;
+	leaf->low_hint = fence_word(low, prefix_len);
+	leaf->high_hint = fence_word(high, prefix_len);
+}
+
+/*
+ * Where n entries go in cap slots: each to the slot where its head would be if
+ * heads were spread evenly between the fences, as far as those left of it
+ * leave room.  Where heads are not like that at all, evenly by number.
+ */
+static void
+place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
+			uint32_t cap, uint16_t *place)
+{
+	uint64_t	low = leaf->low_hint;
+	uint64_t	high = leaf->high_hint;
+	double		scale = (int32_t) cap / (double) (int64_t) ((high - low) >> 1 | 1);
+	uint32_t	step = (cap << 16) / n;
+	uint64_t	off = 0;
+	uint32_t	next = 0;
+	bool		evenly;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	even = i * step >> 16;
+		uint64_t	h = heads[i] < low ? 0 : heads[i] > high ? high - low : heads[i] - low;
+		uint32_t	at = (uint32_t) (int32_t) ((double) (int64_t) (h >> 1) * scale);
+
+		if (at >= cap)
+			at = cap - 1;
+		place[i] = (uint16_t) at;
+		off += at > even ? at - even : even - at;
+	}
+	evenly = off / n > cap / 8;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	at = evenly ? i * step >> 16 : place[i];
+		uint32_t	most = cap - (n - i);
+
+		at = at < next ? next : at > most ? most : at;
+		place[i] = (uint16_t) at;
+		next = at + 1;
+	}
+}
+
+/*
+ * Puts n entries into the arrays of a FIXED leaf's image, whose header has all
+ * but count, cap and what depends on them.  The entries must fit.  16 bytes
+ * beyond "tails" can be read.
+ */
+void
+euno_bpt_lay_out(BptImage *image, const uint64_t *heads, const uint8_t *tails,
+				 uint32_t n)
+{
+	BptLeaf    *leaf = &image->leaf;
+	uint32_t	tail = leaf->suffix_len > 8 ? leaf->suffix_len - 8U : 0;
+	uint32_t	room = (uint32_t) bpt_leaf_size(leaf) - leaf->body - BPT_SLACK;
+	uint32_t	cap = n > 0 ? room / (8 + tail) : 0;
+	uint64_t   *to = (uint64_t *) (image->bytes + leaf->body);
+	uint8_t    *tails_to;
+	uint16_t	place[BPT_LEAF_TIDS];
+
+	if (cap > BPT_LEAF_TIDS - 2)
+		cap = BPT_LEAF_TIDS - 2;
+	tails_to = (uint8_t *) (to + cap);
+	leaf->cap = (uint16_t) cap;
+	leaf->count = leaf->heap = leaf->ntids = (uint16_t) n;
+	if (n == 0 || n == cap || leaf->low_hint >= leaf->high_hint)
+	{
+		memcpy(to, heads, n * 8);
+		memcpy(tails_to, tails, n * tail);
+		return;
+	}
+	place_fixed(leaf, heads, n, cap, place);
+	leaf->count = (uint16_t) cap;
+	place[0] = 0;
+	for (uint32_t i = 0, k = 0; i < n; i++)
+	{
+		uint32_t	end = i + 1 < n ? place[i + 1] : cap;
+
+		for (; k < end; k++, tails_to += tail)
+		{
+			to[k] = heads[i];
+
+			/* What is too much is overwritten by the next, or is slack. */
+			if (tail == 0)
+				continue;
+			if (tail <= 8)
+				memcpy(tails_to, tails, 8);
+			else if (tail <= 16)
+				memcpy(tails_to, tails, 16);
+			else
+				memcpy(tails_to, tails, tail);
+		}
+		tails += tail;
+	}
+}
+
+/*
+ * Builds a leaf of the entries of another, whose view is of a private copy, in
+ * an image whose size_log2 and body are the same: only the high fence is new,
+ * which has the prefix, and the room is spread.  FIXED, without room between
+ * the entries.  False if that cannot be done.
+ */
+bool
+euno_bpt_spread(const BptView *view, const BptFence *low,
+				const BptFence *high, BptImage *image)
+{
+	BptLeaf    *leaf = &image->leaf;
+
+	if (high->len < view->prefix_len || low->len < view->prefix_len ||
+		memcmp(low->bytes, high->bytes, view->prefix_len) != 0 ||
+		view->cap > BPT_LEAF_TIDS)
+		return false;
+	euno_bpt_leaf_head(leaf, BPT_FIXED, view->prefix_len, low, high);
+	leaf->suffix_len = (uint16_t) view->suffix_len;
+	euno_bpt_lay_out(image, view->heads, view->tails, view->count);
+	return true;
+}
+
+/* The composite of entry i of a run; 8 bytes of room after it. */
+static uint32_t
+run_composite(const BptRun *run, uint32_t i, uint8_t *to)
+{
+	memcpy(to, run->prefix, run->prefix_len);
+	bpt_store_word(to + run->prefix_len, run->heads[i]);
+	memcpy(to + run->prefix_len + 8, run->tails + i * run->tail_len,
+		   run->tail_len);
+	return run->prefix_len + run->suffix_len;
+}
+
+/* Would entries [a, b) of a run be shorter as lists of TIDs? */
+static bool
+lists_pay(const BptRun *run, uint32_t a, uint32_t b)
+{
+	uint32_t	len = run->suffix_len - EUNO_TID_BYTES;	/* of the key */
+	uint32_t	shift = len < 8 ? 64 - 8 * len : 0;
+	uint32_t	tail = len > 8 ? len - 8 : 0;
+	uint32_t	same = 0;
+
+	if (run->suffix_len <= EUNO_TID_BYTES)
+		return true;
+	for (uint32_t i = a + 1; i < b; i++)
+	{
+		const uint8_t *p = run->tails + i * run->tail_len;
+
+		if ((run->heads[i] ^ run->heads[i - 1]) >> shift == 0 &&
+			(tail == 0 || memcmp(p, p - run->tail_len, tail) == 0))
+			same++;
+	}
+
+	/* A slot and its record take 12 bytes, without tail and list. */
+	return same * (12 + run->tail_len) > 4 * (b - a);
+}
+
+/* The prefix of a leaf of entries [a, b); see euno_bpt_prefix. */
+static uint32_t
+half_prefix(const BptRun *run, uint32_t b, const BptFence *low,
+			const BptFence *high)
+{
+	uint8_t		last[BPT_MAX_COMPOSITE + 8];
+	const uint8_t *top = high->bytes;
+	uint32_t	most = run_composite(run, b - 1, last);
+	uint32_t	len = 0;
+
+	if (low->bytes == NULL)
+		return 0;
+	if (top == NULL)
+		top = last;
+	else if (high->len < most)
+		most = high->len;
+	if (low->len < most)
+		most = low->len;
+	while (len < most && low->bytes[len] == top[len])
+		len++;
+	return len;
+}
+
+/* Cuts the first "by" bytes, 1 to HALF_CUT, off entries [a, b). */
+static void
+half_cut(BptRun *run, uint32_t a, uint32_t b, uint32_t by, uint32_t tail)
+{
+	uint64_t	mask = run->tail_len >= 8 ? UINT64_MAX :
+		~(UINT64_MAX >> (8 * run->tail_len));
+	const uint8_t *from = run->tails + a * run->tail_len;
+	uint8_t    *to = run->cut;
+
+	for (uint32_t i = a; i < b; i++)
+	{
+		run->heads[i] = run->heads[i] << (8 * by) |
+			(bpt_load_word(from) & mask) >> (64 - 8 * by);
+		if (tail <= 8)
+			memcpy(to, from + by, 8);
+		else
+			memcpy(to, from + by, tail);
+		from += run->tail_len;
+		to += tail;
+	}
+}
+
+/*
+ * Builds the leaf of entries [a, b) of the split's run in an image whose
+ * size_log2 and body are set; each entry once.  False if they do not fit, or it
+ * has to be done in the general way.
+ */
+static bool
+half_encode(BptRun *run, uint32_t a, uint32_t b, const BptFence *low,
+			const BptFence *high, BptImage *image)
+{
+	BptLeaf    *leaf = &image->leaf;
+	uint32_t	prefix = half_prefix(run, b, low, high);
+	uint32_t	by = prefix - run->prefix_len;
+	uint32_t	len = run->suffix_len - by;
+	uint32_t	tail = len > 8 ? len - 8 : 0;
+	const uint8_t *tails = run->tails + a * run->tail_len;
+
+	if (by > HALF_CUT || by > run->suffix_len ||
+		(b - a) * (8 + tail) + BPT_SLACK > bpt_leaf_size(leaf) - leaf->body)
+		return false;
+	euno_bpt_leaf_head(leaf, BPT_FIXED, prefix, low, high);
+	leaf->suffix_len = (uint16_t) len;
+	if (by > 0)
+	{
+		half_cut(run, a, b, by, tail);
+		tails = run->cut;
+	}
+	euno_bpt_lay_out(image, run->heads + a, tails, b - a);
+	return true;
+}
+
+/*
+ * Splits a full FIXED leaf, whose view is of a private copy, with an entry at a
+ * gap: chooses the place, and builds the left leaf.  Returns the number of
+ * entries in it; 0: to be done in the general way.
+ */
+uint32_t
+euno_bpt_halve(EunoTree *tree, BptSplit *s, const BptView *view,
+			   const BptKey *key, uint32_t at, const EunoEntry *entry)
+{
+	BptRun	   *run = &s->run;
+	uint32_t	n = view->count;
+	uint32_t	plen = view->prefix_len;
+	uint32_t	tail = view->tail_len;
+	uint8_t		before[BPT_MAX_COMPOSITE + 8];
+	uint32_t	len = plen + view->suffix_len;
+	uint32_t	m;
+
+	if (view->format != BPT_FIXED || n < view->cap || view->entries < n ||
+		n < 2 || entry->payloadlen > 0 || key->len != len ||
+		(view->open && euno_bpt_compare_prefix(key, view->leaf, plen) != 0))
+		return 0;
+	run->prefix = bpt_low(view->leaf);
+	run->prefix_len = plen;
+	run->suffix_len = view->suffix_len;
+	run->tail_len = tail;
+	memcpy(run->heads, view->heads, at * 8);
+	run->heads[at] = bpt_key_word(key, plen);
+	memcpy(run->heads + at + 1, view->heads + at, (n - at) * 8);
+	memcpy(run->tails, view->tails, at * tail);
+	memcpy(run->tails + at * tail, key->bytes + plen + 8, tail);
+	memcpy(run->tails + (at + 1) * tail, view->tails + at * tail,
+		   (n - at) * tail);
+	run->n = ++n;
+	m = euno_bpt_split_edge(tree, n, at, view->leaf);
+	if (m == 0)
+		m = n - n / 2;
+	if (tree->config.posting &&
+		(lists_pay(run, 0, m) || lists_pay(run, m, n)))
+		return 0;
+
+	(void) run_composite(run, m - 1, before);
+	(void) run_composite(run, m, s->middle_buf);
+	s->middle.bytes = s->middle_buf;
+	s->middle.len = euno_bpt_separate(before, len, s->middle_buf, len);
+	s->middle.tid = 0;
+	s->at = at;
+	if (half_prefix(run, n, &s->middle, &s->high) - plen > HALF_CUT)
+		return 0;
+	return half_encode(run, 0, m, &s->low, &s->middle, &s->left) ? m : 0;
+}
+
+/* The bytes that the right half, from entry m on, will take in its leaf. */
+uint32_t
+euno_bpt_half_size(const BptSplit *s, uint32_t m)
+{
+	const BptRun *run = &s->run;
+	uint32_t	len = run->prefix_len + run->suffix_len -
+		half_prefix(run, run->n, &s->middle, &s->high);
+
+	return BPT_SLACK + (run->n - m) * (len > 8 ? len : 8);
+}
+
+/* Builds the right half; see half_encode. */
+bool
+euno_bpt_half_right(BptSplit *s, uint32_t m)
+{
+	return half_encode(&s->run, m, s->run.n, &s->middle, &s->high, &s->right);
+}

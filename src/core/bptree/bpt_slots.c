@@ -1,0 +1,304 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_slots.c
+ *	  Splitting and repacking SLOTTED and OPAQUE leaves slot by slot.
+ *
+ * A slot's record is copied as it is, or without the bytes by which the prefix
+ * of its new leaf is longer; lists of TIDs are not taken apart.  What may become
+ * a FIXED leaf, and lists that should be joined, take the general way.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/* By how many bytes a prefix may become longer, at most. */
+#define SLOTS_CUT	7
+
+static void
+add_part(BptParts *ps, uint64_t head, const uint8_t *record, uint32_t size)
+{
+	BptPart    *part = &ps->part[ps->n++];
+
+	part->head = head;
+	part->record = record;
+	part->size = size;
+}
+
+/* The leaf's slots, with what was planned.  False if there are too many. */
+static bool
+take_parts(BptParts *ps, BptView *view)
+{
+	const BptPut *put = &ps->put;
+	BptSlot		slot;
+
+	if (view->count + put->nrecs > BPT_LEAF_TIDS)
+		return false;
+	ps->n = 0;
+	for (uint32_t i = 0; i <= view->count; i++)
+	{
+		for (uint32_t r = 0; r < put->nrecs && i == put->slot; r++)
+			add_part(ps, put->head[r], put->record[r], put->size[r]);
+		if (i == view->count || (i == put->slot && put->replace))
+			continue;
+		if (!euno_bpt_slot(view, i, &slot))
+			return false;
+		add_part(ps, view->heads[i],
+				 (const uint8_t *) view->leaf + view->offs[i], slot.size);
+	}
+	return true;
+}
+
+/*
+ * The composite of a part's first entry, or its last; 8 bytes of room after it.
+ * OPAQUE: the key.  Returns its length.
+ */
+static uint32_t
+part_bytes(const BptParts *ps, uint32_t i, bool last, uint8_t *to)
+{
+	const BptPart *part = &ps->part[i];
+	BptSlot		slot;
+	uint32_t	len;
+
+	euno_bpt_record(part->record, ps->format, &slot);
+	if (ps->format == BPT_OPAQUE)
+	{
+		memcpy(to, slot.tail, slot.len);
+		return slot.len;
+	}
+	memcpy(to, ps->prefix, ps->prefix_len);
+	bpt_store_word(to + ps->prefix_len, part->head);
+	memcpy(to + ps->prefix_len + 8, slot.tail, slot.tail_len);
+	len = ps->prefix_len + slot.len;
+	if (last && slot.ntids > 1)
+	{
+		EunoTid		tid = bpt_load_word(to + len - EUNO_TID_BYTES) >> 16;
+		EunoTid		ignored;
+		uint32_t	at;
+
+		(void) euno_bpt_list_find(slot.list, slot.list_len, tid, slot.ntids,
+								  EUNO_TID_MAX + 1, &at, &tid, &ignored);
+		bpt_store_tid(to + len - EUNO_TID_BYTES, tid);
+	}
+	return len;
+}
+
+/* What is known of parts [a, b) between two fences. */
+typedef struct Extent
+{
+	uint32_t	by;				/* how much longer the prefix is */
+	uint32_t	used;			/* bytes in a leaf's body */
+	uint32_t	ntids;
+	bool		fixed;			/* a FIXED leaf would be no larger */
+} Extent;
+
+static void
+measure(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
+		const BptFence *high, Extent *e)
+{
+	uint8_t		last[BPT_MAX_COMPOSITE + 8];
+	uint32_t	len = ps->prefix_len;
+	uint32_t	first_len = 0;
+	uint32_t	most = UINT32_MAX;
+	BptSlot		slot;
+
+	e->used = BPT_SLACK;
+	e->ntids = 0;
+	e->fixed = ps->format == BPT_SLOTTED;
+	for (uint32_t i = a; i < b; i++)
+	{
+		euno_bpt_record(ps->part[i].record, ps->format, &slot);
+		if (i == a)
+			first_len = slot.len;
+		if (slot.len != first_len || slot.payload_len > 0)
+			e->fixed = false;
+		if (slot.len < most)
+			most = slot.len;
+		e->ntids += slot.ntids;
+		e->used += 10 + slot.size;
+	}
+	e->by = 0;
+	if (ps->format == BPT_SLOTTED && low->bytes != NULL)
+	{
+		const uint8_t *top = high->bytes != NULL ? high->bytes : last;
+		uint32_t	top_len = high->bytes != NULL ? high->len :
+			part_bytes(ps, b - 1, true, last);
+
+		while (len < low->len && len < top_len && len - ps->prefix_len < most &&
+			   low->bytes[len] == top[len])
+			len++;
+		e->by = len - ps->prefix_len;
+	}
+	for (uint32_t i = a; i < b && e->by > 0; i++)
+	{
+		euno_bpt_record(ps->part[i].record, ps->format, &slot);
+		e->used -= slot.tail_len < e->by ? slot.tail_len : e->by;
+	}
+	if (e->fixed)
+	{
+		uint32_t	size = first_len - e->by;
+
+		e->fixed = BPT_SLACK + e->ntids * (size > 8 ? size : 8) <= e->used;
+	}
+}
+
+/* Copies a part's record to "to", without "by" bytes.  Returns its size. */
+static uint32_t
+put_part(const BptParts *ps, const BptPart *part, uint32_t by, uint8_t *to,
+		 uint64_t *head)
+{
+	BptSlot		slot;
+	uint32_t	before;
+	uint32_t	cut;
+	uint32_t	len;
+	uint64_t	word = 0;
+	uint8_t		bytes[8] = {0};
+
+	*head = part->head;
+	if (by == 0)
+	{
+		memcpy(to, part->record, part->size);
+		return part->size;
+	}
+	euno_bpt_record(part->record, ps->format, &slot);
+	cut = slot.tail_len < by ? slot.tail_len : by;
+	before = (uint32_t) (slot.tail - part->record);
+	memcpy(bytes, slot.tail, cut);
+	word = bpt_load_word(bytes);
+	*head = *head << (8 * by) | word >> (64 - 8 * by);
+	memcpy(to, part->record, before);
+	memcpy(to + before, slot.tail + cut, part->size - before - cut);
+	len = ((uint32_t) to[0] | (uint32_t) to[1] << 8) - by;
+	to[0] = (uint8_t) len;
+	to[1] = (uint8_t) (len >> 8);
+	return part->size - cut;
+}
+
+/*
+ * Builds the leaf of parts [a, b) in an image whose size_log2 and body are set.
+ * False if they do not fit.
+ */
+static bool
+build(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
+	  const BptFence *high, const Extent *e, BptImage *image)
+{
+	BptLeaf    *leaf = &image->leaf;
+	uint32_t	size = (uint32_t) bpt_leaf_size(leaf);
+	uint32_t	count = b - a;
+	uint32_t	cap = count;
+	uint32_t	heap = size - BPT_SLACK;
+	uint64_t   *heads = (uint64_t *) (image->bytes + leaf->body);
+	uint16_t   *offs;
+
+	if (e->used > size - leaf->body)
+		return false;
+	euno_bpt_leaf_head(leaf, ps->format, ps->prefix_len + e->by, low, high);
+	cap += (size - leaf->body - e->used) / (e->used / count + 1);
+	if (cap > BPT_LEAF_TIDS - 2)
+		cap = BPT_LEAF_TIDS - 2;
+	offs = (uint16_t *) (heads + cap);
+	for (uint32_t i = a; i < b; i++)
+	{
+		const BptPart *part = &ps->part[i];
+		uint8_t		record[BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
+		uint32_t	n = put_part(ps, part, e->by, record, heads++);
+
+		heap -= n;
+		memcpy(image->bytes + heap, record, n);
+		*offs++ = (uint16_t) heap;
+	}
+	leaf->suffix_len = 0;
+	leaf->cap = (uint16_t) cap;
+	leaf->count = (uint16_t) count;
+	leaf->heap = (uint16_t) heap;
+	leaf->ntids = (uint16_t) e->ntids;
+	return true;
+}
+
+/* How many parts stay left: half of the bytes. */
+static uint32_t
+choose(EunoTree *tree, const BptParts *ps, const BptLeaf *leaf)
+{
+	const BptPut *put = &ps->put;
+	uint32_t	total = 0;
+	uint32_t	left = 0;
+	uint32_t	m = 0;
+
+	if (!put->replace)
+		m = euno_bpt_split_edge(tree, ps->n, put->slot, leaf);
+	if (m > 0)
+		return m;
+	for (uint32_t i = 0; i < ps->n; i++)
+		total += 10 + ps->part[i].size;
+	while (m < ps->n - 1 && (left < total / 2 || m == 0))
+		left += 10 + ps->part[m++].size;
+	return m;
+}
+
+/*
+ * Makes room for an entry at a gap of a leaf, whose view is of a private copy:
+ * packs it anew, in s->left, if it is then not fuller than "fill" percent, and
+ * returns BPT_PACKED; else chooses where to split, builds the left leaf there and
+ * returns the number of parts in it.  0: to be done in the general way.
+ */
+uint32_t
+euno_bpt_part(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
+			  const BptGap *gap, const EunoEntry *entry, uint32_t fill)
+{
+	BptParts   *ps = &s->parts;
+	uint32_t	room = (uint32_t) bpt_leaf_size(&s->left.leaf) -
+		s->left.leaf.body;
+	uint8_t		before[BPT_MAX_COMPOSITE + 8];
+	Extent		e;
+	uint32_t	m;
+
+	if (view->format == BPT_FIXED ||
+		!euno_bpt_plan_slots(tree, view, entry, key, gap, &ps->put))
+		return 0;
+	ps->format = view->format;
+	ps->prefix = bpt_low(view->leaf);
+	ps->prefix_len = view->format == BPT_OPAQUE ? 0 : view->prefix_len;
+	if (!take_parts(ps, view) || ps->n < 2)
+		return 0;
+	measure(ps, 0, ps->n, &s->low, &s->high, &e);
+	if (e.by > SLOTS_CUT || e.fixed)
+		return 0;
+	if (e.used <= room * fill / 100 && e.ntids <= BPT_LEAF_TIDS - 2)
+		return build(ps, 0, ps->n, &s->low, &s->high, &e, &s->left) ?
+			BPT_PACKED : 0;
+	m = choose(tree, ps, view->leaf);
+	s->middle.bytes = s->middle_buf;
+	s->middle.tid = ps->part[m].head & EUNO_TID_MAX;
+	s->middle.len = part_bytes(ps, m, false, s->middle_buf);
+	if (ps->format == BPT_SLOTTED)
+		s->middle.len = euno_bpt_separate(before, part_bytes(ps, m - 1, true, before),
+										  s->middle_buf, s->middle.len);
+	s->at = ps->put.slot + ps->put.mine;
+	measure(ps, m, ps->n, &s->middle, &s->high, &e);
+	if (e.by > SLOTS_CUT || e.fixed || e.ntids > BPT_LEAF_TIDS - 2)
+		return 0;
+	measure(ps, 0, m, &s->low, &s->middle, &e);
+	if (e.by > SLOTS_CUT || e.fixed || e.ntids > BPT_LEAF_TIDS - 2)
+		return 0;
+	return build(ps, 0, m, &s->low, &s->middle, &e, &s->left) ? m : 0;
+}
+
+/* The bytes that the parts from m on will take in the right leaf. */
+uint32_t
+euno_bpt_part_size(const BptSplit *s, uint32_t m)
+{
+	Extent		e;
+
+	measure(&s->parts, m, s->parts.n, &s->middle, &s->high, &e);
+	return e.used;
+}
+
+/* Builds the right leaf; false if it does not fit. */
+bool
+euno_bpt_part_right(BptSplit *s, uint32_t m)
+{
+	Extent		e;
+
+	measure(&s->parts, m, s->parts.n, &s->middle, &s->high, &e);
+	return build(&s->parts, m, s->parts.n, &s->middle, &s->high, &e,
+				 &s->right);
+}
