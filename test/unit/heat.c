@@ -74,7 +74,10 @@ static void
 fight(Case *c, uint32_t i)
 {
 	c->target = i ^ 1;
+
+	/* In the leaf, after a descent. */
 	c->after = 6;
+	c->actor.cx.last.again = false;
 	compare_called = interfere;
 	compare_called_arg = c;
 	toggle(&c->actor, &c->model, i);
