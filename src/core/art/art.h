@@ -251,6 +251,9 @@ extern EunoStatus euno_art_contains(EunoContext *cx, EunoTree *tree,
 extern EunoStatus euno_art_read(EunoContext *cx, EunoTree *tree,
 								EunoCursor *cursor, bool forward,
 								EunoBatch *batch);
+extern uint32_t euno_art_read_keys(EunoContext *cx, EunoTree *tree,
+								   const EunoPosition *positions, uint32_t n,
+								   EunoBatch *batch, uint32_t *ends);
 extern EunoStatus euno_art_bulk_begin(EunoContext *cx, EunoTree *tree,
 									  EunoBulk *bulk);
 extern EunoStatus euno_art_bulk_add(EunoContext *cx, EunoBulk *bulk,
@@ -264,6 +267,7 @@ extern void euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 						  ArtNode *node, const ArtRef *slot);
 extern uint64_t euno_art_verify(EunoContext *cx, EunoTree *tree,
 								const EunoVerify *verify);
+extern uint64_t euno_art_entries(EunoTree *tree);
 extern void euno_art_stats(EunoContext *cx, EunoTree *tree,
 						   EunoTreeStats *stats);
 

@@ -58,6 +58,17 @@ levels(EunoTree *tree, int from)
 	return n;
 }
 
+/* See EunoTreeOps.  Exact only while nobody writes. */
+uint64_t
+euno_art_entries(EunoTree *tree)
+{
+	uint64_t	sum = 0;
+
+	for (int i = 0; i < ART_STRIPES; i++)
+		sum += euno_load64(&art_body(tree)->stripes[i].entries);
+	return sum;
+}
+
 /*
  * See EunoTreeOps.  Exact only while nobody writes.  Each entry is a leaf.
  * Paths differ in length; the height is that of the longest of six.
@@ -68,11 +79,9 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	ArtBody    *body = art_body(tree);
 
 	memset(stats, 0, sizeof(*stats));
+	stats->entries = euno_art_entries(tree);
 	for (int i = 0; i < ART_STRIPES; i++)
-	{
-		stats->entries += euno_load64(&body->stripes[i].entries);
 		stats->inners += euno_load64(&body->stripes[i].inners);
-	}
 	stats->leaves = stats->entries;
 	stats->splits = euno_load64(&body->splits);
 	stats->merges = euno_load64(&body->merges);
@@ -96,12 +105,14 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	.remove = euno_art_remove, \
 	.contains = euno_art_contains, \
 	.read = euno_art_read, \
+	.read_keys = euno_art_read_keys, \
 	.bulk_begin = euno_art_bulk_begin, \
 	.bulk_add = euno_art_bulk_add, \
 	.bulk_end = euno_art_bulk_end, \
 	.walk = euno_art_walk, \
 	.compact = euno_art_compact, \
 	.verify = euno_art_verify, \
+	.entries = euno_art_entries, \
 	.stats = euno_art_stats \
 }
 

@@ -14,6 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "core/art/art_match.h"
 #include "core/art/art_search.h"
 
 #define ALIGN8(n)	(((n) + 7) & ~UINT32_C(7))
@@ -29,6 +30,10 @@
 
 /* Children to fetch in advance: so many lines, or a little more. */
 #define AHEAD	40
+
+/* A path that is copied in whole words, and the room that it takes with an INLINE. */
+#define SHORT_PATH	24
+#define SHORT_ROOM	48
 
 typedef struct Frame
 {
@@ -101,25 +106,42 @@ compose(Read *rd, const ArtChild *leaf, uint32_t depth, ArtTail *tail)
 	return true;
 }
 
-/* The last n of the first "count" bytes of an INLINE, n at most 8. */
-static inline uint64_t
-inline_bytes(const ArtChild *leaf, uint32_t count, uint32_t n)
+static inline void
+store_word(uint8_t *p, uint64_t word)
 {
-	uint64_t	high = leaf->ref >> 8;	/* 7 bytes */
-	uint64_t	low = leaf->more[0];
-	uint32_t	spare = 15 - count;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	memcpy(p, &word, 8);
+}
 
-	if (count > 15)
-	{
-		high = leaf->more[0];
-		low = leaf->more[1];
-		spare = 23 - count;
-	}
-	if (spare >= 8)
-		low = high >> 8 * (spare - 8);
-	else if (spare > 0)
-		low = high << 8 * (8 - spare) | low >> 8 * spare;
-	return n < 8 ? low & ((UINT64_C(1) << 8 * n) - 1) : low;
+/*
+ * Adds an INLINE with its key, if that is short, to the batch, which has room for
+ * an item.  Whole words are written; what is too much, the next ones overwrite.
+ * False, and nothing has been done, if the general way must be gone.
+ */
+static inline bool
+emit_inline(Read *rd, const ArtChild *leaf, uint32_t depth)
+{
+	EunoBatch  *batch = rd->batch;
+	EunoItemKey *item = &batch->keys[batch->nitems];
+	uint32_t	count = art_inline_count(leaf->ref);
+	uint8_t    *key = batch->buf + rd->used;
+
+	if (count < EUNO_TID_BYTES || count > art_inline_max(ART_WORDS) ||
+		depth > SHORT_PATH || rd->used + SHORT_ROOM > batch->buf_size)
+		return false;
+	memcpy(key, rd->key.bytes, SHORT_PATH);
+	store_word(key + depth, leaf->ref);
+	store_word(key + depth + 7, leaf->more[0]);
+	store_word(key + depth + 15, leaf->more[1]);
+	item->offset = rd->used;
+	item->keylen = (uint16_t) (depth + count - EUNO_TID_BYTES);
+	item->payloadlen = 0;
+	rd->used += ALIGN8(item->keylen);
+	batch->tids[batch->nitems++] = art_inline_bytes(leaf, count,
+													EUNO_TID_BYTES);
+	return true;
 }
 
 /*
@@ -140,9 +162,12 @@ emit(Read *rd, const ArtChild *leaf, uint32_t depth)
 		art_inline_count(leaf->ref) >= EUNO_TID_BYTES)
 	{
 		batch->tids[batch->nitems++] =
-			inline_bytes(leaf, art_inline_count(leaf->ref), EUNO_TID_BYTES);
+			art_inline_bytes(leaf, art_inline_count(leaf->ref), EUNO_TID_BYTES);
 		return EUNO_OK;
 	}
+	if (batch->want_keys && !art_is_leaf(leaf->ref) &&
+		emit_inline(rd, leaf, depth))
+		return EUNO_OK;
 	if (!compose(rd, leaf, depth, &tail))
 		return EUNO_CORRUPT;
 	len = rd->key.len - EUNO_TID_BYTES;
@@ -523,72 +548,6 @@ read_on(Read *rd, EunoTree *tree)
 	return EUNO_OK;
 }
 
-/* Does an INLINE start with these bytes?  It has that many, and 6 more. */
-static inline bool
-inline_starts(const ArtChild *leaf, const uint8_t *bytes, uint32_t n)
-{
-	for (uint32_t at = 0; at < n;)
-	{
-		uint32_t	here = n - at < 8 ? n - at : 8;
-
-		at += here;
-		if (inline_bytes(leaf, at, here) != euno_load_be(bytes + at - here, here))
-			return false;
-	}
-	return true;
-}
-
-/* Does a record, "tail" are its last bytes, start with these? */
-static inline bool
-record_starts(const uint8_t *tail, const uint8_t *bytes, uint32_t n)
-{
-	for (; n >= 8; n -= 8, bytes += 8, tail += 8)
-	{
-		if (euno_load_be(tail, 8) != euno_load_be(bytes, 8))
-			return false;
-	}
-
-	/* The TID is behind the key: two bytes of that make eight to be read. */
-	return n == 1 ? euno_load8(tail) == bytes[0] :
-		euno_load_be(tail, n) == euno_load_be(bytes, n);
-}
-
-/*
- * Adds the TID of a leaf to the batch, which is empty, if its composite starts
- * with the key, of which it has all in front of "depth".  The short way for the
- * most frequent of reads.  False, and nothing has been done, if the leaf is not
- * one of a longer composite.
- */
-static inline bool
-only_leaf(const ArtChild *leaf, uint32_t depth, const ArtKey *key,
-		  EunoBatch *batch)
-{
-	ArtRef		ref = leaf->ref;
-	uint32_t	n = key->len - depth;
-	const uint8_t *record = art_pointer(ref);
-	const uint8_t *tail;
-	uint16_t	start;
-
-	if (!art_is_leaf(ref))
-	{
-		uint32_t	count = art_inline_count(ref);
-
-		if (count < n + EUNO_TID_BYTES)
-			return false;
-		batch->tids[0] = inline_bytes(leaf, count, EUNO_TID_BYTES);
-		batch->nitems = inline_starts(leaf, key->bytes + depth, n);
-		return true;
-	}
-	euno_copy_out(&start, record, sizeof(start));
-	if (start > depth || art_leaf_len(ref) < key->len + EUNO_TID_BYTES)
-		return false;
-	tail = record + depth - start + ((ref & ART_PAYLOAD) != 0 ? 4 : 2);
-	batch->tids[0] = euno_load_be(tail + (art_leaf_len(ref) - depth) - 8, 8) &
-		EUNO_TID_MAX;
-	batch->nitems = record_starts(tail, key->bytes + depth, n);
-	return true;
-}
-
 /* All that starts with this key, cut as in euno_art_key_position. */
 static EunoStatus
 read_prefix(Read *rd, EunoTree *tree, const EunoPosition *pos)
@@ -598,6 +557,7 @@ read_prefix(Read *rd, EunoTree *tree, const EunoPosition *pos)
 	ArtChild	leaf;
 	ArtPlace	place;
 	ArtTail		tail;
+	bool		found;
 
 	if (len > 0)
 		memcpy(rd->at.bytes, pos->key, len);
@@ -611,8 +571,10 @@ read_prefix(Read *rd, EunoTree *tree, const EunoPosition *pos)
 	{
 		leaf = art_child(place.ref, place.slot);
 		if (!rd->batch->want_keys &&
-			only_leaf(&leaf, place.depth, &rd->at, rd->batch))
+			art_leaf_match(&leaf, place.depth, &rd->at, false, &found,
+						   rd->batch->tids))
 		{
+			rd->batch->nitems = found;
 			rd->ended = true;
 			return EUNO_OK;
 		}

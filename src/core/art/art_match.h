@@ -1,0 +1,106 @@
+/*-------------------------------------------------------------------------
+ *
+ * art_match.h
+ *	  Does a leaf's composite start with a key?  The short ways to tell.
+ *
+ * In a header for the sake of speed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef ART_MATCH_H
+#define ART_MATCH_H
+
+#include "core/art/art.h"
+
+/* The last n of the first "count" bytes of an INLINE, n at most 8. */
+static inline uint64_t
+art_inline_bytes(const ArtChild *leaf, uint32_t count, uint32_t n)
+{
+	uint64_t	high = leaf->ref >> 8;	/* 7 bytes */
+	uint64_t	low = leaf->more[0];
+	uint32_t	spare = 15 - count;
+
+	if (count > 15)
+	{
+		high = leaf->more[0];
+		low = leaf->more[1];
+		spare = 23 - count;
+	}
+	if (spare >= 8)
+		low = high >> 8 * (spare - 8);
+	else if (spare > 0)
+		low = high << 8 * (8 - spare) | low >> 8 * spare;
+	return n < 8 ? low & ((UINT64_C(1) << 8 * n) - 1) : low;
+}
+
+/* Does an INLINE start with these bytes?  It has that many, and 6 more. */
+static inline bool
+art_inline_starts(const ArtChild *leaf, const uint8_t *bytes, uint32_t n)
+{
+	for (uint32_t at = 0; at < n;)
+	{
+		uint32_t	here = n - at < 8 ? n - at : 8;
+
+		at += here;
+		if (art_inline_bytes(leaf, at, here) != euno_load_be(bytes + at - here, here))
+			return false;
+	}
+	return true;
+}
+
+/* Does a record, "tail" are its last bytes, start with these? */
+static inline bool
+art_record_starts(const uint8_t *tail, const uint8_t *bytes, uint32_t n)
+{
+	for (; n >= 8; n -= 8, bytes += 8, tail += 8)
+	{
+		if (euno_load_be(tail, 8) != euno_load_be(bytes, 8))
+			return false;
+	}
+
+	/* The TID is behind the key: two bytes of that make eight to be read. */
+	return n == 1 ? euno_load8(tail) == bytes[0] :
+		euno_load_be(tail, n) == euno_load_be(bytes, n);
+}
+
+/*
+ * Does the composite of a leaf, which is not one of the removed, start with the
+ * key, of which it has all in front of "depth"?  If so, *tid is its TID.  "whole":
+ * and is the key all that it has besides that?  False, and nothing is known, if
+ * the leaf is not one of a longer composite, or not of a whole one.
+ */
+static inline bool
+art_leaf_match(const ArtChild *leaf, uint32_t depth, const ArtKey *key,
+			   bool whole, bool *found, EunoTid *tid)
+{
+	ArtRef		ref = leaf->ref;
+	uint32_t	n = key->len - depth;
+	uint32_t	longer;
+	const uint8_t *record = art_pointer(ref);
+	const uint8_t *tail;
+	uint16_t	start;
+
+	if (!art_is_leaf(ref))
+	{
+		uint32_t	count = art_inline_count(ref);
+
+		longer = count - n - EUNO_TID_BYTES;
+		if (count < n + EUNO_TID_BYTES || (whole && longer > 0))
+			return false;
+		*tid = art_inline_bytes(leaf, count, EUNO_TID_BYTES);
+		*found = art_inline_starts(leaf, key->bytes + depth, n);
+		return true;
+	}
+	euno_copy_out(&start, record, sizeof(start));
+	longer = art_leaf_len(ref) - key->len - EUNO_TID_BYTES;
+	if (start > depth || art_leaf_len(ref) < key->len + EUNO_TID_BYTES ||
+		(whole && (longer > 0 || (ref & ART_PAYLOAD) != 0)))
+		return false;
+	tail = record + depth - start + ((ref & ART_PAYLOAD) != 0 ? 4 : 2);
+	*tid = euno_load_be(tail + (art_leaf_len(ref) - depth) - 8, 8) &
+		EUNO_TID_MAX;
+	*found = art_record_starts(tail, key->bytes + depth, n);
+	return true;
+}
+
+#endif							/* ART_MATCH_H */
