@@ -70,6 +70,9 @@ typedef struct EunoIndex
 	uint64		generation;
 	uint64		inserts;		/* not yet added to the slot's */
 	EunoContext cx;
+	struct EunoScan *kept_scan; /* one that has ended, or NULL */
+	bool		used;			/* in this transaction: next_used is set */
+	struct EunoIndex *next_used;
 	MemoryContext context;		/* holds this struct and all it points to */
 	uint8_t    *form_buffer;	/* EUNO_KEY_FORM_BYTES */
 } EunoIndex;
@@ -115,6 +118,9 @@ extern bool euno_index_finish_build(EunoIndex *idx);
 extern bool euno_index_is_builder(const EunoTreeSlot *slot);
 
 extern void euno_index_init(void);	/* callbacks; once per backend */
+
+/* euno_scan.c: what is kept for this index goes with its memory. */
+extern void euno_scan_forget(EunoIndex *idx);
 
 /*
  * Turns a core status into an ERROR: EUNO_NO_MEMORY is 53200 naming

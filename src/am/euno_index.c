@@ -54,7 +54,7 @@ static HTAB *index_hash = NULL;
 static List *retired_indexes = NIL; /* EunoIndex, freed at transaction end */
 static Operation operations[MAX_OPERATIONS];
 static int	noperations = 0;
-static bool used_in_transaction = false;	/* some index was pinned */
+static EunoIndex *used_indexes = NULL;	/* pinned in this transaction */
 
 uint64		euno_hazard_changes = 0;
 
@@ -89,6 +89,13 @@ invalidate(Datum arg, Oid relid)
  */
 #define INSERT_USES	3
 
+static inline void
+flush_counter(pg_atomic_uint64 *shared, uint64 n)
+{
+	if (n > 0)
+		pg_atomic_fetch_add_u64(shared, n);
+}
+
 /* Add a context's counters to the shared statistics. */
 static void
 flush_counters(EunoIndex *idx)
@@ -99,42 +106,49 @@ flush_counters(EunoIndex *idx)
 	if ((counters->descents == 0 && counters->removals == 0) || slot == NULL ||
 		pg_atomic_read_u64(&slot->generation) != idx->generation)
 		return;
-	pg_atomic_fetch_add_u64(&slot->descents, counters->descents);
-	pg_atomic_fetch_add_u64(&slot->inserts, idx->inserts);
+	flush_counter(&slot->descents, counters->descents);
+	flush_counter(&slot->inserts, idx->inserts);
 	if (euno_ndomains > 1)
 		pg_atomic_fetch_add_u64(&slot->uses[idx->cx.domain],
 								counters->descents +
 								INSERT_USES * idx->inserts);
 	idx->inserts = 0;
-	pg_atomic_fetch_add_u64(&slot->restarts,
-							counters->restarts + counters->leaf_retries);
-	pg_atomic_fetch_add_u64(&slot->right_moves, counters->right_moves);
-	pg_atomic_fetch_add_u64(&slot->lock_waits, counters->lock_waits);
-	pg_atomic_fetch_add_u64(&slot->removals, counters->removals);
+	flush_counter(&slot->restarts, counters->restarts + counters->leaf_retries);
+	flush_counter(&slot->right_moves, counters->right_moves);
+	flush_counter(&slot->lock_waits, counters->lock_waits);
+	flush_counter(&slot->removals, counters->removals);
 	for (int i = 0; i < EUNO_CAUSES; i++)
-	{
-		if (counters->conflicts[i] > 0)
-			pg_atomic_fetch_add_u64(&slot->conflicts[i], counters->conflicts[i]);
-	}
-	if (counters->contended > 0)
-		pg_atomic_fetch_add_u64(&slot->contended, counters->contended);
-	if (counters->mark_exits > 0)
-		pg_atomic_fetch_add_u64(&slot->mark_exits, counters->mark_exits);
+		flush_counter(&slot->conflicts[i], counters->conflicts[i]);
+	flush_counter(&slot->contended, counters->contended);
+	flush_counter(&slot->mark_exits, counters->mark_exits);
 	euno_domains_count(idx->cx.domain, counters);
 	idx->cx.phase += (uint32_t) counters->descents;
 	memset(counters, 0, sizeof(*counters));
 }
 
-static void
-flush_all_counters(void)
+/* Notes that the index is used in this transaction. */
+static inline void
+note_used(EunoIndex *idx)
 {
-	HASH_SEQ_STATUS status;
-	IndexEntry *entry;
+	if (likely(idx->used))
+		return;
+	idx->used = true;
+	idx->next_used = used_indexes;
+	used_indexes = idx;
+}
 
-	hash_seq_init(&status, index_hash);
-	while ((entry = hash_seq_search(&status)) != NULL)
-		if (entry->idx)
-			flush_counters(entry->idx);
+/* At the end of a transaction. */
+static void
+flush_used_indexes(void)
+{
+	while (used_indexes != NULL)
+	{
+		EunoIndex  *idx = used_indexes;
+
+		used_indexes = idx->next_used;
+		idx->used = false;
+		flush_counters(idx);
+	}
 }
 
 /* Undo operations that were left by an error at this nesting level or deeper. */
@@ -189,15 +203,14 @@ xact_callback(XactEvent event, void *arg)
 
 	euno_key_lock_release();
 	euno_checking_forget();
-	if (used_in_transaction)
+	if (used_indexes != NULL)
 	{
 		euno_can_leave = false;
 		process = euno_process();
 		unwind(0);
 		euno_process_reset(process, 0);
 		euno_hazard_clear(process);
-		flush_all_counters();
-		used_in_transaction = false;
+		flush_used_indexes();
 	}
 
 	while (retired_indexes != NIL)
@@ -205,6 +218,7 @@ xact_callback(XactEvent event, void *arg)
 		EunoIndex  *idx = linitial(retired_indexes);
 
 		retired_indexes = list_delete_first(retired_indexes);
+		euno_scan_forget(idx);
 		MemoryContextDelete(idx->context);
 	}
 }
@@ -217,7 +231,7 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 		return;
 	euno_key_lock_release();
 	euno_checking_forget();
-	if (!used_in_transaction)
+	if (used_indexes == NULL)
 		return;
 	euno_can_leave = false;
 	if (noperations > 0)
@@ -270,6 +284,7 @@ make_index(Relation index)
 		idx->cx.env = &euno_environment;
 		idx->cx.phase = (uint32) MyProcPid;
 		idx->cx.compare = euno_key_compare;
+		idx->cx.form_fence = euno_key_form_fence;
 		idx->cx.compare_arg = idx->schema;
 		idx->replicate = euno_replicate(index);
 	}
@@ -349,7 +364,7 @@ push_operation(EunoIndex *idx)
 				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
 				 errmsg("comparison functions of euno indexes are nested too deeply")));
 
-	used_in_transaction = true;
+	note_used(idx);
 	op = &operations[noperations];
 	op->idx = idx;
 	op->cx = &idx->cx;
@@ -389,7 +404,7 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 	EunoState	state;
 	uint64		generation;
 
-	used_in_transaction = true;
+	note_used(idx);
 	if (idx->order == EUNO_ORDER_BYTES)
 		*cx = &idx->cx;
 	else

@@ -80,7 +80,6 @@ describe_index(IndexOptInfo *info)
 	Relation	index;
 	EunoIndex  *idx;
 	EunoContext *cx;
-	EunoTreeStats stats;
 	EunoState	state;
 	bool		ready;
 
@@ -94,10 +93,9 @@ describe_index(IndexOptInfo *info)
 	ready = state == EUNO_STATE_READY;
 	if (ready)
 	{
-		idx->slot->ops->stats(cx, &idx->slot->tree, &stats);
 		info->pages = Max(1, euno_tree_bytes(idx->slot) / BLCKSZ);
-		info->tuples = (double) stats.entries;
-		info->tree_height = (int) stats.height - 1;
+		info->tuples = (double) idx->slot->ops->entries(&idx->slot->tree);
+		info->tree_height = -1; /* unknown, and not asked for */
 	}
 	euno_index_unpin(idx);
 	if (state == EUNO_STATE_ABSENT && index->rd_index->indisready)

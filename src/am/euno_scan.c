@@ -36,19 +36,87 @@
 /* How often comparators may get in the way of announcing one TID. */
 #define MAX_ANNOUNCEMENTS 100
 
-IndexScanDesc
-eunobeginscan(Relation index, int nkeys, int norderbys)
+/*
+ * Short statements and exclusion constraints begin and end a scan for every row.
+ * So an index keeps one that has ended, if it is a small one, and a backend so
+ * many.
+ */
+#define MAX_KEPT_SCANS 32
+
+static int	kept_scans = 0;
+
+static EunoScan *
+make_scan(EunoIndex *idx, int nkeys)
 {
-	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "euno scan",
 												  ALLOCSET_DEFAULT_SIZES);
 	EunoScan   *so = MemoryContextAllocZero(context, sizeof(EunoScan));
 
-	so->idx = euno_index_open(index);
+	so->idx = idx;
 	so->context = context;
-	so->plan = euno_scan_plan_create(so->idx->schema, nkeys, so->context);
+	so->plan = euno_scan_plan_create(idx->schema, nkeys, context);
 	so->current = euno_window_make(so);
+	return so;
+}
+
+/*
+ * Until it ends again, an error frees the scan with the memory of its statement,
+ * as it frees others.
+ */
+static EunoScan *
+take_kept_scan(EunoIndex *idx, int nkeys)
+{
+	EunoScan   *so = idx->kept_scan;
+
+	if (so == NULL || !euno_scan_plan_reuse(so->plan, nkeys))
+		return NULL;
+	idx->kept_scan = NULL;
+	kept_scans--;
+	MemoryContextSetParent(so->context, CurrentMemoryContext);
+	return so;
+}
+
+/* False: it is too large, or there are enough. */
+static bool
+keep_scan(EunoScan *so)
+{
+	EunoIndex  *idx = so->idx;
+	EunoWindow *window = so->current;
+
+	if (idx->kept_scan != NULL || kept_scans >= MAX_KEPT_SCANS ||
+		so->spare != NULL || so->marked_window != NULL ||
+		window->capacity > FIRST_BATCH || window->buf != NULL ||
+		so->itup_buffer != NULL || !euno_scan_plan_rest(so->plan))
+		return false;
+	*so = (EunoScan)
+	{
+		.idx = idx,.context = so->context,.plan = so->plan,.current = window
+	};
+	window->forward = true;
+	MemoryContextSetParent(so->context, idx->context);
+	idx->kept_scan = so;
+	kept_scans++;
+	return true;
+}
+
+void
+euno_scan_forget(EunoIndex *idx)
+{
+	if (idx->kept_scan != NULL)
+		kept_scans--;
+	idx->kept_scan = NULL;
+}
+
+IndexScanDesc
+eunobeginscan(Relation index, int nkeys, int norderbys)
+{
+	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
+	EunoIndex  *idx = euno_index_open(index);
+	EunoScan   *so = take_kept_scan(idx, nkeys);
+
+	if (so == NULL)
+		so = make_scan(idx, nkeys);
 	scan->opaque = so;
 	scan->xs_itupdesc = RelationGetDescr(index);
 	return scan;
@@ -95,9 +163,8 @@ eunoendscan(IndexScanDesc scan)
 
 	euno_window_leave(scan, false);
 	clear_hazard(so);
-
-	/* Exclusion constraints open and end a scan for every row. */
-	MemoryContextDelete(so->context);
+	if (!keep_scan(so))
+		MemoryContextDelete(so->context);
 }
 
 /* Room for an index tuple; what was in the buffer is gone. */

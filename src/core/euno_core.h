@@ -110,6 +110,14 @@ typedef struct EunoPosition
 typedef int (*EunoCompare) (void *arg, const EunoPosition *pos,
 							const uint8_t *key, uint32_t keylen);
 
+/*
+ * COMPARE order: adds to a key that is to become a fence, and so is compared
+ * with much, whatever makes that cheaper, and returns its new length, which must
+ * not be above EUNO_MAX_ENTRY.  To the comparator the key is what it was.  "key"
+ * is 8-byte aligned private memory.  Like the comparator it may raise.
+ */
+typedef uint32_t (*EunoFormFence) (void *arg, uint8_t *key, uint32_t keylen);
+
 /* A position that core owns the bytes of; see EunoCursor. */
 typedef struct EunoPositionBuffer
 {
@@ -315,7 +323,8 @@ typedef struct EunoContext
 								 * of domains */
 	const EunoEnvironment *env;
 	EunoCompare compare;		/* COMPARE order only */
-	void	   *compare_arg;
+	EunoFormFence form_fence;	/* or NULL */
+	void	   *compare_arg;		/* of both */
 	bool		want_leaf;		/* have insert set "leaf" */
 	uint32_t	leaf;			/* number of the leaf that the last insert with
 								 * EUNO_OK went to; left alone by trees without
@@ -575,6 +584,7 @@ typedef struct EunoTreeOps
 						   uint32_t max);
 	uint64_t	(*verify) (EunoContext *cx, struct EunoTree *tree,
 						   const EunoVerify *verify);	/* returns findings */
+	uint64_t	(*entries) (struct EunoTree *tree);
 	void		(*stats) (EunoContext *cx, struct EunoTree *tree,
 						  EunoTreeStats *stats);
 	EunoStatus	(*moves) (EunoContext *cx, struct EunoTree *tree,

@@ -94,6 +94,9 @@ extern uint32_t euno_key_image(const EunoKeySchema *schema,
 extern int	euno_key_compare(void *arg, const EunoPosition *pos,
 							 const uint8_t *key, uint32_t keylen);
 
+/* An EunoFormFence; arg is the schema.  COMPARE order only.  May ereport. */
+extern uint32_t euno_key_form_fence(void *arg, uint8_t *key, uint32_t keylen);
+
 /* True if any key column is NULL in these values. */
 extern bool euno_key_has_null(const EunoKeySchema *schema, const bool *isnull);
 
@@ -120,6 +123,14 @@ typedef struct EunoScanPlan EunoScanPlan;
 /* Memory for up to "nkeys" scan keys, to be reused by every rescan. */
 extern EunoScanPlan *euno_scan_plan_create(const EunoKeySchema *schema,
 										   int nkeys, MemoryContext context);
+
+/*
+ * A plan may be used by one scan after another.  "rest": the scan has ended, the
+ * keys go; false if the plan would keep what may be wrong for another scan, or
+ * much memory.  "reuse": is there room for so many keys?
+ */
+extern bool euno_scan_plan_rest(EunoScanPlan *plan);
+extern bool euno_scan_plan_reuse(const EunoScanPlan *plan, int nkeys);
 
 /*
  * Handles: arrays (SK_SEARCHARRAY) with any of them; strategies 1-5 with the column's type or any cross-type member of

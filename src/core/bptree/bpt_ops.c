@@ -41,6 +41,17 @@ euno_bpt_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 }
 
 /* See EunoTreeOps.  Exact only while nobody writes. */
+uint64_t
+euno_bpt_entries(EunoTree *tree)
+{
+	uint64_t	sum = 0;
+
+	for (int i = 0; i < BPT_STRIPES; i++)
+		sum += euno_load64(&bpt_body(tree)->stripes[i].entries);
+	return sum;
+}
+
+/* See EunoTreeOps.  Exact only while nobody writes. */
 void
 euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 {
@@ -50,8 +61,7 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	BptInner   *root;
 
 	memset(stats, 0, sizeof(*stats));
-	for (int i = 0; i < BPT_STRIPES; i++)
-		stats->entries += euno_load64(&body->stripes[i].entries);
+	stats->entries = euno_bpt_entries(tree);
 	stats->leaves = euno_load64(&body->leaves);
 	stats->domains = euno_load64(&body->active);
 	stats->inners = euno_load64(&dir->inners);
@@ -91,5 +101,6 @@ const EunoTreeOps euno_bptree_ops = {
 	.moves = euno_bpt_moves,
 	.heat = euno_bpt_heat,
 	.leaf = euno_bpt_leaf,
+	.entries = euno_bpt_entries,
 	.stats = euno_bpt_stats
 };
