@@ -315,6 +315,117 @@ static const Shape long_stretches = {
 	make_long_stretches, 2
 };
 
+/* Keys of decimal digits: what their bytes are made of is to be found out. */
+static uint32_t
+make_decimal(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+			 uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) random;
+	(void) n;
+	(void) payloadlen;
+	memset(key, 'k', 30);
+	key[0] = 2;
+	for (int d = 29; d > 20; d--, i /= 10)
+		key[d] = (uint8_t) ('0' + i % 10);
+	key[30] = 0;
+	return *prefix = 31;
+}
+
+static const Shape decimal = {
+	"decimal digits", EUNO_ORDER_BYTES, true, false, NULL, make_decimal, 1
+};
+
+/*
+ * A row that is updated again and again: its key gets a new TID, and loses the
+ * one before.  What is left of those must not grow, or every lookup of the key
+ * would go through it.
+ */
+static void
+test_updates(const EunoTreeOps *ops, const Universe *universe)
+{
+	uint32_t	n = 20000 / small(ops);
+	EunoEntry	entry = universe->entries[0].entry;
+	EunoTreeStats stats;
+	Fixture		fixture;
+	Actor		actor;
+
+	tap_begin("%s: a key whose TID changes all the time", ops->name);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	for (uint32_t i = 1; i <= n && tap_bad() == 0; i++)
+	{
+		entry.tid = i;
+		CHECK(ops->insert(&actor.cx, fixture.tree, &entry, false) == EUNO_OK,
+			  "an insert failed");
+		entry.tid = i - 1;
+		if (i > 1)
+			CHECK(ops->remove(&actor.cx, fixture.tree, &entry, NULL) == EUNO_OK,
+				  "a removal failed");
+	}
+	ops->stats(&actor.cx, fixture.tree, &stats);
+	CHECK(stats.entries == 1 && stats.inners <= 8, "%llu entries, %llu inner nodes",
+		  (unsigned long long) stats.entries, (unsigned long long) stats.inners);
+	check_verify(&actor);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	tap_end();
+}
+
+/* Shrinking a few nodes at a time, and others in between. */
+static void
+test_tidy(const EunoTreeOps *ops, const Universe *universe)
+{
+	uint32_t	merged;
+	uint32_t	steps = 0;
+	EunoStatus	status;
+	EunoTreeStats before;
+	EunoTreeStats after;
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+
+	tap_begin("%s: a few nodes at a time", ops->name);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	model_init(&model, universe);
+	for (uint32_t i = 0; i < universe->n; i++)
+		do_insert(&actor, &model, i);
+	for (uint32_t i = 0; i < universe->n; i++)
+	{
+		if (i % 16 != 0)
+			do_remove(&actor, &model, i);
+	}
+	ops->stats(&actor.cx, fixture.tree, &before);
+	do
+	{
+		status = ops->tidy(&actor.cx, fixture.tree, 3, &merged);
+		CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND, "status %d", status);
+		CHECK(merged <= 4, "%u changes to 3 nodes", merged);
+		check_range(&actor, &model, false);
+		steps++;
+	} while (status == EUNO_OK && tap_bad() == 0);
+	ops->stats(&actor.cx, fixture.tree, &after);
+	CHECK(steps > 10 && after.inners <= before.inners / 2,
+		  "%llu of %llu inner nodes are left after %u steps",
+		  (unsigned long long) after.inners, (unsigned long long) before.inners,
+		  steps);
+	check_all(&actor, &model);
+	model_free(&model);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	tap_end();
+}
+
+static void
+test_shrinking(const EunoTreeOps *ops)
+{
+	Universe   *universe = universe_make(&decimal, 4000 / small(ops), seed);
+
+	test_updates(ops, universe);
+	test_tidy(ops, universe);
+	universe_free(universe);
+}
+
 static void
 run_once(void)
 {
@@ -331,6 +442,9 @@ run_once(void)
 		test_orders(subjects[s], &wide);
 		test_orders(subjects[s], &stretches);
 		test_orders(subjects[s], &long_stretches);
+		test_orders(subjects[s], &decimal);
+		if (strncmp(subjects[s]->name, "art", 3) == 0)
+			test_shrinking(subjects[s]);
 	}
 }
 

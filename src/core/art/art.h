@@ -265,6 +265,9 @@ extern EunoStatus euno_art_compact(EunoContext *cx, EunoTree *tree,
 								   uint32_t max_merges, uint32_t *merged);
 extern void euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 						  ArtNode *node, const ArtRef *slot);
+extern EunoStatus euno_art_tidy_nodes(EunoContext *cx, EunoTree *tree,
+									  uint32_t max_leaves,
+									  uint32_t *merged);
 extern uint64_t euno_art_verify(EunoContext *cx, EunoTree *tree,
 								const EunoVerify *verify);
 extern uint64_t euno_art_entries(EunoTree *tree);

@@ -319,6 +319,48 @@ compact_step(Compact *c, uint32_t *merges)
 }
 
 /*
+ * Takes the right to compact, and goes to where the last call stopped.  False:
+ * somebody else is at it.
+ */
+static bool
+compact_enter(Compact *c, EunoContext *cx, EunoTree *tree)
+{
+	ArtBody    *body = art_body(tree);
+
+	if (!euno_mutex_trylock(&body->compact_mutex))
+		return false;
+	c->cx = cx;
+	c->tree = tree;
+	memcpy(c->at.bytes, body->compact_at, body->compact_len);
+	euno_art_key_set(&c->at, body->compact_len);
+	return true;
+}
+
+/*
+ * Gives it back, and notes where to go on; with "ended", which is when all nodes
+ * have been looked at, from the first one, after the root slot.
+ */
+static void
+compact_leave(Compact *c, bool ended, uint32_t *merges)
+{
+	ArtBody    *body = art_body(c->tree);
+
+	if (ended)
+	{
+		euno_epoch_enter(c->cx->process);
+		if (compact_root(c))
+			++*merges;
+		euno_epoch_exit(c->cx->process);
+		c->at.len = 0;
+	}
+	body->compact_len = c->at.len < sizeof(body->compact_at) ? c->at.len :
+		(uint32_t) sizeof(body->compact_at);
+	memcpy(body->compact_at, c->at.bytes, body->compact_len);
+	euno_mutex_unlock(&body->compact_mutex, c->cx->env);
+	euno_art_reclaim_all(c->cx, c->tree);
+}
+
+/*
  * See EunoTreeOps.  One call goes round all nodes once, from where the last
  * one stopped, unless it has replaced enough of them before.  Does nothing
  * while another compact is at work on the tree.  A walk needs no protection
@@ -328,20 +370,15 @@ EunoStatus
 euno_art_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
 				 uint32_t *merged_count)
 {
-	ArtBody    *body = art_body(tree);
 	bool		wrapped = false;
 	ArtKey		start;
 	Compact		c;
 
 	*merged_count = 0;
-	if (max_merges == 0 || !euno_mutex_trylock(&body->compact_mutex))
+	if (max_merges == 0 || !compact_enter(&c, cx, tree))
 		return EUNO_OK;
-	c.cx = cx;
-	c.tree = tree;
-	memcpy(start.bytes, body->compact_at, body->compact_len);
-	euno_art_key_set(&start, body->compact_len);
-	memcpy(c.at.bytes, start.bytes, start.len);
-	euno_art_key_set(&c.at, start.len);
+	memcpy(start.bytes, c.at.bytes, c.at.len);
+	euno_art_key_set(&start, c.at.len);
 	while (*merged_count < max_merges)
 	{
 		if (!compact_step(&c, merged_count))
@@ -354,16 +391,31 @@ euno_art_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
 		else if (wrapped && euno_art_key_compare(&c.at, &start) > 0)
 			break;
 	}
-	euno_epoch_enter(cx->process);
-	if (*merged_count < max_merges && compact_root(&c))
-		++*merged_count;
-	euno_epoch_exit(cx->process);
-	if (*merged_count < max_merges)
-		c.at.len = 0;
-	body->compact_len = c.at.len < sizeof(body->compact_at) ? c.at.len :
-		(uint32_t) sizeof(body->compact_at);
-	memcpy(body->compact_at, c.at.bytes, body->compact_len);
-	euno_mutex_unlock(&body->compact_mutex, cx->env);
-	euno_art_reclaim_all(cx, tree);
+	compact_leave(&c, *merged_count < max_merges, merged_count);
 	return EUNO_OK;
+}
+
+/*
+ * See EunoTreeOps.  The same a little at a time: leaves are inner nodes here.  It
+ * looks at more of them if the place where it is to stop is too long to be noted,
+ * for it would come back to the same nodes each time.
+ */
+EunoStatus
+euno_art_tidy_nodes(EunoContext *cx, EunoTree *tree, uint32_t max_leaves,
+					uint32_t *merged_count)
+{
+	bool		more = true;
+	Compact		c;
+
+	*merged_count = 0;
+	if (!compact_enter(&c, cx, tree))
+		return EUNO_OK;
+	while (more &&
+		   (max_leaves > 0 || c.at.len > sizeof(art_body(tree)->compact_at)))
+	{
+		more = compact_step(&c, merged_count);
+		max_leaves -= max_leaves > 0;
+	}
+	compact_leave(&c, !more, merged_count);
+	return more ? EUNO_OK : EUNO_NOT_FOUND;
 }

@@ -200,7 +200,7 @@ typedef struct ArtBody
 	uint64_t	merges;
 	EunoLock	compact_mutex;
 	uint32_t	compact_len;
-	uint8_t		compact_at[36];
+	uint8_t		compact_at[1700];
 
 	ArtStripe	stripes[ART_STRIPES];
 } ArtBody;

@@ -111,6 +111,7 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	.bulk_end = euno_art_bulk_end, \
 	.walk = euno_art_walk, \
 	.compact = euno_art_compact, \
+	.tidy = euno_art_tidy_nodes, \
 	.verify = euno_art_verify, \
 	.entries = euno_art_entries, \
 	.stats = euno_art_stats \
