@@ -23,6 +23,7 @@
 
 /* The btree support functions we use by number; our families mirror btree's. */
 #define EUNO_ORDER_PROC			1
+#define EUNO_SORTSUPPORT_PROC	2
 #define EUNO_EQUALIMAGE_PROC	4
 
 /* The first byte of a column; see euno_key.h. */
@@ -73,6 +74,8 @@ typedef struct EunoKeyColumn
 	FmgrInfo	cmp;			/* support function 1 of the opclass */
 } EunoKeyColumn;
 
+typedef struct EunoAbbreviation EunoAbbreviation;
+
 struct EunoKeySchema
 {
 	EunoOrder	order;
@@ -83,6 +86,7 @@ struct EunoKeySchema
 	bool		numbers;		/* BYTES order, and all columns are numbers */
 	uint32_t	numbers_len;	/* if so: bytes of a key without NULLs, and of the */
 	uint32_t	image_size;		/* values in an index tuple */
+	EunoAbbreviation *abbreviation; /* of the first column, or NULL */
 	TupleDesc	tupdesc;
 	char		name[NAMEDATALEN];
 	EunoKeyColumn cols[FLEXIBLE_ARRAY_MEMBER];	/* one per att */
@@ -181,6 +185,35 @@ extern void euno_key_deform_prefix(const EunoKeySchema *schema,
 								   const uint8_t *key, uint32_t keylen,
 								   int ncols, uint8_t *scratch,
 								   Datum *values, bool *isnull);
+
+/*
+ * key_abbrev.c.  A fence may have an abbreviation of its first column, in 8 bytes
+ * behind its row; then this bit of the row's first byte is set.
+ */
+#define EUNO_ROW_ABBREVIATED	0x80
+#define EUNO_ABBREVIATION_BYTES 8
+
+static inline bool
+euno_row_is_abbreviated(const EunoKeySchema *schema, const uint8_t *row,
+						uint32_t len)
+{
+	return schema->abbreviation != NULL && len > EUNO_ABBREVIATION_BYTES &&
+		(row[0] & EUNO_ROW_ABBREVIATED) != 0;
+}
+
+extern EunoAbbreviation *euno_abbreviation_make(const EunoKeySchema *schema,
+												MemoryContext context);
+
+/*
+ * What the abbreviations say of a value, or of a row, and a fence that has one:
+ * the sign of the comparison in the index's order, or 0 if they do not tell.  May
+ * ereport.
+ */
+extern int	euno_abbreviation_compare(const EunoKeySchema *schema, Datum value,
+									  const uint8_t *fence, uint32_t len);
+extern int	euno_abbreviation_compare_row(const EunoKeySchema *schema,
+										  const uint8_t *row, uint32_t rowlen,
+										  const uint8_t *fence, uint32_t len);
 
 /*
  * A bound of the scan plan's making, in COMPARE order.  Its columns are the

@@ -214,6 +214,7 @@ euno_key_schema(Relation index, MemoryContext context)
 	 * nothing; of the others, equal keys in BYTES order are equal bytes.
 	 */
 	schema->posting = schema->order == EUNO_ORDER_BYTES || equalimage;
+	schema->abbreviation = euno_abbreviation_make(schema, context);
 
 	MemoryContextSwitchTo(old);
 	return schema;

@@ -83,6 +83,8 @@ set_range(EunoScanPlan *plan, EunoScanRange *range)
 			plan->low_bound.cols[choice->column].value = value;
 			plan->high_bound.cols[choice->column].value = value;
 		}
+		if (plan->whole)
+			euno_scan_whole_key(plan, range);
 		return;
 	}
 	range->lo.keylen = assemble(plan, plan->constant_low,

@@ -38,6 +38,26 @@ euno_scan_plan_create(const EunoKeySchema *schema, int nkeys,
 	return plan;
 }
 
+bool
+euno_scan_plan_rest(EunoScanPlan *plan)
+{
+	for (int i = 0; i < plan->max_keys; i++)
+	{
+		EunoScanSlot *slot = &plan->slots[i];
+
+		/* A function of another type's may not be there any more. */
+		if (slot->has_cross || slot->copy != NULL)
+			return false;
+	}
+	return plan->array_context == NULL && plan->constant_low == NULL;
+}
+
+bool
+euno_scan_plan_reuse(const EunoScanPlan *plan, int nkeys)
+{
+	return nkeys <= plan->max_keys;
+}
+
 /*
  * Appends a column of a bound to buf[0 .. len); returns the new length.  A
  * value so long that no entry can hold it is cut, and "cut" set: no entry
@@ -255,6 +275,44 @@ unabsorb_arrays(EunoScanPlan *plan, ScanKey keys, int nkeys, int column)
 			plan->absorbed[i] = false;
 }
 
+/*
+ * COMPARE order: the range is one key, the low bound, and equal keys are equal
+ * bytes.  So the tree gets the bytes, by which it can find the key in a leaf.
+ */
+void
+euno_scan_whole_key(EunoScanPlan *plan, EunoScanRange *range)
+{
+	const EunoKeySchema *schema = plan->schema;
+	EunoKeyBound *bound = &plan->low_bound;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	uint64_t	len;
+
+	for (int i = 0; i < schema->nkeys; i++)
+	{
+		if (bound->cols[i].class != EUNO_BOUND_VALUE ||
+			bound->cols[i].cross != NULL)
+		{
+			plan->whole = false;
+			return;
+		}
+		values[i] = bound->cols[i].value;
+		isnull[i] = false;
+	}
+	len = euno_row_put(schema->cols, schema->nkeys, values, isnull,
+					   plan->low_bytes, EUNO_MAX_ENTRY);
+	if (len <= EUNO_MAX_ENTRY)
+	{
+		set_position(&range->lo, plan->low_bytes, (uint32_t) len, -1);
+		set_position(&range->hi, plan->low_bytes, (uint32_t) len, 1);
+	}
+	else
+	{
+		set_bound(&range->lo, bound, schema->nkeys, -1);
+		set_bound(&range->hi, bound, schema->nkeys, 1);
+	}
+}
+
 /* Builds the range in COMPARE order. */
 static void
 plan_compare(EunoScanPlan *plan, ScanKey keys, int nkeys,
@@ -327,6 +385,9 @@ plan_compare(EunoScanPlan *plan, ScanKey keys, int nkeys,
 	}
 	set_bound(&range->lo, low_bound, column, -1);
 	set_bound(&range->hi, low_bound, column, 1);
+	plan->whole = column == schema->nkeys && schema->posting;
+	if (plan->whole)
+		euno_scan_whole_key(plan, range);
 }
 
 /*
@@ -409,6 +470,7 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 	range->empty = false;
 	range->parts = false;
 	plan->nchoices = 0;
+	plan->whole = false;
 	plan->limit_cols = 0;
 	if (unlikely(plan->array_context != NULL))
 		MemoryContextReset(plan->array_context);

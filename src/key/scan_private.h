@@ -173,11 +173,14 @@ struct EunoScanPlan
 	ScanKey    *residual;		/* those to be checked on each entry */
 	int			nresidual;
 	int			residual_cols;	/* they need this many columns */
+	bool		whole;			/* COMPARE order: each part is one key */
 	EunoKeyBound low_bound;		/* COMPARE order */
 	EunoKeyBound high_bound;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
-	uint8_t		low_bytes[MAXALIGN(EUNO_MAX_ENTRY + 8)];	/* BYTES order */
+
+	/* BYTES order, and one key in COMPARE order */
+	uint8_t		low_bytes[MAXALIGN(EUNO_MAX_ENTRY + 8)] __attribute__((aligned(8)));
 	uint8_t		high_bytes[MAXALIGN(EUNO_MAX_ENTRY + 8)];
 	uint8_t		jump_bytes[MAXALIGN(2 * EUNO_MAX_ENTRY + 8)];
 	uint8_t		scratch[EUNO_KEY_DEFORM_BYTES] __attribute__((aligned(8)));
@@ -198,6 +201,7 @@ extern void euno_scan_span(EunoScanPlan *plan, ScanKey keys, int first,
 extern uint32_t euno_scan_append(const EunoKeyColumn *col,
 								 const EunoSpanEnd *end, uint8_t *buf,
 								 uint32_t len, bool *cut);
+extern void euno_scan_whole_key(EunoScanPlan *plan, EunoScanRange *range);
 
 /* scan_array.c */
 extern ScanKey euno_scan_arrays(EunoScanPlan *plan, ScanKey keys, int nkeys,

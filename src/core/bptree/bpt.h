@@ -250,7 +250,7 @@ typedef struct BptSplit
 	BptFence	high;
 	BptFence	middle;
 	uint8_t		high_buf[BPT_MAX_COMPOSITE + 8];
-	uint8_t		middle_buf[BPT_MAX_COMPOSITE + 8];
+	uint8_t		middle_buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	BptImage	left;
 	BptImage	right;
 } BptSplit;
@@ -278,6 +278,8 @@ extern int	euno_bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf,
 									uint32_t prefix_len);
 extern int	euno_bpt_compare_fence(EunoContext *cx, EunoTree *tree,
 								   const BptKey *key, const BptLeaf *leaf);
+extern void euno_bpt_form_fence(EunoContext *cx, EunoTree *tree,
+								uint8_t *buf, BptFence *fence);
 extern int	euno_bpt_compare_opaque(EunoContext *cx, const BptKey *key,
 									const uint8_t *bytes, uint32_t len,
 									EunoTid tid);
@@ -397,6 +399,9 @@ extern BptLeaf *euno_bpt_descend_bytes(EunoContext *cx, EunoTree *tree,
 extern void euno_bpt_descend_keys(EunoContext *cx, EunoTree *tree,
 								  const BptKey *keys, uint32_t n,
 								  BptLeaf **leaves);
+extern BptLeaf *euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree,
+										const BptKey *key, bool below,
+										BptPlace *place);
 extern EunoStatus euno_bpt_seek(EunoContext *cx, EunoTree *tree,
 								const BptKey *key, bool below,
 								BptPlace *place);
@@ -420,6 +425,10 @@ extern bool euno_bpt_read_key(EunoContext *cx, EunoTree *tree,
 extern uint32_t euno_bpt_read_keys(EunoContext *cx, EunoTree *tree,
 								   const EunoPosition *positions, uint32_t n,
 								   EunoBatch *batch, uint32_t *ends);
+
+/* bpt_match.c */
+extern bool euno_bpt_match_key(EunoContext *cx, EunoTree *tree,
+							   EunoCursor *cursor, EunoBatch *batch);
 
 /* bpt_inner.c */
 extern BptInner *euno_bpt_inner_child(EunoContext *cx, const BptInner *node,
@@ -569,6 +578,7 @@ extern EunoStatus euno_bpt_tidy(EunoContext *cx, EunoTree *tree,
 extern void euno_bpt_compact_leave(EunoContext *cx);
 extern uint64_t euno_bpt_verify(EunoContext *cx, EunoTree *tree,
 								const EunoVerify *verify);
+extern uint64_t euno_bpt_entries(EunoTree *tree);
 extern void euno_bpt_stats(EunoContext *cx, EunoTree *tree,
 						   EunoTreeStats *stats);
 
@@ -796,6 +806,29 @@ bpt_store_tid(uint8_t *p, EunoTid tid)
 {
 	for (int i = 0; i < EUNO_TID_BYTES; i++)
 		p[i] = (uint8_t) (tid >> (8 * (EUNO_TID_BYTES - 1 - i)));
+}
+
+/*
+ * OPAQUE: the head of a slot whose first TID this is.  The 16 bits that a TID
+ * does not need are a hash of the key's bytes.
+ */
+static inline uint64_t
+bpt_opaque_head(EunoTid tid, const uint8_t *key, uint32_t len)
+{
+	uint64_t	hash = len;
+	uint64_t	word;
+
+	for (; len >= 8; len -= 8, key += 8)
+	{
+		memcpy(&word, key, 8);
+		hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+		hash ^= hash >> 32;
+	}
+	word = 0;
+	if (len > 0)
+		memcpy(&word, key, len);
+	hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+	return (hash & ~EUNO_TID_MAX) | tid;
 }
 
 #endif							/* BPT_H */

@@ -91,7 +91,8 @@ recount(Bulk *b, uint32_t from)
 	{
 		BptItem    *item = &it->items[i];
 		BptItem    *before = i > 0 ? item - 1 : NULL;
-		uint32_t	size = 20 + item->key_len + item->payload_len;
+		uint32_t	size = (it->opaque ? 12 : 20) + item->key_len +
+			item->payload_len;
 
 		if (item->payload_len > 0 || item->key_len != it->items[0].key_len)
 			b->uniform = false;
@@ -181,7 +182,7 @@ fits(EunoTree *tree, Bulk *b, uint32_t m, uint32_t target, BptFence *high,
 static EunoStatus
 flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 {
-	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	uint32_t	target = leaf_target(tree, b->leaf);
 	uint32_t	m = b->work.it.n - 1;
 	uint32_t	used;
@@ -202,6 +203,7 @@ flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 		if (m < 1)
 			m = 1;
 	}
+	euno_bpt_form_fence(cx, tree, buf, &high);
 	right = euno_bpt_leaf_alloc(cx, tree, cx->domain,
 								euno_bpt_leaf_size_for(high.len, BPT_SLACK),
 								&high);

@@ -271,11 +271,12 @@ euno_bpt_descend_keys(EunoContext *cx, EunoTree *tree, const BptKey *keys,
 }
 
 /*
- * COMPARE: the same.  After some restarts it works on copies of the nodes.
+ * COMPARE: the same as euno_bpt_descend_bytes.  After some restarts, which the
+ * place counts, it works on copies of the nodes.
  */
-static BptLeaf *
-descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
-			   BptPlace *place)
+BptLeaf *
+euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
+						bool below, BptPlace *place)
 {
 	BptDirectory *dir;
 	BptInner   *node = directory_root(cx, tree, &dir);
@@ -487,7 +488,7 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		   !look_at_guess(cx, tree, key, below, place))
 	{
 		BptLeaf    *leaf = place->start != NULL ? place->start : opaque ?
-			descend_opaque(cx, tree, key, below, place) :
+			euno_bpt_descend_opaque(cx, tree, key, below, place) :
 			euno_bpt_descend_bytes(cx, tree, key, below);
 		Step		step = STEP_AGAIN;
 

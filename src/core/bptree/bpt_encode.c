@@ -488,7 +488,7 @@ encode_slotted(const BptItems *it, uint32_t a, uint32_t b, uint32_t used,
 								  buf);
 		if (it->opaque)
 		{
-			*heads++ = it->items[i].tid;
+			*heads++ = bpt_opaque_head(it->items[i].tid, buf, len);
 			encode_record(it, i, e, list_len, buf, len, len,
 						  image->bytes + heap);
 		}

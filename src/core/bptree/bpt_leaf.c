@@ -65,7 +65,7 @@ plan_record(const BptView *view, const EunoEntry *entry, EunoTid first,
 	uint32_t	skip = 0;
 
 	if (view->format == BPT_OPAQUE)
-		put->head[r] = first;
+		put->head[r] = bpt_opaque_head(first, entry->key, len);
 	else
 	{
 		if (len > 0)
@@ -497,6 +497,7 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 	memset(suffix, 0, 8);
 	if (view->format == BPT_OPAQUE)
 	{
+		head |= euno_load64(&view->heads[i]) & ~EUNO_TID_MAX;
 		euno_copy_out(suffix, slot->tail, slot->len);
 		size = build_record(record, slot->len, suffix, slot->len, NULL, list,
 							list_len, n);

@@ -17,8 +17,8 @@
  *	  SLOTTED	head[] as above; off[], the place of each slot's record.  A
  *		record holds the rest of the composite of its first TID, the payload,
  *		and a list of further TIDs of the same key.
- *	  OPAQUE	COMPARE order.  As SLOTTED, but head[] holds the first TIDs and
- *		the records hold the whole keys.
+ *	  OPAQUE	COMPARE order.  As SLOTTED, but head[] holds the first TIDs, above
+ *		each a hash of 16 bits of the key, and the records hold the whole keys.
  *
  * A record: uint16 length of the composite after the prefix (OPAQUE: of the
  * key) and two flags; with PAYLOAD: uint16 length; with LIST: uint8 number of

@@ -481,14 +481,18 @@ backward_leaf(Read *rd, const BptKey *to, const BptKey *lo, BptLeaf **again)
 	return EUNO_OK;
 }
 
-/* Is the range all that starts with one key, not too long a one? */
+/*
+ * Is the range all that starts with one key, not too long a one?  COMPARE: all
+ * entries with one key, and equal keys are equal bytes.
+ */
 static inline bool
 is_one_key(const EunoTree *tree, const EunoCursor *cursor)
 {
 	const EunoPosition *lo = &cursor->lo;
 	const EunoPosition *hi = &cursor->hi;
 
-	return !bpt_is_opaque(tree) && lo->side < 0 && hi->side > 0 &&
+	return (!bpt_is_opaque(tree) || tree->config.posting) &&
+		lo->side < 0 && hi->side > 0 &&
 		lo->keylen == hi->keylen && lo->keylen > 0 &&
 		lo->keylen <= BPT_POINT_KEY &&
 		(lo->key == hi->key || memcmp(lo->key, hi->key, lo->keylen) == 0);
@@ -520,7 +524,8 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	batch->nitems = 0;
 	rd.one_key = forward && !cursor->started && is_one_key(tree, cursor);
 	if (rd.one_key && !batch->one_leaf &&
-		euno_bpt_read_key(cx, tree, cursor, batch))
+		(bpt_is_opaque(tree) ? euno_bpt_match_key(cx, tree, cursor, batch) :
+		 euno_bpt_read_key(cx, tree, cursor, batch)))
 		return EUNO_OK;
 	if (!euno_cursor_turn(cursor, forward))
 		return EUNO_OK;

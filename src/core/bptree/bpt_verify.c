@@ -92,6 +92,14 @@ check_records(Verifier *v, BptView *view)
 			found(v, "a record does not lie within its leaf");
 			return;
 		}
+		if (view->format == BPT_OPAQUE)
+		{
+			uint8_t		key[BPT_MAX_COMPOSITE + 8];
+			uint32_t	len = euno_bpt_key_bytes(view, i, key);
+
+			if (bpt_opaque_head(tids[0], key, len) != view->heads[i])
+				found(v, "a head has another hash than its key");
+		}
 		sum += slot.size;
 		ntids += n;
 		for (uint32_t k = 1; k < n; k++)

@@ -1,0 +1,154 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_match.c
+ *	  Looking up one key in COMPARE order, where equal keys are equal bytes.
+ *
+ * The comparator leads to the leaf.  There the key is found by the hash in the
+ * slots' heads and by its bytes, and no comparator is asked.  Whatever is not as
+ * simple as that (no entry, or one that is the leaf's last) is left to the
+ * general read, from the start.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/* What a leaf's header and heads take, mostly. */
+#define MATCH_FETCH		1024
+
+/* Is the slot's key, of which "len" is the length, these bytes? */
+static bool
+same_bytes(const BptSlot *slot, const uint8_t *key)
+{
+	for (uint32_t at = 0; at < slot->len; at += 64)
+	{
+		uint8_t		chunk[64];
+		uint32_t	n = slot->len - at < 64 ? slot->len - at : 64;
+
+		euno_copy_out(chunk, slot->tail + at, n);
+		if (memcmp(chunk, key + at, n) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Has slot i this key?  "hash" is that of the key, where heads have it. */
+static bool
+matches(BptView *view, uint32_t i, const EunoPosition *pos, uint64_t hash,
+		BptSlot *slot)
+{
+	return (euno_load64(&view->heads[i]) & ~EUNO_TID_MAX) == hash &&
+		euno_bpt_slot(view, i, slot) && slot->len == pos->keylen &&
+		same_bytes(slot, pos->key);
+}
+
+/* Adds the slot's TIDs to the batch.  False if not all fit. */
+static bool
+add_tids(BptView *view, uint32_t i, const BptSlot *slot, EunoBatch *batch)
+{
+	EunoTid		tids[BPT_LIST_MAX];
+	uint32_t	n;
+
+	if (slot->ntids == 1 && batch->nitems < batch->max_items)
+	{
+		batch->tids[batch->nitems++] = euno_bpt_first_tid(view, i);
+		return true;
+	}
+	n = euno_bpt_slot_tids(view, i, tids);
+	if (n > batch->max_items - batch->nitems)
+		return false;
+	memcpy(batch->tids + batch->nitems, tids, n * sizeof(EunoTid));
+	batch->nitems += n;
+	return true;
+}
+
+/*
+ * Adds all entries with the key to the batch.  False if the leaf does not show
+ * that these are all: the descent has seen that none is left of it, and what
+ * comes after the last of them in the leaf shows that none is right of it.
+ */
+static bool
+match_leaf(BptView *view, const BptLeaf *right, const EunoPosition *pos,
+		   EunoBatch *batch)
+{
+	uint64_t	hash = bpt_opaque_head(0, pos->key, pos->keylen);
+	uint32_t	i = 0;
+	BptSlot		slot;
+
+	while (i < view->count && !matches(view, i, pos, hash, &slot))
+		i++;
+	if (i == view->count)
+		return false;
+	do
+	{
+		if ((batch->want_keys && slot.payload_len > 0) ||
+			!add_tids(view, i, &slot, batch))
+			return false;
+		i++;
+	} while (i < view->count && matches(view, i, pos, hash, &slot));
+	return i < view->count || right == NULL;
+}
+
+/* What match_leaf says of a leaf, if it can be believed. */
+static bool
+read_leaf(EunoContext *cx, BptLeaf *leaf, const EunoPosition *pos,
+		  EunoBatch *batch)
+{
+	BptLeaf    *right;
+	uint64_t	version;
+	BptView		view;
+
+	for (uint32_t at = 0; at < MATCH_FETCH; at += 64)
+		euno_prefetch((const uint8_t *) leaf + at);
+	if (!euno_lock_read_or_leave(&leaf->lock, &version, cx->env,
+								 &cx->counters) ||
+		!bpt_view(leaf, &view) || view.format != BPT_OPAQUE)
+		return false;
+	right = euno_load_ptr_acquire(&leaf->right);
+	return match_leaf(&view, right, pos, batch) && !view.torn &&
+		euno_lock_validate(&leaf->lock, version);
+}
+
+/*
+ * Reads all entries with a key, the cursor's lo and hi, into the batch, if that
+ * is possible the short way.  False if not: nothing has happened then.  No locks
+ * on entry or return.
+ */
+bool
+euno_bpt_match_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
+				   EunoBatch *batch)
+{
+	const EunoPosition *pos = &cursor->lo;
+	uint32_t	weight;
+	BptPlace	place;
+	BptLeaf    *leaf;
+	BptKey		key;
+	bool		done;
+
+	if (batch->want_keys && pos->keylen > batch->buf_size)
+		return false;
+	euno_bpt_key_position(tree, pos, &key);
+	bpt_place_init(&place, NULL);
+	euno_epoch_enter(cx->process);
+	leaf = euno_bpt_descend_opaque(cx, tree, &key, false, &place);
+	done = leaf != NULL && read_leaf(cx, leaf, pos, batch);
+	weight = bpt_sample_weight(cx, tree);
+	if (weight > 0 && done)
+		euno_bpt_use_leaf(cx, tree, leaf, weight);
+	euno_epoch_exit(cx->process);
+	if (!done)
+	{
+		batch->nitems = 0;
+		return false;
+	}
+	if (batch->want_keys)
+	{
+		EunoItemKey item = {.keylen = (uint16_t) pos->keylen};
+
+		memcpy(batch->buf, pos->key, pos->keylen);
+		for (uint32_t i = 0; i < batch->nitems; i++)
+			batch->keys[i] = item;
+	}
+	cx->counters.descents++;
+	cursor->started = cursor->at_lo = cursor->at_hi = true;
+	return true;
+}
