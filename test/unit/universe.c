@@ -284,6 +284,15 @@ universe_random_range(const Universe *universe, Random *random,
 	/* what most searches ask for: all that has, or starts with, one key */
 	if (random_below(random, 4) == 0)
 	{
+		if (universe->shape->order == EUNO_ORDER_COMPARE)
+		{
+			const EunoEntry *entry =
+				&universe->entries[random_below(random, universe->n)].entry;
+
+			lo->key = entry->key;
+			lo->keylen = entry->keylen;
+			lo->bound = NULL;
+		}
 		*hi = *lo;
 		lo->side = -1;
 		hi->side = 1;
