@@ -33,7 +33,7 @@
 /* Below this many, comparing is faster than counting digits. */
 #define SMALL_GROUP 48
 
-#define PREFETCH_ITEMS 16
+#define PREFETCH_ITEMS 24
 
 #define MIN_BUFFER	((Size) 1024 * 1024)
 #define MAX_BUFFER	((Size) 0xFFFFFFF0)	/* offsets are 32 bits wide */
@@ -517,8 +517,12 @@ next_in_memory(EunoByteSort *sort, SortRun *run)
 
 	/* Sorted entries lie all over the buffer. */
 	if (!sort->is_short && sort->next + PREFETCH_ITEMS < sort->nitems)
-		__builtin_prefetch(sort->buffer +
-						   sort->items[sort->next + PREFETCH_ITEMS].offset);
+	{
+		const SortItem *ahead = &sort->items[sort->next + PREFETCH_ITEMS];
+
+		__builtin_prefetch(sort->buffer + ahead->offset);
+		__builtin_prefetch(sort->buffer + ahead->offset + ahead->length - 1);
+	}
 	run->data = item_composite(sort, item, run->buffer, &run->length,
 							   &run->payloadlen);
 }
