@@ -77,8 +77,16 @@ while_rebuilding('ALTER TYPE without', 'ALTER TABLE t ALTER c TYPE varchar', 't'
 while_rebuilding('SET TABLESPACE', 'ALTER TABLE t SET TABLESPACE elsewhere; ALTER INDEX t_slow SET TABLESPACE pg_default', 't');
 while_rebuilding('SET UNLOGGED', 'ALTER TABLE t SET UNLOGGED; ALTER TABLE t SET LOGGED', 't');
 while_rebuilding('RENAME', 'ALTER TABLE t RENAME TO moved; ALTER INDEX t_slow RENAME TO moved_slow', 'moved');
+while_rebuilding('CLUSTER', 'CLUSTER t USING t_b', 't');
+while_rebuilding('ATTACH and DETACH PARTITION', <<'SQL', 't');
+CREATE TABLE p (a int, b int, c text) PARTITION BY RANGE (b);
+ALTER TABLE p ATTACH PARTITION t FOR VALUES FROM (0) TO (100000);
+ALTER TABLE p DETACH PARTITION t CONCURRENTLY;
+DROP TABLE p;
+SQL
 while_rebuilding('DROP INDEX, rolled back', 'BEGIN; DROP INDEX t_slow; DELETE FROM t WHERE b = 7; ROLLBACK', 't');
 while_rebuilding('DROP INDEX', 'DROP INDEX t_slow', 't');
+while_rebuilding('DROP OWNED', 'CREATE ROLE somebody; ALTER TABLE t OWNER TO somebody; DROP OWNED BY somebody', '');
 while_rebuilding('DROP TABLE', 'DROP TABLE t', '');
 ok($node->poll_query_until('postgres', 'SELECT used_bytes = 0 FROM euno_memory'), 'nothing is left');
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|inconsistent/, 'and nothing was inconsistent');
