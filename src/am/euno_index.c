@@ -544,6 +544,7 @@ out_of_memory(EunoIndex *idx, Relation index)
 	uint64		used;
 	uint64		peak;
 
+	CHECK_FOR_INTERRUPTS();		/* what waited for memory may have left */
 	for (int i = 0; i < noperations; i++)
 		if (operations[i].building && operations[i].idx == idx)
 			operations[i].out_of_memory = true;

@@ -229,7 +229,13 @@ perform_request(Leader *leader, const EunoRequest *request, Outcome *outcome)
 	slept = false;
 	status = perform(cx, leader->tree, &wish);
 	cx->env = own_env;
-	outcome->status = status == EUNO_CANCELED ? REFUSED : (uint32_t) status;
+
+	/* A leader that is canceled itself need not wait to allocate. */
+	if (status == EUNO_CANCELED ||
+		(status == EUNO_NO_MEMORY && euno_is_canceled(own_env)))
+		outcome->status = REFUSED;
+	else
+		outcome->status = (uint32_t) status;
 	outcome->leaf = cx->leaf;
 }
 

@@ -225,6 +225,13 @@ euno_mutex_trylock(EunoLock *lock)
 	return (word & EUNO_LOCK_LOCKED) == 0 && euno_lock_upgrade(lock, word);
 }
 
+/* For who holds nothing: false, and not locked, if the operation was canceled. */
+static inline bool
+euno_mutex_lock_or_leave(EunoLock *lock, const EunoEnvironment *env)
+{
+	return euno_lock_acquire_or_leave(lock, env, NULL);
+}
+
 static inline void
 euno_mutex_unlock(EunoLock *lock, const EunoEnvironment *env)
 {

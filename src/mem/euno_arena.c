@@ -702,7 +702,7 @@ euno_pool_alloc(EunoPool *pool, size_t size)
 	/* Without another extent, there may be what others brought. */
 	while (class < EUNO_POOL_CLASSES &&
 		   euno_pool_alloc_list(pool, &node, class, 1) == 0 && more)
-		more = pool_extend(pool);
+		more = !euno_is_canceled(pool->arena->env) && pool_extend(pool);
 	return node;
 }
 
@@ -722,7 +722,8 @@ euno_pool_alloc_list(EunoPool *pool, void **list, int class, uint32_t n)
 {
 	uint32_t	done;
 
-	euno_mutex_lock(&pool->lock, pool->arena->env);
+	if (!euno_mutex_lock_or_leave(&pool->lock, pool->arena->env))
+		return 0;
 	for (done = 0; done < n; done++)
 	{
 		void	   *node = pool_take(pool, class);

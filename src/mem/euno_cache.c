@@ -99,7 +99,9 @@ euno_cache_alloc(EunoPool *pool, uint32_t process, size_t size)
 		int			class = euno_pool_class(size);
 		size_t		bytes = euno_pool_class_size(class);
 
-		euno_mutex_lock(&stripe->lock, euno_pool_environment(pool));
+		if (!euno_mutex_lock_or_leave(&stripe->lock,
+									  euno_pool_environment(pool)))
+			return NULL;
 		if (stripe->nodes[class] == NULL &&
 			stripe->bytes + BATCH_BYTES <= EUNO_CACHE_BYTES)
 			stripe->bytes += bytes *
@@ -115,7 +117,8 @@ euno_cache_alloc(EunoPool *pool, uint32_t process, size_t size)
 	}
 	if (node == NULL)
 		node = euno_pool_alloc(pool, size);
-	if (node == NULL && __atomic_load_n(&pool->cache, __ATOMIC_RELAXED) != NULL)
+	if (node == NULL && __atomic_load_n(&pool->cache, __ATOMIC_RELAXED) != NULL &&
+		!euno_is_canceled(euno_pool_environment(pool)))
 	{
 		euno_cache_drain(pool);
 		node = euno_pool_alloc(pool, size);

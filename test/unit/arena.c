@@ -566,6 +566,69 @@ test_images(void)
 	tap_end();
 }
 
+static uint32_t waits;
+
+static void
+wait_once(uint32_t *word, uint32_t expected)
+{
+	(void) word;
+	(void) expected;
+	if (++waits > 2)
+	{
+		tap_fail(__FILE__, __LINE__, "it goes on waiting");
+		tap_end();
+		exit(1);
+	}
+}
+
+static bool
+is_canceled(void)
+{
+	return waits > 0;
+}
+
+/* Somebody is stopped who takes memory: those who are canceled get none. */
+static void
+test_canceled(void)
+{
+	static EunoEnvironment env;
+	static EunoArena *arena = NULL;
+	EunoPool	pool;
+	void	   *node;
+
+	tap_begin("arena: canceled while waiting");
+	env = test_env;
+	env.wait = wait_once;
+	env.canceled = is_canceled;
+	if (arena == NULL)
+		arena = euno_arena_reserve(ARENA_BYTES, 1, &env);
+	euno_pool_init(&pool, arena, 0);
+	for (size_t size = 64; size <= 4096; size *= 64)
+	{
+		/* With and without a cache. */
+		node = euno_pool_alloc(&pool, size);
+		CHECK(node != NULL, "no node");
+		for (int stripe = -1; stripe < 1; stripe++)
+		{
+			uint32_t	extents = pool.extents;
+
+			waits = 0;
+			euno_mutex_lock(&pool.lock, &env);
+			CHECK((stripe < 0 ? euno_pool_alloc(&pool, size) :
+				   euno_cache_alloc(&pool, 0, size)) == NULL,
+				  "a node of a locked pool");
+			CHECK(pool.extents == extents, "an extent was taken");
+			euno_mutex_unlock(&pool.lock, &env);
+			waits = 0;
+		}
+		euno_pool_free(&pool, node, size);
+	}
+	CHECK(pool.live_bytes == 0, "%llu bytes are lost",
+		  (unsigned long long) pool.live_bytes);
+	euno_pool_release(&pool);
+	tap_end();
+}
+
 int
 main(void)
 {
@@ -580,6 +643,7 @@ main(void)
 		test_cache();
 		test_return();
 		test_arguments();
+		test_canceled();
 		test_processes();
 		test_images();
 		seed++;
