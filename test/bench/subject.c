@@ -12,7 +12,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Where there is less of it, under valgrind, this is enough for small trees. */
 #define ADDRESS_SPACE ((size_t) 64 << 30)
+#define LITTLE_ADDRESS_SPACE ((size_t) 1 << 30)
 
 static EunoArena *arena;
 static EunoEpochs *epochs;
@@ -28,6 +30,9 @@ void
 subjects_begin(uint32_t threads)
 {
 	arena = euno_arena_reserve(ADDRESS_SPACE, SUBJECT_DOMAINS, &test_env);
+	if (arena == NULL)
+		arena = euno_arena_reserve(LITTLE_ADDRESS_SPACE, SUBJECT_DOMAINS,
+								   &test_env);
 	if (arena == NULL)
 		die("no address space");
 	epochs = shared_memory(euno_epochs_size(threads));
