@@ -40,6 +40,8 @@
 #define CLASSES		512			/* of latencies, 8 to a doubling */
 #define HOT_LEAVES	16
 #define MAX_ROUNDS	9
+#define COUNTED_ROUNDS	10		/* of each half, where lines are counted ... */
+#define COUNTED_TURNS	40000	/* ... and turns in each */
 #define HEAT_BYTES	(32 * 1024)	/* of the table of conflicts */
 
 /* The detector's round in seconds, and conflicts a second that make a leaf hot. */
@@ -69,7 +71,6 @@ typedef struct Worker
 	uint32_t	number;
 	uint64_t	operations;
 	double		cpu;
-	Lines		lines;
 	uint64_t	classes[CLASSES];
 } Worker;
 
@@ -214,6 +215,8 @@ work(void *arg)
 	thread_enter(&subject, w->number, &process, &cx);
 	if (technique == PLAIN)
 		cx.delegation.shun = UINT32_MAX;
+	if (lines_counted())
+		cx.env = &lines_env;
 	for (uint64_t i = 0;; i++)
 	{
 		bool		timed = i % 32 < 2;
@@ -221,10 +224,7 @@ work(void *arg)
 		int			is = __atomic_load_n(&phase, __ATOMIC_RELAXED);
 
 		if (is != seen && (seen = is) == 1)
-		{
 			start = thread_seconds();
-			lines_enter(w->number);
-		}
 		if (is == 2)
 			break;
 		operate(&mine, i);
@@ -235,7 +235,6 @@ work(void *arg)
 			w->classes[latency_class((now() - since) * 1e9)]++;
 	}
 	w->cpu = thread_seconds() - start;
-	w->lines = lines;
 	if (mine.there)
 		take_out(&mine);
 	free(mine.cursor);
@@ -308,13 +307,44 @@ detect(EunoPolicyMemory *memory, double seconds)
 	}
 }
 
+/*
+ * Where lines are counted, one more thread does what is done to leaves, on demand: it
+ * may have to wait for the others.
+ */
+static double wanted;			/* a round of this many seconds; < 0: contended leaves */
+static EunoPolicyMemory policy;
+
+static void *
+launch(void *arg)
+{
+	while (phase != 2)
+	{
+		if (wanted < 0)
+			make_contended();
+		else if (wanted > 0)
+			detect(&policy, wanted);
+		wanted = 0;
+		lines_turn();
+	}
+	return arg;
+}
+
 /* So much time passes; the detector has its rounds. */
 static void
-pass(double seconds, EunoPolicyMemory *memory)
+pass(double seconds)
 {
 	double		from = now();
 	double		last = from;
 
+	if (lines_counted())
+	{
+		for (int i = 0; i < COUNTED_ROUNDS; i++)
+		{
+			lines_run(COUNTED_TURNS);
+			wanted = technique == DETECTOR ? DETECTOR_ROUND : 0;
+		}
+		return;
+	}
 	if (technique != DETECTOR)
 	{
 		usleep((useconds_t) (seconds * 1e6));
@@ -327,7 +357,7 @@ pass(double seconds, EunoPolicyMemory *memory)
 		usleep((useconds_t) (DETECTOR_ROUND * 1e6));
 		since = now() - last;
 		last += since;
-		detect(memory, since);
+		detect(&policy, since);
 	}
 }
 
@@ -377,7 +407,7 @@ add_up(uint32_t threads, double wall, double figure[FIGURES])
 {
 	uint64_t	classes[CLASSES] = {0};
 	uint64_t	operations = 0;
-	Lines		sum = {0, 0};
+	Lines		sum = lines_sum();
 	double		cpu = 0;
 
 	for (uint32_t i = 0; i < threads; i++)
@@ -386,8 +416,6 @@ add_up(uint32_t threads, double wall, double figure[FIGURES])
 
 		operations += w->operations;
 		cpu += w->cpu;
-		sum.written += w->lines.written;
-		sum.taken += w->lines.taken;
 		for (int c = 0; c < CLASSES; c++)
 			classes[c] += w->classes[c];
 	}
@@ -400,31 +428,53 @@ add_up(uint32_t threads, double wall, double figure[FIGURES])
 }
 
 static void
+start(uint32_t threads)
+{
+	memset(workers, 0, sizeof(workers));
+	memset(&policy, 0, sizeof(policy));
+	next_key = set.rows;
+	phase = 0;
+	if (lines_counted())
+		lines_thread(launch, NULL);
+	for (uint32_t i = 0; i < threads; i++)
+	{
+		workers[i].number = i + 1;
+		if (lines_counted())
+			lines_thread(work, &workers[i]);
+		else
+			pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+	}
+}
+
+static void
+finish(uint32_t threads)
+{
+	if (lines_counted())
+		lines_run(0);
+	for (uint32_t i = 0; i < threads && !lines_counted(); i++)
+		pthread_join(workers[i].thread, NULL);
+}
+
+static void
 run(uint32_t threads, double seconds, double figure[FIGURES])
 {
-	EunoPolicyMemory memory = {0};
 	double		wall;
 
 	subject_open(&subject);
 	subject_load(&subject, set.rows, row);
-	memset(workers, 0, sizeof(workers));
-	next_key = set.rows;
-	phase = 0;
-	for (uint32_t i = 0; i < threads; i++)
-	{
-		workers[i].number = i + 1;
-		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
-	}
-	pass(seconds, &memory);
-	if (technique == CONTENDED)
+	start(threads);
+	pass(seconds);
+	if (technique == CONTENDED && lines_counted())
+		wanted = -1;
+	else if (technique == CONTENDED)
 		make_contended();
+	(void) lines_sum();
 	wall = now();
 	__atomic_store_n(&phase, 1, __ATOMIC_RELAXED);
-	pass(seconds, &memory);
+	pass(seconds);
 	__atomic_store_n(&phase, 2, __ATOMIC_RELAXED);
 	wall = now() - wall;
-	for (uint32_t i = 0; i < threads; i++)
-		pthread_join(workers[i].thread, NULL);
+	finish(threads);
 	add_up(threads, wall, figure);
 	figure[MEMORY] = overhead();
 	subject_close(&subject);
@@ -525,6 +575,8 @@ main(void)
 	set.rows = setting("EUNO_ROWS", 1000000);
 	subjects_begin(MAX_THREADS + 1);
 	subject_init(&subject, "bptree", &euno_bptree_ops, 1);
+	if (lines_counted())
+		subject.cx.env = &lines_env;
 	print_head(results);
 	for (workload = 0; workload < WORKLOADS; workload++)
 	{
