@@ -622,7 +622,7 @@ typedef enum EunoForced
 } EunoForced;
 
 extern int	euno_forced;		/* an EunoForced */
-extern const EunoTreeOps euno_bptree_forced_ops;
+extern EunoTreeOps euno_bptree_forced_ops;
 
 extern const EunoTreeOps euno_art_olc_ops;
 extern const EunoTreeOps euno_art_rowex_ops;

@@ -148,30 +148,20 @@ forced_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
 	return base->compact(cx, tree, max_merges, merged);
 }
 
-const EunoTreeOps euno_bptree_forced_ops = {
-	.name = "bptree",
-	.moment = true,
-	.bulk_size = sizeof(EunoBulk),
-	.create = euno_bpt_create,
-	.insert = forced_insert,
-	.remove = forced_remove,
-	.contains = forced_contains,
-	.read = forced_read,
-	.read_keys = forced_read_keys,
-	.bulk_begin = euno_bpt_bulk_begin,
-	.bulk_add = euno_bpt_bulk_add,
-	.bulk_end = forced_bulk_end,
-	.walk = euno_bpt_walk,
-	.compact = forced_compact,
-	.tidy = euno_bpt_tidy,
-	.maintain = euno_bpt_maintain,
-	.set_domains = euno_bpt_set_domains,
-	.set_mode = euno_bpt_set_mode,
-	.migrate = euno_bpt_migrate,
-	.settle = euno_bpt_settle,
-	.verify = euno_bpt_verify,
-	.moves = euno_bpt_moves,
-	.heat = euno_bpt_heat,
-	.leaf = euno_bpt_leaf,
-	.stats = euno_bpt_stats
-};
+EunoTreeOps euno_bptree_forced_ops;
+
+/* Before other constructors, which may copy it. */
+static void __attribute__((constructor(101)))
+make_forced_ops(void)
+{
+	EunoTreeOps *ops = &euno_bptree_forced_ops;
+
+	*ops = euno_bptree_ops;
+	ops->insert = forced_insert;
+	ops->remove = forced_remove;
+	ops->contains = forced_contains;
+	ops->read = forced_read;
+	ops->read_keys = forced_read_keys;
+	ops->bulk_end = forced_bulk_end;
+	ops->compact = forced_compact;
+}
