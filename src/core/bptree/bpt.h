@@ -74,6 +74,7 @@ typedef struct BptView
 	uint32_t	tail_len;		/* FIXED: suffix_len - 8, or 0 */
 	uint32_t	heap;
 	BptFormat	format;
+	uint32_t	alphabet;		/* BptAlphabet, or impossible */
 	bool		open;			/* the prefix says nothing of keys (BPT_OPEN) */
 	bool		scattered;		/* there are more entries in the annex */
 	bool		torn;
@@ -302,6 +303,13 @@ extern void euno_bpt_find_near(EunoContext *cx, BptView *view,
 							   const BptKey *key, uint32_t from, BptGap *gap);
 extern uint32_t euno_bpt_lower_head(const BptView *view, uint64_t h);
 extern uint32_t euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to);
+
+/* bpt_alphabet.c */
+extern uint32_t euno_bpt_guess_text(uint32_t alphabet, uint64_t h,
+									uint64_t low, uint64_t high,
+									uint32_t slots);
+extern void euno_bpt_note_alphabet(BptLeaf *leaf, const uint64_t *heads,
+								   uint32_t n);
 
 /* bpt_posting.c */
 extern uint32_t euno_bpt_list_encode(const EunoTid *tids, uint32_t n,
@@ -723,7 +731,8 @@ bpt_view(const BptLeaf *leaf, BptView *view)
 	view->suffix_len = euno_load16(&leaf->suffix_len);
 	view->heap = euno_load16(&leaf->heap);
 	format = euno_load8(&leaf->format);
-	view->format = (BptFormat) (format & ~(BPT_OPEN | BPT_SCATTERED));
+	view->format = (BptFormat) (format & ~(BPT_OPEN | BPT_SCATTERED | BPT_ALPHABET));
+	view->alphabet = (format & BPT_ALPHABET) >> BPT_ALPHABET_SHIFT;
 	view->open = (format & BPT_OPEN) != 0;
 	view->scattered = (format & BPT_SCATTERED) != 0;
 	view->heads = (const uint64_t *) ((const uint8_t *) leaf + view->body);
@@ -755,16 +764,22 @@ bpt_view(const BptLeaf *leaf, BptView *view)
 }
 
 /*
- * The slot where h would be if heads were spread evenly between low and high,
- * which it is not outside of.
+ * The slot where h would be if heads of such an alphabet were spread evenly
+ * between low and high, which is above low and which h is not outside of.
  */
 static inline uint32_t
-bpt_guess(uint64_t h, uint64_t low, uint64_t high, uint32_t slots)
+bpt_guess(uint32_t alphabet, uint64_t h, uint64_t low, uint64_t high,
+		  uint32_t slots)
 {
-	double		part = (double) (int64_t) ((h - low) >> 1);
-	double		all = (double) (int64_t) ((high - low) >> 1 | 1);
-	uint32_t	at = (uint32_t) (int32_t) (part / all * (int32_t) slots);
+	double		part;
+	double		all;
+	uint32_t	at;
 
+	if (alphabet != BPT_BINARY)
+		return euno_bpt_guess_text(alphabet, h, low, high, slots);
+	part = (double) (int64_t) ((h - low) >> 1);
+	all = (double) (int64_t) ((high - low) >> 1 | 1);
+	at = (uint32_t) (int32_t) (part / all * (int32_t) slots);
 	return at < slots ? at : slots - 1;
 }
 

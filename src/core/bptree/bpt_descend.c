@@ -98,7 +98,7 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 	high = bpt_inner_head(view, index);
 	if (h < low || h >= high)
 		return;
-	at = bpt_guess(h, low, high, slots);
+	at = bpt_guess(view->alphabet, h, low, high, slots);
 
 	/* The slot is in the line of the guess, or in the next one. */
 	heads += 8 * (size_t) at;
@@ -130,6 +130,7 @@ euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf)
 	note(&dir->leaf_slots, view.count);
 	note(&dir->leaf_cap, view.cap);
 	note(&dir->leaf_body, view.body);
+	note(&dir->alphabet, view.alphabet);
 	note(&dir->leaf_tail, view.format == BPT_FIXED ? view.tail_len :
 		 sizeof(uint16_t));
 }
@@ -200,6 +201,7 @@ descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,
 		count_inner(cx, node, d->weight);
 	if (!bpt_inner_view(node, &view))
 		return false;
+	view.alphabet = euno_load32(&d->dir->alphabet);
 	index = bpt_inner_search(&view, node, key, below, &torn);
 	child = euno_load_ptr(&view.pairs[index].child);
 	if (lowest)

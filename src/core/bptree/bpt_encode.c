@@ -500,6 +500,8 @@ encode_slotted(const BptItems *it, uint32_t a, uint32_t b, uint32_t used,
 		}
 		*offs++ = (uint16_t) heap;
 	}
+	if (!it->opaque)
+		euno_bpt_note_alphabet(leaf, heads - count, count);
 	leaf->suffix_len = 0;
 	leaf->cap = (uint16_t) cap;
 	leaf->count = (uint16_t) count;

@@ -52,6 +52,7 @@ place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
 	uint64_t	low = leaf->low_hint;
 	uint64_t	high = leaf->high_hint;
 	double		scale = (int32_t) cap / (double) (int64_t) ((high - low) >> 1 | 1);
+	uint32_t	alphabet = (leaf->format & BPT_ALPHABET) >> BPT_ALPHABET_SHIFT;
 	uint32_t	step = (cap << 16) / n;
 	uint64_t	off = 0;
 	uint32_t	next = 0;
@@ -63,6 +64,8 @@ place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
 		uint64_t	h = heads[i] < low ? 0 : heads[i] > high ? high - low : heads[i] - low;
 		uint32_t	at = (uint32_t) (int32_t) ((double) (int64_t) (h >> 1) * scale);
 
+		if (alphabet != BPT_BINARY)
+			at = euno_bpt_guess_text(alphabet, low + h, low, high, cap);
 		if (at >= cap)
 			at = cap - 1;
 		place[i] = (uint16_t) at;
@@ -102,6 +105,7 @@ euno_bpt_lay_out(BptImage *image, const uint64_t *heads, const uint8_t *tails,
 	tails_to = (uint8_t *) (to + cap);
 	leaf->cap = (uint16_t) cap;
 	leaf->count = leaf->heap = leaf->ntids = (uint16_t) n;
+	euno_bpt_note_alphabet(leaf, heads, n);
 	if (n == 0 || n == cap || leaf->low_hint >= leaf->high_hint)
 	{
 		memcpy(to, heads, n * 8);

@@ -21,6 +21,7 @@ typedef struct BptInnerView
 	uint32_t	size;
 	uint32_t	count;
 	uint32_t	prefix_len;
+	uint32_t	alphabet;		/* to guess with */
 	EunoLock   *lock;			/* of a shared node; NULL: a private copy */
 	uint64_t	version;
 } BptInnerView;
@@ -34,6 +35,7 @@ bpt_inner_view(const BptInner *node, BptInnerView *view)
 	view->size = 1U << (euno_load8(&node->size_log2) & 15);
 	view->count = euno_load16(&node->count);
 	view->prefix_len = euno_load16(&node->prefix_len);
+	view->alphabet = BPT_BINARY;
 	view->pairs = bpt_pairs(node);
 	view->offs = (const uint16_t *) (view->pairs + cap + 1);
 	return view->count <= cap && BPT_INNER_BYTES(cap) <= view->size;
@@ -102,13 +104,14 @@ bpt_inner_prefix(const BptInnerView *view, const BptInner *node, const BptKey *k
 		*torn = true;
 		return 0;
 	}
-	for (n = 8; n < len; n++)
+	for (uint32_t at = 8; at < len; at += 8)
 	{
-		uint8_t		b = euno_load8(view->base + off + n);
-		uint8_t		k = n < key->len ? key->bytes[n] : 0;
-
-		if (k != b)
-			return k < b ? -1 : 1;
+		/* the last eight bytes may overlap those before */
+		at = at < len - 8 ? at : len - 8;
+		word = euno_load_be(view->base + off + at, 8);
+		mine = bpt_key_word(key, at);
+		if (mine != word)
+			return mine < word ? -1 : 1;
 	}
 	return 0;
 }
@@ -130,7 +133,7 @@ bpt_inner_lower(const BptInnerView *view, const BptInner *node, uint64_t h)
 
 	if (n >= 16 && h > first && h <= last)
 	{
-		uint32_t	at = bpt_guess(h, first, last, n);
+		uint32_t	at = bpt_guess(view->alphabet, h, first, last, n);
 		uint32_t	step = 4;
 
 		if (bpt_inner_head(view, at) < h)

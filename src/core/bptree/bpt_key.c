@@ -117,21 +117,25 @@ euno_bpt_compare_rest(const BptKey *key, uint32_t from, const uint8_t *bytes,
 {
 	uint32_t	at = from;
 
-	while (len > 0)
+	for (; len >= 8; len -= 8, at += 8, bytes += 8)
 	{
-		uint8_t		chunk[64];
-		uint32_t	n = len < sizeof(chunk) ? len : sizeof(chunk);
+		uint64_t	mine = bpt_key_word(key, at);
+		uint64_t	its = euno_load_be(bytes, 8);
 
-		euno_copy_out(chunk, bytes, n);
-		for (uint32_t i = 0; i < n; i++, at++)
-		{
-			uint8_t		k = at < key->len ? key->bytes[at] : 0;
+		if (mine != its)
+			return mine < its ? -1 : 1;
+	}
+	if (len > 0)
+	{
+		uint8_t		chunk[8] = {0};
+		uint64_t	mine = bpt_key_word(key, at) >> (64 - 8 * len);
+		uint64_t	its;
 
-			if (k != chunk[i])
-				return k < chunk[i] ? -1 : 1;
-		}
-		bytes += n;
-		len -= n;
+		euno_copy_out(chunk, bytes, len);
+		its = bpt_load_word(chunk) >> (64 - 8 * len);
+		if (mine != its)
+			return mine < its ? -1 : 1;
+		at += len;
 	}
 	for (; at < key->len; at++)
 	{
@@ -156,13 +160,13 @@ euno_bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf,
 	mine = bpt_key_word(key, 0) >> (64 - 8 * n);
 	if (mine != low)
 		return mine < low ? -1 : 1;
-	for (n = 8; n < prefix_len; n++)
+	for (uint32_t at = 8; at < prefix_len; at += n)
 	{
-		uint8_t		b = euno_load8(&bpt_low(leaf)[n]);
-		uint8_t		k = n < key->len ? key->bytes[n] : 0;
-
-		if (k != b)
-			return k < b ? -1 : 1;
+		n = prefix_len - at < 8 ? prefix_len - at : 8;
+		low = euno_load_be(&bpt_low(leaf)[at], n);
+		mine = bpt_key_word(key, at) >> (64 - 8 * n);
+		if (mine != low)
+			return mine < low ? -1 : 1;
 	}
 	return 0;
 }

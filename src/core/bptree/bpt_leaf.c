@@ -274,7 +274,8 @@ euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
 		put->slot = put->near = gap->slot;
 		put->head[0] = bpt_key_word(key, plen);
 		if (low < put->head[0] && put->head[0] < high)
-			put->near = bpt_guess(put->head[0], low, high, view->count);
+			put->near = bpt_guess(view->alphabet, put->head[0], low, high,
+								  view->count);
 		put->tail = key->bytes + plen + 8;
 		return true;
 	}

@@ -85,8 +85,25 @@ typedef enum BptFormat
  */
 #define BPT_SCATTERED		0x20
 
+/*
+ * Also in a leaf's format: which alphabet its heads are made of, so that a guess
+ * comes near.  A hint, and nothing else.
+ */
+#define BPT_ALPHABET		0x1C
+#define BPT_ALPHABET_SHIFT	2
+
+typedef enum BptAlphabet
+{
+	BPT_BINARY,					/* all bytes alike */
+	BPT_DECIMAL,				/* 0 to 9 */
+	BPT_HEX,					/* 0 to 9, a to f */
+	BPT_LOWER,					/* a to z */
+	BPT_PRINT,					/* blank to ~ */
+	BPT_NALPHABETS
+} BptAlphabet;
+
 /* The rest of it: a BptFormat. */
-#define BPT_FORMAT			0x0F
+#define BPT_FORMAT			0x03
 
 #define BPT_REC_LEN			0x0FFF
 #define BPT_REC_PAYLOAD		0x1000
@@ -259,7 +276,8 @@ typedef struct BptDirectory
 	uint32_t	leaf_cap;
 	uint32_t	leaf_body;
 	uint32_t	leaf_tail;		/* bytes a slot of what follows the heads */
-	uint8_t		pad0[32];
+	uint32_t	alphabet;		/* BptAlphabet, of separators, too */
+	uint8_t		pad0[28];
 
 	EunoLock	mutex;
 	uint64_t	inners;

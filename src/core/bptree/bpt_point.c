@@ -35,7 +35,7 @@ near_head(const BptView *view, uint64_t h, uint32_t *slot)
 
 	if (count == 0 || h <= low || h >= high)
 		return false;
-	at = bpt_guess(h, low, high, count);
+	at = bpt_guess(view->alphabet, h, low, high, count);
 	if (euno_load64(&heads[at]) < h)
 	{
 		do

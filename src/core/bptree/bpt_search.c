@@ -267,7 +267,7 @@ euno_bpt_lower_head(const BptView *view, uint64_t h)
 			return count;
 		return lower_head(heads, count, h);
 	}
-	at = bpt_guess(h, low, high, count);
+	at = bpt_guess(view->alphabet, h, low, high, count);
 	if (view->format == BPT_FIXED)
 		euno_prefetch(view->tails + at * view->tail_len);
 	if (euno_load64(&heads[at]) < h)

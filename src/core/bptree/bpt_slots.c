@@ -206,6 +206,8 @@ build(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
 		memcpy(image->bytes + heap, record, n);
 		*offs++ = (uint16_t) heap;
 	}
+	if (ps->format == BPT_SLOTTED)
+		euno_bpt_note_alphabet(leaf, heads - count, count);
 	leaf->suffix_len = 0;
 	leaf->cap = (uint16_t) cap;
 	leaf->count = (uint16_t) count;
