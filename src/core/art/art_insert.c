@@ -32,11 +32,15 @@ new_leaf(Insert *ins, uint32_t depth, uint32_t words, ArtChild *leaf)
 							   ins->entry->payloadlen, words, leaf);
 }
 
-/* Slots for a node that grows to so many children. */
+/*
+ * Slots for a node that grows to so many children.  Each size it goes through
+ * costs a copy, and memory: in a tree of random keys all nodes of a level grow at
+ * the same time, so what they leave is too small for any of them.
+ */
 static uint32_t
 grown(uint32_t nchildren)
 {
-	uint32_t	wanted = nchildren + nchildren / 4;
+	uint32_t	wanted = nchildren + nchildren / 2;
 
 	return wanted < 256 ? wanted : 256;
 }
