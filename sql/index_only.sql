@@ -111,10 +111,12 @@ UPDATE e SET t = upper(t), n = n + 1 WHERE id = 77;
 SELECT t, n FROM e WHERE lower(t) = 'row 77';
 
 -- An expression that fails leaves nothing behind
-CREATE INDEX e_fails ON e USING euno ((100 / (n - 500)));
-DELETE FROM e WHERE n = 500;
-CREATE INDEX e_fails ON e USING euno ((100 / (n - 500)));
-INSERT INTO e VALUES (3000, 'fails', 500);
+BEGIN;
+INSERT INTO e VALUES (3001, 'fails', 5000);
+CREATE INDEX e_fails ON e USING euno ((100 / (n - 5000)));
+ROLLBACK;
+CREATE INDEX e_fails ON e USING euno ((100 / (n - 5000)));
+INSERT INTO e VALUES (3000, 'fails', 5000);
 SELECT count(*) FROM e WHERE id = 3000;
 SELECT count(*) FROM e WHERE lower(t) = 'fails';
 SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 'e' ORDER BY 1;
