@@ -142,7 +142,10 @@ sub percentile
 	for my $file (glob("$run{out}/latencies.*"))
 	{
 		open(my $f, '<', $file) or die "$file: $!\n";
-		push @latencies, (split)[2] while <$f>;
+		while (my $line = <$f>)
+		{
+			push @latencies, (split ' ', $line)[2];
+		}
 		close($f);
 		unlink $file;
 	}
