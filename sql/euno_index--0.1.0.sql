@@ -108,7 +108,8 @@ CREATE FUNCTION euno_stat_get_indexes(
     OUT conflicts_same_key bigint, OUT conflicts_other_key bigint,
     OUT conflicts_split bigint, OUT conflicts_directory bigint,
     OUT contended_leaves bigint, OUT contended_writes bigint,
-    OUT filter_hits bigint, OUT copies integer)
+    OUT filter_hits bigint, OUT copies integer, OUT parted_leaves bigint,
+    OUT delegated_writes bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
@@ -144,7 +145,8 @@ CREATE FUNCTION euno_hot_leaves(
     OUT first_key text, OUT last_key text, OUT entries integer,
     OUT mode text, OUT domain integer, OUT conflicts_per_second double precision,
     OUT locked bigint, OUT changed bigint, OUT same_key bigint,
-    OUT other_key bigint, OUT split bigint)
+    OUT other_key bigint, OUT split bigint, OUT delegated bigint,
+    OUT parted boolean)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
@@ -183,7 +185,7 @@ SELECT i.indrelid AS relid, i.indexrelid,
        s.conflicts_locked, s.conflicts_changed, s.conflicts_same_key,
        s.conflicts_other_key, s.conflicts_split, s.conflicts_directory,
        s.contended_leaves, s.contended_writes, s.filter_hits,
-       s.copies
+       s.copies, s.parted_leaves, s.delegated_writes
   FROM pg_catalog.pg_index i
        JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
        JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'euno'

@@ -121,7 +121,7 @@ euno_rebuild(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-#define INDEX_COLUMNS 27
+#define INDEX_COLUMNS 29
 
 /* What euno_stat_get_indexes says of a tree. */
 static void
@@ -159,6 +159,9 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	nulls[n] = state != EUNO_STATE_READY;
 	values[n++] = Int32GetDatum(stats->domains == 0 ? 0 :
 								pg_popcount64(stats->domains) - 1);
+	nulls[n] = state != EUNO_STATE_READY;
+	values[n++] = Int64GetDatum(stats->parted);
+	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->delegated));
 	Assert(n == INDEX_COLUMNS);
 }
 

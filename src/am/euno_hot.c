@@ -19,7 +19,7 @@
 #include "am/euno_am.h"
 #include "euno_compat.h"
 
-#define HOT_COLUMNS 12
+#define HOT_COLUMNS 14
 
 typedef struct HotLeaves
 {
@@ -93,6 +93,7 @@ resolve(HotLeaves *hot, EunoHeat *heat, uint32 n)
 			heat[same].fresh += heat[i].fresh;
 			heat[same].before += heat[i].before;
 			heat[same].writes += heat[i].writes;
+			heat[same].delegated += heat[i].delegated;
 			for (int c = 0; c < EUNO_LEAF_CAUSES; c++)
 				heat[same].causes[c] += heat[i].causes[c];
 			continue;
@@ -151,6 +152,8 @@ put_leaf(HotLeaves *hot, const EunoHeat *heat, ReturnSetInfo *rsinfo)
 	values[n++] = Float8GetDatum(rate);
 	for (int i = 0; i < EUNO_LEAF_CAUSES; i++)
 		values[n++] = Int64GetDatum(heat->causes[i]);
+	values[n++] = Int64GetDatum(heat->delegated);
+	values[n++] = BoolGetDatum(hot->info.parted);
 	Assert(n == HOT_COLUMNS);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }

@@ -103,7 +103,8 @@ flush_counters(EunoIndex *idx)
 	EunoCounters *counters = &idx->cx.counters;
 	EunoTreeSlot *slot = idx->slot;
 
-	if ((counters->descents == 0 && counters->removals == 0) || slot == NULL ||
+	if ((counters->descents == 0 && counters->removals == 0 &&
+		 counters->delegated == 0) || slot == NULL ||
 		pg_atomic_read_u64(&slot->generation) != idx->generation)
 		return;
 	flush_counter(&slot->descents, counters->descents);
@@ -119,6 +120,7 @@ flush_counters(EunoIndex *idx)
 	flush_counter(&slot->removals, counters->removals);
 	for (int i = 0; i < EUNO_CAUSES; i++)
 		flush_counter(&slot->conflicts[i], counters->conflicts[i]);
+	flush_counter(&slot->delegated, counters->delegated);
 	flush_counter(&slot->contended, counters->contended);
 	flush_counter(&slot->mark_exits, counters->mark_exits);
 	euno_domains_count(idx->cx.domain, counters);

@@ -334,6 +334,8 @@ typedef struct EunoContext
 								 * number to begin with: which ones are sampled */
 	EunoLast	last;
 	uint32_t	conflicts;		/* at leaves, ever; of which some are looked at */
+	uint32_t	part_leaf;		/* that should be parted, by its next writer; 0:
+								 * none */
 	EunoDelegation delegation;
 
 	/* What an operation holds that euno_context_reset must give back. */
@@ -371,6 +373,8 @@ typedef struct EunoTreeStats
 	uint64_t	splits;
 	uint64_t	merges;
 	uint64_t	scattered;		/* leaves that are contended */
+	uint64_t	parted;			/* leaves on one side of a contention split, not
+								 * merged since */
 } EunoTreeStats;
 
 /*
@@ -386,6 +390,8 @@ typedef struct EunoHeat
 	uint32_t	fresh;			/* conflicts since the last round began */
 	uint32_t	before;			/* in the round before that */
 	uint32_t	writes;			/* to the leaf while it was contended; as fresh */
+	uint32_t	delegated;		/* of the conflicts, writes that somebody else
+								 * performed; counted as causes are */
 	uint32_t	causes[EUNO_LEAF_CAUSES];	/* those of a round count half in
 											 * the next */
 	uint32_t	keylen;
@@ -411,7 +417,9 @@ typedef struct EunoLeafInfo
 	uint32_t	number;
 	uint32_t	entries;
 	int			domain;			/* whose memory it is in */
-	const char *mode;
+	const char *mode;			/* "calm", "contended", or "delegated": calm, and
+								 * many writes are */
+	bool		parted;			/* on one side of a contention split */
 	bool		has_low;		/* a low fence */
 	bool		has_high;
 	EunoPositionBuffer low;		/* its fences, if it has them */
@@ -522,6 +530,10 @@ typedef struct EunoVerify
  * get along.  EUNO_OK; EUNO_NOT_FOUND: that leaf's entries cannot be kept in the
  * way of contended leaves, and it is calm; EUNO_NO_MEMORY, EUNO_CORRUPT.
  *
+ * steer (may be NULL): from now on a leaf at which so many conflicts (at least one)
+ * were about different keys is parted between these, by who writes to it next, as
+ * long as there are fewer than "most" such leaves.  0 conflicts: none is.
+ *
  * heat (may be NULL): copies what is known of at most max leaves, those with the
  * most conflicts first, and returns how many.  With "round", a new round begins.
  *
@@ -578,6 +590,8 @@ typedef struct EunoTreeOps
 								uint64_t domains);
 	EunoStatus	(*set_mode) (EunoContext *cx, struct EunoTree *tree,
 							 const EunoPosition *pos, bool contended);
+	void		(*steer) (EunoContext *cx, struct EunoTree *tree,
+						  uint32_t conflicts, uint32_t most);
 	EunoStatus	(*migrate) (EunoContext *cx, struct EunoTree *tree,
 							const EunoPosition *pos, int domain);
 	uint32_t	(*settle) (EunoContext *cx, struct EunoTree *tree,

@@ -198,6 +198,7 @@ reset_counters(EunoTreeSlot *slot,
 	set(&slot->removals, 0);
 	for (int i = 0; i < EUNO_CAUSES; i++)
 		set(&slot->conflicts[i], 0);
+	set(&slot->delegated, 0);
 	set(&slot->contended, 0);
 	set(&slot->mark_exits, 0);
 }

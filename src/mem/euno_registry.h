@@ -141,6 +141,7 @@ typedef struct EunoTreeSlot
 	pg_atomic_uint64 lock_waits;
 	pg_atomic_uint64 removals;
 	pg_atomic_uint64 conflicts[EUNO_CAUSES];
+	pg_atomic_uint64 delegated; /* writes that another process performed */
 	pg_atomic_uint64 contended; /* writes to contended leaves */
 	pg_atomic_uint64 mark_exits;
 

@@ -35,6 +35,7 @@ static int	merge_threshold;
 typedef struct LeafKey
 {
 	uint32_t	leaf;			/* number */
+	bool		last;			/* of the tree, when it came to mind */
 	uint32_t	keylen;
 	uint8_t		key[EUNO_HEAT_KEY];
 } LeafKey;
@@ -43,6 +44,8 @@ typedef struct LeafKey
 typedef struct TreeMemory
 {
 	EunoPolicyMemory policy;
+	uint64		generation;		/* of the tree of which ... */
+	uint64		parted;			/* so many leaves were, in the round before */
 	int			nkeys;			/* of the leaves that the policy has in mind */
 	LeafKey		keys[EUNO_POLICY_LEAVES];
 } TreeMemory;
@@ -126,7 +129,9 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 	input->seconds = start == 0 ? 0 : (double) (now - start) / 1e6;
 	slot->ops->stats(&cx, &slot->tree, &stats);
 	input->entries = stats.entries;
+	input->all_leaves = stats.leaves;
 	input->contended = stats.scattered;
+	input->parted = stats.parted;
 	input->removals = pg_atomic_read_u64(&slot->removals);
 	input->can_merge = slot->ops->tidy != NULL &&
 		slot->tree.config.order == EUNO_ORDER_BYTES;
@@ -142,6 +147,8 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 		input->leaves[i].leaf = heat[i].leaf;
 		input->leaves[i].conflicts = heat[i].fresh;
 		input->leaves[i].writes = heat[i].writes;
+		input->leaves[i].same_key = heat[i].causes[EUNO_CAUSE_SAME_KEY];
+		input->leaves[i].other_key = heat[i].causes[EUNO_CAUSE_OTHER_KEY];
 	}
 	pg_atomic_write_u64(&slot->round_before, start == 0 ? 0 : now - start);
 	pg_atomic_write_u64(&slot->round_start, now);
@@ -215,6 +222,7 @@ learn_key(EunoTreeSlot *slot, uint32_t leaf, uint32_t nheat, LeafKey *to)
 	if (status != EUNO_OK || info.number != leaf)
 		return false;
 	to->leaf = leaf;
+	to->last = !info.has_high;
 	to->keylen = info.has_low ? info.low.pos.keylen : 0;
 	if (to->keylen > EUNO_HEAT_KEY)
 		return false;
@@ -273,16 +281,17 @@ change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
 					contended ? "contended" : "calm")));
 }
 
-/* Were most conflicts about splits?  Then its writers will soon be elsewhere. */
+/*
+ * Is an ascending load the reason?  Its writers are delegated, and soon in another
+ * leaf.
+ */
 static bool
-is_growing(uint32_t leaf, uint32_t nheat)
+is_edge(const LeafKey *leaf, uint32_t nheat)
 {
-	for (uint32_t i = 0; i < nheat; i++)
+	for (uint32_t i = 0; leaf->last && i < nheat; i++)
 	{
-		if (heat[i].leaf == leaf)
-			return heat[i].causes[EUNO_CAUSE_SPLIT] >
-				heat[i].causes[EUNO_CAUSE_SAME_KEY] +
-				heat[i].causes[EUNO_CAUSE_OTHER_KEY];
+		if (heat[i].leaf == leaf->leaf)
+			return heat[i].delegated > (heat[i].fresh + heat[i].before) / 2;
 	}
 	return false;
 }
@@ -310,9 +319,37 @@ change_modes(EunoTreeSlot *slot, TreeMemory *memory,
 	{
 		LeafKey    *leaf = find_key(memory, actions->heated[i]);
 
-		if (leaf != NULL && !is_growing(leaf->leaf, input->nleaves))
+		if (leaf != NULL && !is_edge(leaf, input->nleaves))
 			change_mode(slot, memory, leaf, true);
 	}
+}
+
+/* Says when leaves are to be parted until the next round; backends do it. */
+static void
+steer(EunoTreeSlot *slot, TreeMemory *memory, const EunoPolicyActions *actions)
+{
+	if (slot->ops->steer == NULL || !step_enter(slot))
+		return;
+	if (pg_atomic_read_u64(&slot->generation) == memory->policy.generation)
+		slot->ops->steer(&cx, &slot->tree, actions->part_at,
+						 actions->part_most);
+	step_leave();
+}
+
+/* Tells of leaves that have been parted since the round before. */
+static void
+report_parted(EunoTreeSlot *slot, TreeMemory *memory,
+			  const EunoPolicyInput *input)
+{
+	if (memory->generation != input->generation)
+		memory->parted = 0;
+	memory->generation = input->generation;
+	if (input->parted > memory->parted)
+		ereport(LOG,
+				(errmsg("leaves of euno index with OID %u in database with OID %u were split between their keys, " UINT64_FORMAT " times",
+						slot->index_oid, slot->key.database,
+						input->parted - memory->parted)));
+	memory->parted = input->parted;
 }
 
 static void
@@ -321,7 +358,8 @@ see_to_tree(int number, uint32_t *budget)
 	EunoTreeSlot *slot = euno_tree_by_number(number);
 	EunoPolicySettings settings = {
 		.hot_rate = hot_leaf_conflicts,
-		.merge_part = merge_threshold / 100.0
+		.merge_part = merge_threshold / 100.0,
+		.naptime = euno_naptime
 	};
 	EunoPolicyActions actions;
 	EunoPolicyInput input;
@@ -336,6 +374,8 @@ see_to_tree(int number, uint32_t *budget)
 	euno_policy_decide(&settings, &input, &memories[number]->policy, budget,
 					   &actions);
 	euno_worker_round.hot_leaves += actions.hot;
+	steer(slot, memories[number], &actions);
+	report_parted(slot, memories[number], &input);
 	change_modes(slot, memories[number], &input, &actions);
 	if (actions.look > 0)
 		merge_leaves(slot, memories[number], actions.look);

@@ -23,7 +23,7 @@ typedef struct EunoPolicySettings
 								 * none ever is */
 	double		merge_part;		/* removals, as a part of the entries, after which
 								 * leaves are merged; 0: never */
-	uint32_t	budget;			/* leaves to look at or change in a round */
+	double		naptime;		/* seconds from one round to the next */
 } EunoPolicySettings;
 
 /* A leaf in the round that has just ended. */
@@ -32,6 +32,8 @@ typedef struct EunoPolicyLeaf
 	uint32_t	leaf;			/* its number */
 	uint32_t	conflicts;
 	uint32_t	writes;			/* while it was contended */
+	uint32_t	same_key;		/* conflicts about one key, and about different */
+	uint32_t	other_key;		/* ones: those of a round count half in the next */
 } EunoPolicyLeaf;
 
 typedef struct EunoPolicyInput
@@ -41,7 +43,9 @@ typedef struct EunoPolicyInput
 	uint64_t	entries;
 	uint64_t	removals;		/* ever */
 	bool		can_merge;
-	uint64_t	contended;		/* leaves that are */
+	uint64_t	all_leaves;
+	uint64_t	contended;		/* of them, how many are */
+	uint64_t	parted;			/* ... contention splits have made */
 	uint32_t	nleaves;		/* at most EUNO_POLICY_LEAVES; the hottest */
 	EunoPolicyLeaf leaves[EUNO_POLICY_LEAVES];
 } EunoPolicyInput;
@@ -66,6 +70,7 @@ typedef struct EunoPolicyMemory
 	uint64_t	generation;
 	uint64_t	merged_at;		/* removals when the last merging began */
 	bool		merging;		/* not through yet */
+	uint32_t	idle_rounds;	/* since it was seen whether what is parted is idle */
 	uint32_t	nleaves;
 	EunoLeafMemory leaves[EUNO_POLICY_LEAVES];
 } EunoPolicyMemory;
@@ -75,6 +80,9 @@ typedef struct EunoPolicyActions
 {
 	uint32_t	look;			/* leaves to look at: merge where it is due, and
 								 * calm what is idle */
+	uint32_t	part_at;		/* conflicts about different keys after which a leaf
+								 * is to be parted between these; 0: never */
+	uint32_t	part_most;		/* as long as there are fewer that are */
 	uint32_t	hot;			/* leaves that are hot now */
 	uint32_t	nheated;		/* leaves that have become hot */
 	uint32_t	ncooled;		/* leaves that are calm again */

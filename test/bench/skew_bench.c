@@ -270,7 +270,7 @@ detect(EunoPolicyMemory *memory, double seconds)
 	static EunoHeat heat[EUNO_POLICY_LEAVES];
 	static EunoHeat known[EUNO_POLICY_LEAVES];	/* of what became hot */
 	static uint32_t nknown;
-	EunoPolicySettings settings = {.hot_rate = DETECTOR_RATE};
+	EunoPolicySettings settings = {.hot_rate = DETECTOR_RATE,.naptime = seconds};
 	EunoPolicyInput input = {.generation = 1,.seconds = seconds};
 	uint32_t	budget = EUNO_POLICY_LEAVES;
 	EunoPolicyActions actions;
@@ -278,15 +278,21 @@ detect(EunoPolicyMemory *memory, double seconds)
 
 	subject.ops->stats(&subject.cx, subject.tree, &stats);
 	input.entries = stats.entries;
+	input.all_leaves = stats.leaves;
 	input.contended = stats.scattered;
+	input.parted = stats.parted;
 	input.nleaves = subject.ops->heat(&subject.cx, subject.tree, true, heat,
 									  EUNO_POLICY_LEAVES);
 	for (uint32_t i = 0; i < input.nleaves; i++)
 		input.leaves[i] = (EunoPolicyLeaf)
 	{
-		heat[i].leaf, heat[i].fresh, heat[i].writes
+		heat[i].leaf, heat[i].fresh, heat[i].writes,
+			heat[i].causes[EUNO_CAUSE_SAME_KEY],
+			heat[i].causes[EUNO_CAUSE_OTHER_KEY]
 	};
 	euno_policy_decide(&settings, &input, memory, &budget, &actions);
+	subject.ops->steer(&subject.cx, subject.tree, actions.part_at,
+					   actions.part_most);
 	for (uint32_t k = 0; k < actions.ncooled; k++)
 	{
 		for (uint32_t i = 0; i < nknown && i < EUNO_POLICY_LEAVES; i++)

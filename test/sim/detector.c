@@ -59,20 +59,28 @@ detector_round(EunoContext *cx, const EunoTreeOps *ops, EunoTree *tree,
 			   double seconds, double hot_rate)
 {
 	static EunoHeat heat[EUNO_POLICY_LEAVES];
-	EunoPolicySettings settings = {.hot_rate = hot_rate};
+	EunoPolicySettings settings = {.hot_rate = hot_rate,.naptime = seconds};
 	EunoPolicyInput input = {.generation = generation,.seconds = seconds};
 	EunoPolicyActions actions;
+	EunoTreeStats stats;
 	uint32_t	budget = BUDGET;
 
 	if (ops->heat == NULL || ops->set_mode == NULL)
 		return;
+	ops->stats(cx, tree, &stats);
+	input.all_leaves = stats.leaves;
+	input.contended = stats.scattered;
+	input.parted = stats.parted;
 	input.nleaves = ops->heat(cx, tree, true, heat, EUNO_POLICY_LEAVES);
 	for (uint32_t i = 0; i < input.nleaves; i++)
 		input.leaves[i] = (EunoPolicyLeaf)
 		{
-			heat[i].leaf, heat[i].fresh, heat[i].writes
+			heat[i].leaf, heat[i].fresh, heat[i].writes,
+				heat[i].causes[EUNO_CAUSE_SAME_KEY],
+				heat[i].causes[EUNO_CAUSE_OTHER_KEY]
 		};
 	euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+	ops->steer(cx, tree, actions.part_at, actions.part_most);
 	for (uint32_t i = 0; i < actions.ncooled; i++)
 	{
 		EunoHeat   *leaf = find(contended, ncontended, actions.cooled[i]);

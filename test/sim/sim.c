@@ -408,6 +408,8 @@ usage(void)
 			"--alone                no process performs the writes of others\n"
 			"--seeds N              so many runs, with random numbers of their own\n"
 			"--l2 KB --l3 KB        instead of those that the machine has\n"
+			"--part N               a leaf is split between its keys after N conflicts\n"
+			"                       about different ones\n"
 			"--think NS             between operations, on this machine\n"
 			"--slack NS             by how much cached reads may be ahead\n"
 			"--calibration FILE     what was measured\n"
@@ -437,7 +439,7 @@ static const struct option names[] = {
 	{"inserts", 1, NULL, 'i'}, {"roles", 0, NULL, 'R'},
 	{"operations", 1, NULL, 'o'}, {"warm", 1, NULL, 'W'},
 	{"placement", 1, NULL, 'p'}, {"domains", 1, NULL, 'd'}, {"directories", 1, NULL, 'D'},
-	{"affine", 1, NULL, 'A'}, {"contended", 1, NULL, 'X'},
+	{"affine", 1, NULL, 'A'}, {"contended", 1, NULL, 'X'}, {"part", 1, NULL, 'B'},
 	{"round", 1, NULL, 'u'}, {"hot-rate", 1, NULL, 'H'}, {"alone", 0, NULL, 'a'},
 	{"seeds", 1, NULL, 'e'}, {"l2", 1, NULL, '2'}, {"l3", 1, NULL, '3'},
 	{"slack", 1, NULL, 'S'}, {"think", 1, NULL, 'T'},
@@ -538,6 +540,9 @@ parse(int argc, char **argv, Options *options, Workload *workload)
 				break;
 			case '3':
 				options->l3 = (uint32_t) atoi(optarg) * 1024;
+				break;
+			case 'B':
+				subject_part = (uint32_t) atoi(optarg);
 				break;
 			case 'P':
 				options->spread = true;

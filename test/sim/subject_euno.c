@@ -13,6 +13,9 @@
 #include "subjects.h"
 
 #define KEY_BYTES	9
+/* Leaves that contention splits may make. */
+#define PART_MOST	256
+
 #define ARENA_BYTES	((size_t) 8 << 30)
 #define ARENA_PLACE	((void *) UINT64_C(0x200000000000))
 
@@ -30,6 +33,7 @@ int			subject_directories = 0;
 uint64_t	subject_contended;
 bool		subject_alone;
 double		subject_hot_rate = 1000;
+uint32_t	subject_part;
 
 static const EunoTreeOps *ops;
 static EunoArena *arena;
@@ -163,6 +167,8 @@ load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 	detector_reset();
 	if (subject_contended > 0 && ops->set_mode != NULL)
 		make_contended(nrows, key);
+	if (subject_part > 0 && ops->steer != NULL)
+		ops->steer(&session(0)->cx, tree, subject_part, PART_MOST);
 }
 
 static bool

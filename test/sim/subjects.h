@@ -45,4 +45,7 @@ extern bool subject_alone;
 /* Conflicts a second that make a leaf hot. */
 extern double subject_hot_rate;
 
+/* Conflicts after which a leaf is split between its keys; 0: none is. */
+extern uint32_t subject_part;
+
 #endif							/* SUBJECTS_H */

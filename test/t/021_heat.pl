@@ -51,18 +51,25 @@ is($found, 't', 'the hot leaf is shown') or diag $node->safe_psql('postgres', "S
 is($node->safe_psql('postgres', "SELECT bool_and(conflicts_locked + conflicts_changed > 0) FROM euno_stat_indexes WHERE indexrelname IN ('t_id')"),
 	't', 'conflicts are counted');
 is($node->safe_psql('postgres', "SELECT count(*) FROM euno_hot_leaves('t_id', 1)"), '1', 'no more leaves than asked for');
-is($node->safe_psql('postgres', "SELECT leaves_contended > 0 FROM euno_stat_worker"), 't', 'hot leaves are made contended')
-  or diag $node->safe_psql('postgres', 'SELECT * FROM euno_stat_worker');
-is($node->safe_psql('postgres', "SELECT sum(contended_writes) > 0 FROM euno_stat_indexes"), 't', 'and written to');
-like(slurp_file($node->logfile), qr/LOG:  made leaf [0-9]+ of euno index with OID [0-9]+ in database with OID [0-9]+ contended/, 'the log says so');
-check_indexes($node, 'postgres', 'with contended leaves');
+
+# Few processors have so many conflicts about different keys before a leaf is full;
+# when to split one between its keys is shown by unit/heat.c and in simulation.
+$node->safe_psql('postgres', <<'SQL');
+SET euno.debug_modes = flapping;
+CREATE INDEX t_forced ON t USING euno (id);
+INSERT INTO t SELECT random() * 5000000, g FROM generate_series(1, 2000) g;
+SQL
+is($node->safe_psql('postgres', "SELECT parted_leaves > 0 FROM euno_stat_indexes WHERE indexrelname = 't_forced'"), 't', 'leaves are split between their keys')
+  or diag $node->safe_psql('postgres', 'SELECT * FROM euno_stat_indexes');
+ok($node->poll_query_until('postgres', "SELECT pg_read_file('" . $node->logfile . "') ~ 'LOG:  leaves of euno index with OID [0-9]+ in database with OID [0-9]+ were split between their keys'"), 'the log says so');
+check_indexes($node, 'postgres', 'with such leaves');
+$node->safe_psql('postgres', 'DROP INDEX t_forced');
 $node->safe_psql('postgres', "SELECT * FROM euno_hot_leaves('t_n')");
 is($node->safe_psql('postgres', "SELECT count(*) FROM euno_hot_leaves('t_art')"), '0', 'a radix tree shows none');
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM euno_hot_leaves('t_id')"), 'and forgotten when it is over');
-ok($node->poll_query_until('postgres', "SELECT hot_leaves = 0 AND leaves_calmed > 0 FROM euno_stat_worker"), 'no leaf is hot any more');
+ok($node->poll_query_until('postgres', "SELECT hot_leaves = 0 FROM euno_stat_worker"), 'no leaf is hot any more');
 ok($node->poll_query_until('postgres', "SELECT sum(contended_leaves) = 0 FROM euno_stat_indexes"), 'and none contended')
   or diag $node->safe_psql('postgres', "SELECT indexrelname, contended_leaves FROM euno_stat_indexes");
-
 # Keys are for those who may read them.
 fight(2);
 $node->safe_psql('postgres', <<'SQL');

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bptree/bpt.h"
 #include "fixture.h"
 #include "tap.h"
 
@@ -24,6 +25,7 @@ typedef struct Case
 	Model		model;
 	Actor		actor;
 	Actor		rival;			/* who changes the leaf */
+	bool		turned;			/* it is the other way round */
 	uint32_t	target;			/* an entry of that leaf */
 	uint32_t	after;			/* comparisons before that */
 } Case;
@@ -66,21 +68,23 @@ interfere(void *arg)
 	if (c->after-- > 0)
 		return;
 	compare_called = NULL;
-	toggle(&c->rival, &c->model, c->target);
+	toggle(c->turned ? &c->actor : &c->rival, &c->model, c->target);
 }
 
 /* Inserts or removes an entry while a rival does the same to its neighbor. */
 static void
 fight(Case *c, uint32_t i)
 {
+	Actor	   *actor = c->turned ? &c->rival : &c->actor;
+
 	c->target = i ^ 1;
 
 	/* In the leaf, after a descent. */
 	c->after = 6;
-	c->actor.cx.last.again = false;
+	actor->cx.last.again = false;
 	compare_called = interfere;
 	compare_called_arg = c;
-	toggle(&c->actor, &c->model, i);
+	toggle(actor, &c->model, i);
 	compare_called = NULL;
 }
 
@@ -110,7 +114,8 @@ leads_to(Case *c, const EunoHeat *heat, uint32_t i)
 static uint64_t
 cause(const Case *c, EunoCause cause)
 {
-	return c->actor.cx.counters.conflicts[cause];
+	return c->actor.cx.counters.conflicts[cause] +
+		c->rival.cx.counters.conflicts[cause];
 }
 
 static void
@@ -141,7 +146,12 @@ test_causes(const Universe *universe)
 	tap_begin("conflicts are counted, by what they are about");
 	open_case(&c, universe);
 	for (int i = 0; i < 400; i++)
+	{
 		fight(&c, 100);
+
+		/* One process with one key is taken for one operation. */
+		c.turned = !c.turned;
+	}
 	CHECK(cause(&c, EUNO_CAUSE_CHANGED) >= 400, "%llu changes",
 		  (unsigned long long) cause(&c, EUNO_CAUSE_CHANGED));
 	CHECK(cause(&c, EUNO_CAUSE_SAME_KEY) >= 300, "%llu of one key",
@@ -161,6 +171,27 @@ test_causes(const Universe *universe)
 	tap_end();
 }
 
+/* The table of conflicts is there, with none. */
+static void
+make_table(Case *c)
+{
+	EunoTree   *tree = c->fixture.tree;
+	EunoContext *cx = &c->actor.cx;
+	EunoPosition pos = {.key = c->fixture.universe->entries[0].entry.key,
+	.keylen = c->fixture.universe->entries[0].entry.keylen};
+	EunoHeat	heat;
+	BptKey		key;
+
+	euno_bpt_key_position(tree, &pos, &key);
+	euno_epoch_enter(cx->process);
+	for (int i = 0; i < 32; i++)
+		euno_bpt_conflict(cx, tree, bpt_body(tree)->first, &key,
+						  EUNO_CAUSE_CHANGED);
+	euno_epoch_exit(cx->process);
+	for (int i = 0; i < 2; i++)
+		CHECK(heat_of(c, true, &heat, 1) == 1, "no table");
+}
+
 /* Writers to a contended leaf leave a trace, too. */
 static void
 test_contended(const Universe *universe)
@@ -175,6 +206,7 @@ test_contended(const Universe *universe)
 	pos.keylen = universe->entries[1000].entry.keylen;
 	CHECK(euno_bptree_ops.set_mode(&c.actor.cx, c.fixture.tree, &pos, true) ==
 		  EUNO_OK, "it cannot be contended");
+	make_table(&c);
 	do_remove(&c.actor, &c.model, 1000);
 	for (int i = 0; i < 200; i++)
 		toggle(&c.actor, &c.model, 1000);
@@ -306,6 +338,92 @@ contended(Case *c)
 	return stats.scattered;
 }
 
+static uint64_t
+parted(Case *c)
+{
+	EunoTreeStats stats;
+
+	euno_bptree_ops.stats(&c->actor.cx, c->fixture.tree, &stats);
+	return stats.parted;
+}
+
+/* Conflicts about different keys part their leaf, as far as that is allowed. */
+static void
+test_parts(const Universe *universe)
+{
+	uint32_t	most = 5;
+	uint64_t	before;
+	EunoHeat	heat[8];
+	Case		c;
+
+	tap_begin("a leaf is parted between the keys that are fought for");
+	open_case(&c, universe);
+	for (int i = 0; i < 400; i++)
+		fight(&c, 100 + i / 8 % 2 * 4);
+	CHECK(parted(&c) == 0, "unasked");
+	euno_bptree_ops.steer(&c.actor.cx, c.fixture.tree, 200, most);
+	for (int i = 0; i < 400; i++)
+		fight(&c, 2000);
+	CHECK(parted(&c) == 0, "for one key");
+	before = leaves(&c);
+	for (int i = 0; i < 400; i++)
+		fight(&c, 100 + i / 8 % 2 * 4);
+	CHECK(parted(&c) >= 2 && leaves(&c) > before, "%llu of %llu leaves", (unsigned long long) parted(&c),
+		  (unsigned long long) leaves(&c));
+	for (int i = 0; i < 10000; i++)
+		fight(&c, 100 + i / 8 % 64 * 2);
+	CHECK(parted(&c) >= most && parted(&c) <= most + 1, "%llu leaves", (unsigned long long) parted(&c));
+	(void) heat_of(&c, false, heat, 8);
+	CHECK(leads_to(&c, &heat[0], 100) + leads_to(&c, &heat[0], 104) < 2,
+		  "both keys are in one leaf");
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
+/* What was parted is merged when nobody writes to it, and not before. */
+static void
+test_merged_back(const Universe *universe)
+{
+	const EunoEntry *entry = &universe->entries[1000].entry;
+
+	/* With keys of any length, two halves can be too much for one leaf. */
+	bool		fit = universe->shape->order == EUNO_ORDER_BYTES;
+	uint32_t	merged;
+	uint64_t	before;
+	Case		c;
+
+	tap_begin("%s: what was parted is merged when it is idle",
+			  universe->shape->name);
+	open_case(&c, universe);
+
+	/* Leaves so full that only two halves of one can be merged. */
+	for (uint32_t i = 300; i < 1800; i += 3)
+		toggle(&c.actor, &c.model, i);
+	do_compact(&c.actor);
+	before = leaves(&c);
+	euno_epoch_enter(c.actor.cx.process);
+	euno_bpt_part_leaf(&c.actor.cx, c.fixture.tree, entry, 0);
+	euno_epoch_exit(c.actor.cx.process);
+	CHECK(parted(&c) == 2, "not parted");
+	for (int pass = 0; pass < 3; pass++)
+	{
+		/* On the one side, then on the other. */
+		for (int i = 0; i < 1000; i++)
+			toggle(&c.actor, &c.model, pass == 2 ? 999 : 1000);
+		(void) euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree, UINT32_MAX,
+									   &merged);
+		CHECK(parted(&c) >= 1 || !fit, "merged in pass %d", pass);
+	}
+	for (int pass = 0; pass < 2; pass++)
+		(void) euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree, UINT32_MAX,
+									   &merged);
+	CHECK(parted(&c) == 0 && (leaves(&c) <= before || !fit), "not merged");
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
 /* Contended leaves become calm when a tidy finds nothing written twice. */
 static void
 test_idle(const Universe *universe)
@@ -351,6 +469,9 @@ main(void)
 	test_rounds(compared);
 	test_many(compared);
 	test_idle(plain);
+	test_parts(compared);
+	test_merged_back(plain);
+	test_merged_back(compared);
 	test_tidy(plain);
 	test_tidy(compared);
 	universe_free(plain);

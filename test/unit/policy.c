@@ -16,8 +16,11 @@
 #define HOT		1000			/* conflicts a second */
 #define ROUNDS	2000
 
+/* Of a small tree, as many leaves as may be parted. */
+#define PARTED	51
+
 static const EunoPolicySettings settings = {
-	.hot_rate = HOT,.merge_part = 0.1
+	.hot_rate = HOT,.merge_part = 0.1,.naptime = 2
 };
 
 /* One round of a tree with one leaf; +1: it has become hot, -1: calm. */
@@ -25,7 +28,8 @@ static int
 play_leaf(EunoPolicyMemory *memory, uint32_t conflicts, double seconds,
 		  uint32_t *hot)
 {
-	EunoPolicyInput input = {.generation = 7,.seconds = seconds,.nleaves = 1,
+	EunoPolicyInput input = {.generation = 7,.seconds = seconds,
+		.parted = PARTED,.nleaves = 1,
 	.leaves = {{.leaf = 5,.conflicts = conflicts}}};
 	EunoPolicyActions actions;
 	uint32_t	budget = 10;
@@ -47,9 +51,10 @@ test_follows(void)
 	EunoPolicyMemory memory = {0};
 	uint32_t	hot;
 
-	tap_begin("a leaf is hot after one round, and calm after some");
+	tap_begin("a leaf is hot after two rounds, and calm after some");
 	CHECK(play_leaf(&memory, HOT - 1, 1, &hot) == 0 && hot == 0, "too early");
-	CHECK(play_leaf(&memory, HOT, 1, &hot) == 1 && hot == 1, "not at once");
+	CHECK(play_leaf(&memory, HOT, 1, &hot) == 0 && hot == 0, "at once");
+	CHECK(play_leaf(&memory, HOT, 1, &hot) == 1 && hot == 1, "not in two");
 	CHECK(play_leaf(&memory, HOT / 4 - 1, 1, NULL) == 0, "calm at once");
 	CHECK(play_leaf(&memory, 0, 1, NULL) == 0, "calm in two rounds");
 	CHECK(play_leaf(&memory, 0, 1, &hot) == 0 && hot == 1, "calm in three");
@@ -60,7 +65,8 @@ test_follows(void)
 		(void) play_leaf(&memory, 5 * HOT, 1, &hot);
 	CHECK(hot == 1, "never hot again");
 	memset(&memory, 0, sizeof(memory));
-	CHECK(play_leaf(&memory, HOT, 2, NULL) == 0, "the round's length is ignored");
+	CHECK(play_leaf(&memory, HOT, 2, NULL) == 0 &&
+		  play_leaf(&memory, HOT, 2, NULL) == 0, "the round's length is ignored");
 	tap_end();
 }
 
@@ -172,8 +178,8 @@ test_off(void)
 static void
 test_budget(void)
 {
-	EunoPolicyInput input = {.generation = 1,.seconds = 1,
-	.nleaves = EUNO_POLICY_LEAVES};
+	EunoPolicyInput input = {.generation = 1,.seconds = 1,.all_leaves = 10000,
+		.parted = 400,.nleaves = EUNO_POLICY_LEAVES};
 	EunoPolicyMemory memory = {0};
 	EunoPolicyActions actions;
 	uint32_t	heated = 0;
@@ -206,6 +212,106 @@ test_budget(void)
 			  actions.ncooled == 0 && actions.look == 0 && memory.nleaves == 0,
 			  "something is done to a new tree in which nothing happens");
 	}
+	tap_end();
+}
+
+/* A leaf's rounds, with conflicts about one key and about others; when is it hot? */
+static int
+rounds_to_hot(uint32_t same_key, uint32_t other_key, uint32_t parted)
+{
+	EunoPolicyInput input = {.generation = 6,.seconds = 1,.parted = parted,
+	.nleaves = 1,
+	.leaves = {{.leaf = 9,.conflicts = 2 * HOT,.same_key = same_key,.other_key = other_key}}};
+	EunoPolicyMemory memory = {0};
+
+	for (int i = 1; i < 10; i++)
+	{
+		EunoPolicyActions actions;
+		uint32_t	budget = 1000;
+
+		euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+		CHECK(actions.part_at == 2 * HOT, "parted at %u", actions.part_at);
+		if (actions.nheated > 0)
+			return i;
+	}
+	return 0;
+}
+
+static void
+test_parting(void)
+{
+	tap_begin("leaves are contended if no more may be parted, and not for one key");
+	CHECK(rounds_to_hot(10, 100, PARTED) == 2, "for different keys");
+	CHECK(rounds_to_hot(0, 0, PARTED) == 2, "for nothing that is known");
+	CHECK(rounds_to_hot(10, 20, PARTED) == 0, "for few keys");
+	CHECK(rounds_to_hot(100, 10, PARTED) == 0, "for one key");
+	CHECK(rounds_to_hot(10, 100, PARTED - 1) == 0, "though it may be parted");
+	tap_end();
+}
+
+/* Whatever is hot, what is done about it takes a part of the tree's memory. */
+static void
+test_memory(void)
+{
+	EunoPolicySettings off = {.naptime = 1};
+	EunoPolicyMemory memory = {0};
+	EunoPolicyActions actions;
+	uint32_t	leaf = 0;
+
+	tap_begin("mechanisms take a twentieth of the tree");
+	for (uint32_t size = 100; size <= 100000; size *= 10)
+	{
+		EunoPolicyInput input = {.generation = size,.seconds = 1,
+			.all_leaves = size,.nleaves = EUNO_POLICY_LEAVES};
+		double		most = size / 20 > 64 ? size / 20 : 64;
+
+		for (int round = 0; round < 200; round++)
+		{
+			uint32_t	budget = 1000;
+
+			/* Half of what may be parted is, each time. */
+			for (uint32_t i = 0; i < input.nleaves; i++)
+				input.leaves[i] = (EunoPolicyLeaf) {.leaf = ++leaf,
+					.conflicts = 2 * HOT};
+			euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+			input.contended += actions.nheated;
+			if (input.parted < actions.part_most)
+				input.parted += (actions.part_most - input.parted + 1) / 2;
+			CHECK((double) input.parted + (double) input.contended * 1.125 <=
+				  most + 1, "%llu parted and %llu contended of %u",
+				  (unsigned long long) input.parted,
+				  (unsigned long long) input.contended, size);
+		}
+		CHECK((double) input.parted + (double) input.contended * 1.125 >=
+			  most / 2, "it does nothing");
+	}
+	euno_policy_decide(&off, &(EunoPolicyInput) {.generation = 9}, &memory,
+					   &(uint32_t) {10}, &actions);
+	CHECK(actions.part_at == 0, "parted though that is off");
+	tap_end();
+}
+
+/* What is parted is looked at now and then. */
+static void
+test_idle_parts(void)
+{
+	EunoPolicyInput input = {.generation = 8,.seconds = 1,.can_merge = true,
+	.parted = 3};
+	EunoPolicyMemory memory = {0};
+	uint32_t	passes = 0;
+
+	tap_begin("what was parted is looked at now and then");
+	for (int i = 0; i < 300; i++)
+	{
+		EunoPolicyActions actions;
+		uint32_t	budget = 10;
+
+		euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+		passes += actions.look > 0;
+		if (actions.look > 0)
+			euno_policy_merged(&memory);
+	}
+	CHECK(passes == 10, "%u times in 300 rounds", passes);
 	tap_end();
 }
 
@@ -364,6 +470,9 @@ main(void)
 	test_contended();
 	test_off();
 	test_budget();
+	test_parting();
+	test_memory();
+	test_idle_parts();
 	test_merging();
 	test_copies();
 	test_copies_flapping(seed);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bptree/bpt.h"
 #include "core/euno_epoch.h"
 #include "core/euno_shared.h"
 #include "memory.h"
@@ -564,6 +565,17 @@ do_mode(Player *player, bool contended, uint32_t i)
 		coroutine_fail("a leaf's mode could not be set");
 }
 
+/* A contention split beside entry i. */
+static void
+do_part(Player *player, uint32_t i)
+{
+	if (ops != &euno_bptree_ops)
+		return;
+	euno_epoch_enter(&player->process);
+	euno_bpt_part_leaf(&player->cx, &shared.tree, &entries[i], 0);
+	euno_epoch_exit(&player->process);
+}
+
 /* Moves entry i's leaf to a domain, if that is possible now. */
 static void
 do_move(Player *player, uint32_t i, int domain)
@@ -809,6 +821,9 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 		case 'a':
 		case 'z':
 			do_mode(player, what == 'a', a);
+			break;
+		case 't':
+			do_part(player, a);
 			break;
 		case 'D':
 			if (ops->set_domains != NULL &&

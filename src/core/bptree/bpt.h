@@ -520,12 +520,23 @@ extern bool euno_bpt_calm_idle(EunoContext *cx, EunoTree *tree,
 extern EunoStatus euno_bpt_set_mode(EunoContext *cx, EunoTree *tree,
 									const EunoPosition *pos, bool contended);
 
+/* bpt_part.c */
+extern void euno_bpt_part_leaf(EunoContext *cx, EunoTree *tree,
+							   const EunoEntry *entry,
+							   uint32_t number) __attribute__((cold));
+extern void euno_bpt_steer(EunoContext *cx, EunoTree *tree,
+						   uint32_t conflicts, uint32_t most);
+
 /* bpt_heat.c */
 typedef struct BptHeat BptHeat;
 
 extern void euno_bpt_conflict(EunoContext *cx, EunoTree *tree,
 							  const BptLeaf *leaf, const BptKey *key,
 							  EunoCause cause) __attribute__((cold));
+extern void euno_bpt_delegated(EunoContext *cx, EunoTree *tree,
+							   const BptLeaf *leaf, const BptKey *key);
+extern bool euno_bpt_shall_part(EunoContext *cx, EunoTree *tree,
+								uint32_t leaf);
 extern void euno_bpt_contended_write(EunoContext *cx, EunoTree *tree,
 									 const BptLeaf *leaf, const BptKey *key);
 extern uint32_t euno_bpt_heat(EunoContext *cx, EunoTree *tree, bool round,
@@ -559,6 +570,7 @@ extern EunoStatus euno_bpt_split_right(EunoContext *cx, EunoTree *tree,
 									   BptSplit *s, uint32_t m,
 									   BptLeaf *old_right, uint64_t seqno,
 									   BptLeaf **right);
+extern uint32_t euno_bpt_gap_item(BptView *view, const BptGap *gap);
 extern void euno_bpt_fences(BptPlace *place, BptFence *low, BptFence *high,
 							uint8_t *buf);
 extern void euno_bpt_image_like(BptImage *image, const BptLeaf *leaf);

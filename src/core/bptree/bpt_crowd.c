@@ -39,6 +39,7 @@ euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,
 	BptBody    *body = bpt_body(tree);
 	BptLeaf    *edge = euno_load_ptr(&body->edge);
 	BptLeaf    *leaf = place->leaf;
+	uint64_t	delegated = cx->counters.delegated;
 	const void *where;
 
 	if (bpt_is_opaque(tree) || cx->delegation.leading)
@@ -61,6 +62,8 @@ euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,
 	where = leaf == edge ? (const void *) body : (const void *) leaf;
 	if (!euno_delegate(cx, tree, (uintptr_t) where, where, wish, status))
 		return false;
+	if (cx->counters.delegated > delegated)
+		euno_bpt_delegated(cx, tree, leaf, key);
 	if (leaf == edge && !euno_is_crowded(cx, where))
 		euno_store_ptr(&body->edge, NULL);
 	return true;

@@ -119,13 +119,17 @@ note(uint32_t *word, uint32_t value)
 		euno_store32(word, value);
 }
 
-/* What the leaf in the directory looks like is what the next ones will. */
+/*
+ * What the leaf in the directory looks like is what the next ones will; one of a
+ * contention split is like no other.
+ */
 void
 euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf)
 {
 	BptView		view;
 
-	if (!euno_bpt_view(leaf, &view) || view.format == BPT_OPAQUE)
+	if (!euno_bpt_view(leaf, &view) || view.format == BPT_OPAQUE ||
+		euno_load8(&leaf->parted) != 0)
 		return;
 	note(&dir->leaf_slots, view.count);
 	note(&dir->leaf_cap, view.cap);

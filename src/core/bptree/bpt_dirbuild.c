@@ -198,7 +198,8 @@ euno_bpt_directory_build(EunoContext *cx, EunoTree *tree, int domain)
 			return false;
 		}
 		mark_posted(levels[0], domain);
-		euno_bpt_note_shape(dir, bpt_body(tree)->first->right);
+		euno_bpt_note_shape(dir,
+							euno_load_ptr_acquire(&bpt_body(tree)->first->right));
 		levels[0] = levels[n - 1];
 	}
 	euno_store_ptr(&dir->root, levels[0]);

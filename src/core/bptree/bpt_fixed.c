@@ -12,6 +12,9 @@
  */
 #include "core/bptree/bpt.h"
 
+/* Slots for each entry, about, that few entries are spread over. */
+#define SPREAD_MOST		4
+
 /* By how many bytes the prefix of a half may be longer, at most. */
 #define HALF_CUT	7
 
@@ -96,6 +99,7 @@ euno_bpt_lay_out(BptImage *image, const uint64_t *heads, const uint8_t *tails,
 	uint32_t	tail = leaf->suffix_len > 8 ? leaf->suffix_len - 8U : 0;
 	uint32_t	room = (uint32_t) bpt_leaf_size(leaf) - leaf->body - BPT_SLACK;
 	uint32_t	cap = n > 0 ? room / (8 + tail) : 0;
+	uint32_t	most = SPREAD_MOST * (n + 2);
 	uint64_t   *to = (uint64_t *) (image->bytes + leaf->body);
 	uint8_t    *tails_to;
 	uint16_t	place[BPT_LEAF_TIDS];
@@ -112,12 +116,14 @@ euno_bpt_lay_out(BptImage *image, const uint64_t *heads, const uint8_t *tails,
 		memcpy(tails_to, tails, n * tail);
 		return;
 	}
-	place_fixed(leaf, heads, n, cap, place);
-	leaf->count = (uint16_t) cap;
+	if (most > cap)
+		most = cap;
+	place_fixed(leaf, heads, n, most, place);
+	leaf->count = (uint16_t) most;
 	place[0] = 0;
 	for (uint32_t i = 0, k = 0; i < n; i++)
 	{
-		uint32_t	end = i + 1 < n ? place[i + 1] : cap;
+		uint32_t	end = i + 1 < n ? place[i + 1] : most;
 
 		for (; k < end; k++, tails_to += tail)
 		{

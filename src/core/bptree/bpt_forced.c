@@ -21,6 +21,9 @@
 /* One in so many writes to a flapping tree is delegated. */
 #define FLAP_CROWD	4
 
+/* One in so many parts a leaf first. */
+#define FLAP_PART	24
+
 int			euno_forced = EUNO_FORCED_NOT;
 
 static const EunoTreeOps *const base = &euno_bptree_ops;
@@ -61,6 +64,17 @@ force(EunoContext *cx, EunoTree *tree, const EunoPosition *pos, bool writes)
 		(void) base->set_mode(cx, tree, pos, contended);
 }
 
+/* The same: a contention split beside an entry. */
+static void
+force_part(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
+{
+	if (euno_forced != EUNO_FORCED_FLAPPING || !one_in(cx, FLAP_PART))
+		return;
+	euno_epoch_enter(cx->process);
+	euno_bpt_part_leaf(cx, tree, entry, 0);
+	euno_epoch_exit(cx->process);
+}
+
 static EunoPosition
 place_of(const EunoEntry *entry)
 {
@@ -77,6 +91,7 @@ forced_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	EunoPosition pos = place_of(entry);
 
 	force(cx, tree, &pos, true);
+	force_part(cx, tree, entry);
 	return base->insert(cx, tree, entry, no_split);
 }
 
@@ -87,6 +102,7 @@ forced_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	EunoPosition pos = place_of(entry);
 
 	force(cx, tree, &pos, true);
+	force_part(cx, tree, entry);
 	return base->remove(cx, tree, entry, guard);
 }
 
@@ -138,14 +154,26 @@ forced_bulk_end(EunoContext *cx, EunoBulk *bulk)
 	return status;
 }
 
-/* Contended leaves are not merged: so that there is something to do. */
+/*
+ * Contended leaves are not merged, nor parted ones that were written to since a
+ * merging came by: so that there is something to do.
+ */
 static EunoStatus
 forced_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
 			   uint32_t *merged)
 {
+	uint32_t	before = 0;
+	EunoStatus	status = EUNO_OK;
+
 	if (euno_forced != EUNO_FORCED_NOT)
 		(void) base->set_mode(cx, tree, NULL, false);
-	return base->compact(cx, tree, max_merges, merged);
+	if (euno_forced == EUNO_FORCED_FLAPPING)
+		status = base->compact(cx, tree, max_merges, &before);
+	*merged = 0;
+	if (status == EUNO_OK && before < max_merges)
+		status = base->compact(cx, tree, max_merges - before, merged);
+	*merged += before;
+	return status;
 }
 
 EunoTreeOps euno_bptree_forced_ops;

@@ -41,10 +41,13 @@ typedef struct HeatEntry
 	uint32_t	fresh;			/* conflicts in this round */
 	uint32_t	before;			/* in the round before */
 	uint32_t	writes;			/* in this round, to the leaf when contended */
-	uint32_t	unused;
+	uint32_t	delegated;		/* of the conflicts, writes that were */
 	uint32_t	causes[EUNO_LEAF_CAUSES];
-	uint32_t	seqno;			/* of the leaf, in part, at the last one */
-	uint32_t	hash;			/* of the key of the last one */
+	uint32_t	apart;			/* how many more conflicts were about different
+								 * keys than about one, since this was 0 */
+	uint8_t		seqno;			/* of the leaf, in part, at the last one */
+	uint8_t		process;		/* whose that was, in part */
+	uint16_t	hash;			/* of its key */
 	uint64_t	tid_and_length; /* of that key: TID << 16 | bytes << 1 | cut */
 	uint8_t		key[EUNO_HEAT_KEY];
 } HeatEntry;
@@ -56,8 +59,11 @@ struct BptHeat
 
 static const HeatEntry free_entry;
 
+/* A write that is a conflict no more: somebody else has performed it. */
+#define CAUSE_DELEGATED ((EunoCause) EUNO_CAUSES)
+
 /* Not a conflict. */
-#define CAUSE_NONE ((EunoCause) EUNO_CAUSES)
+#define CAUSE_NONE ((EunoCause) (EUNO_CAUSES + 1))
 
 _Static_assert(sizeof(HeatEntry) == 128, "an entry is two lines");
 _Static_assert(EUNO_HEAT_LEAVES % HEAT_BUCKET == 0, "whole buckets");
@@ -111,6 +117,8 @@ claim(HeatEntry *entry, uint32_t leaf)
 	euno_store32(&entry->fresh, 0);
 	euno_store32(&entry->before, 0);
 	euno_store32(&entry->writes, 0);
+	euno_store32(&entry->delegated, 0);
+	euno_store32(&entry->apart, 0);
 	for (int i = 0; i < EUNO_LEAF_CAUSES; i++)
 		euno_store32(&entry->causes[i], 0);
 }
@@ -165,21 +173,26 @@ find_entry(BptHeat *heat, uint32_t leaf, const EunoEnvironment *env,
 }
 
 /* FNV-1a.  Of the key alone: entries with one key fight for one place. */
-static uint32_t
+static uint16_t
 hash_key(const EunoPosition *pos)
 {
 	uint32_t	hash = UINT32_C(2166136261);
 
 	for (uint32_t i = 0; i < pos->keylen; i++)
 		hash = (hash ^ pos->key[i]) * UINT32_C(16777619);
-	return hash;
+	return (uint16_t) (hash ^ hash >> 16);
+}
+
+static void
+add_sample(uint32_t *count)
+{
+	euno_store32(count, euno_load32(count) + BPT_HEAT_SAMPLE);
 }
 
 static void
 add_cause(EunoContext *cx, HeatEntry *entry, EunoCause cause)
 {
-	euno_store32(&entry->causes[cause],
-				 euno_load32(&entry->causes[cause]) + BPT_HEAT_SAMPLE);
+	add_sample(&entry->causes[cause]);
 	if (cause >= EUNO_CAUSE_SAME_KEY)
 		cx->counters.conflicts[cause] += BPT_HEAT_SAMPLE;
 }
@@ -200,22 +213,36 @@ set_key(HeatEntry *entry, const EunoPosition *pos)
 /*
  * Notes a conflict.  Whether it is about one key is seen by comparing it with
  * the one before: the share of such pairs is the chance that two operations on
- * the leaf want the same key.
+ * the leaf want the same key.  One process with one key is taken for one operation,
+ * which tries again and again while another one has the leaf locked.
  */
 static void
-note_conflict(EunoContext *cx, HeatEntry *entry, bool fresh, uint32_t seqno,
+note_conflict(EunoContext *cx, HeatEntry *entry, bool fresh, uint8_t seqno,
 			  const EunoPosition *pos, EunoCause cause)
 {
-	uint32_t	hash = hash_key(pos);
+	uint16_t	hash = hash_key(pos);
+	bool		same = euno_load16(&entry->hash) == hash;
+	uint8_t		process = (uint8_t) cx->process->slot;
+	uint32_t	apart = euno_load32(&entry->apart);
 
-	euno_store32(&entry->fresh, euno_load32(&entry->fresh) + BPT_HEAT_SAMPLE);
-	add_cause(cx, entry, cause);
-	if (!fresh)
-		add_cause(cx, entry, euno_load32(&entry->seqno) != seqno ?
-				  EUNO_CAUSE_SPLIT : euno_load32(&entry->hash) == hash ?
-				  EUNO_CAUSE_SAME_KEY : EUNO_CAUSE_OTHER_KEY);
-	euno_store32(&entry->seqno, seqno);
-	euno_store32(&entry->hash, hash);
+	add_sample(&entry->fresh);
+	if (cause == CAUSE_DELEGATED)
+		add_sample(&entry->delegated);
+	else
+		add_cause(cx, entry, cause);
+	if (!fresh && !(same && euno_load8(&entry->process) == process))
+	{
+		add_cause(cx, entry, euno_load8(&entry->seqno) != seqno ?
+				  EUNO_CAUSE_SPLIT : same ? EUNO_CAUSE_SAME_KEY :
+				  EUNO_CAUSE_OTHER_KEY);
+		if (!same)
+			add_sample(&entry->apart);
+		else if (apart >= BPT_HEAT_SAMPLE)
+			euno_store32(&entry->apart, apart - BPT_HEAT_SAMPLE);
+	}
+	euno_store8(&entry->seqno, seqno);
+	euno_store8(&entry->process, process);
+	euno_store16(&entry->hash, hash);
 }
 
 /* Every so often something is noted of a leaf, under the lock of its entry. */
@@ -224,7 +251,8 @@ note(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 	 const EunoPosition *pos, EunoCause cause)
 {
 	BptHeat    *heat = get_heat(cx, tree, cause != CAUSE_NONE);
-	uint32_t	seqno = (uint32_t) euno_load64(&leaf->seqno);
+	uint32_t	part_at = euno_load32(&bpt_body(tree)->part_at);
+	uint8_t		seqno = (uint8_t) euno_load64(&leaf->seqno);
 	bool		fresh = false;
 	HeatEntry  *entry;
 
@@ -234,12 +262,44 @@ note(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 	if (entry == NULL)
 		return;
 	if (cause == CAUSE_NONE)
-		euno_store32(&entry->writes,
-					 euno_load32(&entry->writes) + BPT_HEAT_SAMPLE);
+		add_sample(&entry->writes);
 	else
 		note_conflict(cx, entry, fresh, seqno, pos, cause);
+	if (part_at > 0 && euno_load32(&entry->apart) >= part_at)
+		cx->part_leaf = leaf->number;
 	set_key(entry, pos);
 	euno_mutex_unlock(&entry->lock, cx->env);
+}
+
+/*
+ * Shall the leaf of this number be parted?  If so, not again before there have been
+ * as many conflicts once more.
+ */
+bool
+euno_bpt_shall_part(EunoContext *cx, EunoTree *tree, uint32_t leaf)
+{
+	BptHeat    *heat = euno_load_ptr_acquire(&bpt_body(tree)->heat);
+	uint32_t	part_at = euno_load32(&bpt_body(tree)->part_at);
+	HeatEntry  *entry;
+	bool		shall = false;
+
+	if (heat == NULL || part_at == 0)
+		return false;
+	entry = bucket_of(heat, leaf);
+	for (int i = 0; i < HEAT_BUCKET && !shall; i++, entry++)
+	{
+		if (euno_load32(&entry->leaf) != leaf ||
+			!euno_mutex_trylock(&entry->lock))
+			continue;
+		if (euno_load32(&entry->leaf) == leaf &&
+			euno_load32(&entry->apart) >= part_at)
+		{
+			shall = true;
+			euno_store32(&entry->apart, 0);
+		}
+		euno_mutex_unlock(&entry->lock, cx->env);
+	}
+	return shall;
 }
 
 /*
@@ -253,6 +313,18 @@ euno_bpt_conflict(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 	cx->counters.conflicts[cause]++;
 	if (++cx->conflicts >= BPT_HEAT_FIRST && cx->conflicts % BPT_HEAT_SAMPLE == 0)
 		note(cx, tree, leaf, key->pos, cause);
+}
+
+/*
+ * A write to a leaf has been performed by somebody else: but for that, it would have
+ * been a conflict.  As euno_bpt_conflict.
+ */
+void
+euno_bpt_delegated(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
+				   const BptKey *key)
+{
+	if (++cx->conflicts >= BPT_HEAT_FIRST && cx->conflicts % BPT_HEAT_SAMPLE == 0)
+		note(cx, tree, leaf, key->pos, CAUSE_DELEGATED);
 }
 
 /*
@@ -284,6 +356,7 @@ read_entry(HeatEntry *entry, bool round, const EunoEnvironment *env,
 	to->fresh = euno_load32(&entry->fresh);
 	to->before = euno_load32(&entry->before);
 	to->writes = euno_load32(&entry->writes);
+	to->delegated = euno_load32(&entry->delegated);
 	for (int i = 0; i < EUNO_LEAF_CAUSES; i++)
 		to->causes[i] = euno_load32(&entry->causes[i]);
 	to->keylen = tid_and_length >> 1 & 0x7F;
@@ -295,6 +368,8 @@ read_entry(HeatEntry *entry, bool round, const EunoEnvironment *env,
 		euno_store32(&entry->before, to->fresh);
 		euno_store32(&entry->fresh, 0);
 		euno_store32(&entry->writes, 0);
+		euno_store32(&entry->delegated, to->delegated / 2);
+		euno_store32(&entry->apart, euno_load32(&entry->apart) / 2);
 		for (int i = 0; i < EUNO_LEAF_CAUSES; i++)
 			euno_store32(&entry->causes[i], to->causes[i] / 2);
 	}
@@ -365,6 +440,13 @@ find_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 	return status == EUNO_OK ? EUNO_NOT_FOUND : status;
 }
 
+/* Are many of the writes performed by one process for others? */
+static bool
+is_delegated(const EunoHeat *heat)
+{
+	return heat->delegated > (heat->fresh + heat->before) / 4;
+}
+
 /* See EunoTreeOps.  No locks on entry or return. */
 EunoStatus
 euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
@@ -392,7 +474,9 @@ euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 		info->number = image.leaf.number;
 		info->entries = image.leaf.ntids;
 		info->domain = (int) image.leaf.limbo.domain;
-		info->mode = place.view.scattered ? "contended" : "calm";
+		info->mode = place.view.scattered ? "contended" :
+			is_delegated(heat) ? "delegated" : "calm";
+		info->parted = image.leaf.parted != 0;
 		info->has_low = image.leaf.has_low != 0;
 		info->has_high = image.leaf.right != NULL;
 		if (info->has_low)

@@ -217,7 +217,7 @@ euno_bpt_compare_fence(EunoContext *cx, EunoTree *tree, const BptKey *key,
 {
 	uint32_t	len = euno_load32(&leaf->low_len);
 
-	if (euno_load16(&leaf->has_low) == 0)
+	if (euno_load8(&leaf->has_low) == 0)
 		return 1;
 	if (len > BPT_MAX_COMPOSITE)
 		len = BPT_MAX_COMPOSITE;

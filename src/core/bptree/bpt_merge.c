@@ -13,6 +13,14 @@
 /* A merged leaf is at most this full, in percent. */
 #define BPT_MERGE_FILL	70
 
+/*
+ * What a contention split has parted is merged when both sides were written less
+ * often than this since a merging came by before.
+ */
+#ifndef BPT_PARTED_WRITES
+#define BPT_PARTED_WRITES	1000
+#endif
+
 /* Lets the next process merge in the tree that this one was merging in. */
 void
 euno_bpt_compact_leave(EunoContext *cx)
@@ -48,6 +56,41 @@ leaf_used(const BptLeaf *leaf)
 	if (view.format == BPT_FIXED)
 		return (size_t) view.entries * (8 + view.tail_len);
 	return (size_t) view.count * 10 + view.size - view.heap;
+}
+
+/* How often the leaf was written since a merging came by. */
+static uint64_t
+writes_since(const BptLeaf *leaf)
+{
+	return euno_load64(&leaf->lock.word) / EUNO_LOCK_VERSION -
+		euno_load64(&leaf->limbo.epoch);
+}
+
+/*
+ * Are two neighbors to stay apart, because of a contention split?  Where no merging
+ * would make one leaf of them anyway, that is forgotten.
+ */
+static bool
+stay_apart(BptBody *body, const BptLeaf *left, BptLeaf *right, bool fit)
+{
+	if (euno_load8(&right->parted) == 0)
+		return false;
+	if (fit)
+		return writes_since(left) >= BPT_PARTED_WRITES ||
+			writes_since(right) >= BPT_PARTED_WRITES;
+	euno_store8(&right->parted, 0);
+	(void) euno_add64(&body->parted, (uint64_t) -1);
+	return false;
+}
+
+/* The merging goes on to the right: what is written from now on counts anew. */
+static void
+pass_by(BptLeaf *left, const BptLeaf *right)
+{
+	if (euno_load8(&left->parted) != 0 ||
+		(right != NULL && euno_load8(&right->parted) != 0))
+		euno_store64(&left->limbo.epoch,
+					 euno_load64(&left->lock.word) / EUNO_LOCK_VERSION);
 }
 
 /* Takes a validated copy of a leaf.  False if it is busy, obsolete or canceled. */
@@ -196,10 +239,11 @@ merge_pair(Merge *m)
 	BptKey		key;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	bool		unposted = false;
-
-	if (leaf_used(m->left) + leaf_used(m->right) >
+	bool		fit = leaf_used(m->left) + leaf_used(m->right) <=
 		(bpt_leaf_size(m->left) - euno_load16(&m->left->body)) *
-		BPT_MERGE_FILL / 100)
+		BPT_MERGE_FILL / 100;
+
+	if (stay_apart(body, m->left, m->right, fit) || !fit)
 		return EUNO_NOT_FOUND;
 
 	/* Comparators run here, where nothing but the right to merge is held. */
@@ -219,6 +263,8 @@ merge_pair(Merge *m)
 	if (status == EUNO_OK)
 	{
 		(void) euno_add64(&body->merges, 1);
+		if (euno_load8(&m->right->parted) != 0)
+			(void) euno_add64(&body->parted, (uint64_t) -1);
 		if (body->tidy_at == m->right)
 			body->tidy_at = m->left;
 		euno_bpt_log_forget(cx, tree, m->right);
@@ -284,7 +330,10 @@ merge_from(EunoContext *cx, EunoTree *tree, BptLeaf **at, uint32_t max_merges,
 		else if (status != EUNO_NOT_FOUND)
 			break;
 		else
+		{
+			pass_by(m.left, m.right);
 			m.left = m.right;
+		}
 	}
 	*at = m.left;
 	return status == EUNO_CORRUPT ? EUNO_CORRUPT : EUNO_OK;

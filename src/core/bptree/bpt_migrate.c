@@ -144,6 +144,7 @@ migration_build(Migration *m, int domain)
 		return false;
 	m->image.leaf.seqno = euno_add64(&bpt_body(m->tree)->seqno, 2) + 1;
 	euno_bpt_install(m->to, &m->image);
+	euno_store8(&m->to->parted, from->parted);
 	return true;
 }
 

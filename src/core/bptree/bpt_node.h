@@ -114,7 +114,7 @@ typedef struct BptLimbo
 {
 	struct BptLimbo *next;
 	void	   *node;
-	uint64_t	epoch;
+	uint64_t	epoch;			/* of a linked leaf: writes when a merging came by */
 	uint32_t	size;
 	uint32_t	domain;
 } BptLimbo;
@@ -140,7 +140,10 @@ typedef struct BptLeaf
 	uint64_t	low_tid;		/* constant; OPAQUE: TID of the low fence */
 	uint32_t	low_len;		/* constant: bytes of the low fence */
 	uint16_t	ntids;			/* TIDs in all slots */
-	uint16_t	has_low;		/* constant: 0 = minus infinity */
+	uint8_t		has_low;		/* constant: 0 = minus infinity */
+	uint8_t		parted;			/* by a contention split, from its left neighbor or
+								 * from its other half; set under the lock, cleared
+								 * by who may merge */
 	BptLimbo	limbo;
 	uint32_t	number;			/* constant: what predicate locks call it */
 	uint16_t	posted;			/* bit d: in domain d's directory, whose mutex
@@ -306,7 +309,8 @@ typedef struct BptBody
 								 * domain; NULL: there is one part only */
 	uint64_t	stamp;			/* of all trees' since the server's start unlike any
 								 * other; a new one before a leaf is retired */
-	uint8_t		pad0[8];
+	uint32_t	part_at;		/* see EunoTreeOps.steer */
+	uint32_t	part_most;
 
 	uint64_t	seqno;			/* last one given out */
 	uint64_t	splits;
@@ -314,7 +318,8 @@ typedef struct BptBody
 	uint64_t	leaves;
 	uint64_t	numbers;		/* given to leaves */
 	uint64_t	scattered;		/* leaves that are contended */
-	uint8_t		pad1[16];
+	uint64_t	parted;			/* leaves that are marked so */
+	uint8_t		pad1[8];
 
 	EunoLock	limbo_mutex;
 	BptLimbo   *limbo;			/* oldest retired node */

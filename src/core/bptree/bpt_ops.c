@@ -70,6 +70,7 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	stats->splits = euno_load64(&body->splits);
 	stats->merges = euno_load64(&body->merges);
 	stats->scattered = euno_load64(&body->scattered);
+	stats->parted = euno_load64(&body->parted);
 	euno_epoch_enter(cx->process);
 	root = euno_load_ptr_acquire(&dir->root);
 	stats->height = 1U + (root != NULL ? euno_load8(&root->level) : 0);
@@ -95,6 +96,7 @@ const EunoTreeOps euno_bptree_ops = {
 	.maintain = euno_bpt_maintain,
 	.set_domains = euno_bpt_set_domains,
 	.set_mode = euno_bpt_set_mode,
+	.steer = euno_bpt_steer,
 	.migrate = euno_bpt_migrate,
 	.settle = euno_bpt_settle,
 	.verify = euno_bpt_verify,

@@ -134,7 +134,8 @@ typedef struct Fold
 	BptShape	shape;			/* that the annex is to have */
 	uint32_t	m;				/* items that stay, if it is split */
 	BptLeaf    *right;
-	bool		both;			/* the right leaf has an annex, too: spare[1] */
+	bool		swap;			/* the right leaf has an annex (spare[1]), and the
+								 * left one none any more */
 	BptView		view;
 	BptScattered scattered;
 	BptSplit	split;
@@ -194,7 +195,24 @@ fold_build(Fold *f)
 	return euno_bpt_encode(f->tree, it, 0, it->n, &s->low, &s->high, &s->left);
 }
 
-/* Gives a leaf that nobody can reach an annex of its own, if there is memory. */
+/* Were most of the entries that came last put right of where the leaf is split? */
+static bool
+right_is_hot(const Fold *f)
+{
+	const BptItems *it = &f->split.work.it;
+	uint32_t	left = 0;
+	uint32_t	right = 0;
+
+	for (uint32_t i = 0; i < it->n; i++)
+		*(i < f->m ? &left : &right) += it->items[i].source;
+	return right > 2 * left;
+}
+
+/*
+ * Gives the right leaf, which nobody can reach, an annex, if there is memory.  Only
+ * one of both has one afterwards: the other half of the writers is gone, and with
+ * it the reason, until the detector finds another one.
+ */
 static void
 right_scatter(Fold *f)
 {
@@ -216,7 +234,7 @@ right_scatter(Fold *f)
 	euno_store64(&((BptAnnex *) cx->spare[1])->shape, bpt_shape_word(&shape));
 	euno_store_ptr(&right->annex, (BptAnnex *) cx->spare[1]);
 	euno_store8(&right->format, euno_load8(&right->format) | BPT_SCATTERED);
-	f->both = true;
+	f->swap = true;
 }
 
 /* Builds both leaves of a split.  The right one is not reachable. */
@@ -241,7 +259,7 @@ fold_split(Fold *f)
 		return status;
 	s->left.leaf.right = f->right;
 	s->left.leaf.seqno = seqno + 2;
-	if (!f->calm)
+	if (!f->calm && right_is_hot(f))
 		right_scatter(f);
 	return EUNO_OK;
 }
@@ -270,6 +288,7 @@ fold_install(Fold *f)
 	BptAnnex   *annex = f->annex;
 	BptBody    *body = bpt_body(f->tree);
 	const EunoEnvironment *env = f->cx->env;
+	bool		calm = f->calm || f->swap;
 
 	if (!euno_lock_upgrade(&leaf->lock, f->place.version))
 		return false;
@@ -278,10 +297,10 @@ fold_install(Fold *f)
 		euno_lock_release_unchanged(&leaf->lock, env);
 		return false;
 	}
-	if (!f->calm)
+	if (!calm)
 		f->split.left.leaf.format |= BPT_SCATTERED;
 	euno_bpt_install(leaf, &f->split.left);
-	if (f->calm)
+	if (calm)
 		euno_store_ptr(&leaf->annex, (BptAnnex *) NULL);
 	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
 	{
@@ -296,7 +315,8 @@ fold_install(Fold *f)
 		(void) euno_add64(&body->leaves, 1);
 		euno_bpt_move_note(f->tree, leaf, f->right);
 	}
-	(void) euno_add64(&body->scattered, (uint64_t) f->both - f->calm);
+	if (f->calm)
+		(void) euno_add64(&body->scattered, (uint64_t) -1);
 	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
 		euno_lock_release(&annex->segments[i].lock, env);
 	euno_lock_release(&leaf->lock, env);
@@ -317,7 +337,7 @@ fold_once(Fold *f)
 	s->left.leaf.right = leaf->right;
 	s->left.leaf.seqno = leaf->seqno;
 	f->right = NULL;
-	f->both = false;
+	f->swap = false;
 	f->m = s->work.it.n;
 	if (!fold_build(f))
 	{
@@ -357,14 +377,14 @@ euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
 	if (status == EUNO_OK && f.right != NULL)
 	{
 		euno_bpt_spare_used(cx);
-		if (f.both)
+		if (f.swap)
 			cx->spare[1] = NULL;
 		(void) euno_add64(&body->splits, 1);
 		euno_bpt_publish(cx, tree, f.right);
 	}
 	if (cx->spare[0] != NULL || cx->spare[1] != NULL)
 		euno_bpt_spare_drop(cx);
-	if (status == EUNO_OK && calm)
+	if (status == EUNO_OK && (calm || f.swap))
 		euno_bpt_retire(cx, tree, f.annex, BPT_ANNEX_BYTES, &f.annex->limbo);
 	if (status == EUNO_NO_MEMORY)
 		euno_store32(&f.annex->closing, 0);

@@ -98,8 +98,8 @@ choose_split(EunoTree *tree, const BptItems *it, uint32_t at,
 }
 
 /* Which item is the one right of the gap? */
-static uint32_t
-gap_item(BptView *view, const BptGap *gap)
+uint32_t
+euno_bpt_gap_item(BptView *view, const BptGap *gap)
 {
 	uint32_t	at = gap->sub;
 
@@ -327,7 +327,7 @@ repack_or_split(EunoTree *tree, BptPlace *place, const BptKey *key,
 				bool no_split, BptSplit *s, uint32_t *m)
 {
 	BptItems   *it = &s->work.it;
-	uint32_t	at = gap_item(&place->view, gap);
+	uint32_t	at = euno_bpt_gap_item(&place->view, gap);
 	uint32_t	used;
 	BptFormat	format;
 
