@@ -145,11 +145,14 @@ test_causes(const Universe *universe)
 
 	tap_begin("conflicts are counted, by what they are about");
 	open_case(&c, universe);
+	/* One process with one key is taken for one operation. */
+	for (int i = 0; i < 100; i++)
+		fight(&c, 100);
+	CHECK(cause(&c, EUNO_CAUSE_SAME_KEY) == 0, "%llu of one process",
+		  (unsigned long long) cause(&c, EUNO_CAUSE_SAME_KEY));
 	for (int i = 0; i < 400; i++)
 	{
 		fight(&c, 100);
-
-		/* One process with one key is taken for one operation. */
 		c.turned = !c.turned;
 	}
 	CHECK(cause(&c, EUNO_CAUSE_CHANGED) >= 400, "%llu changes",
