@@ -298,7 +298,7 @@ main(void)
 		die("no memory");
 	subjects_begin(4);
 	for (int k = 0; k < NSTRUCTURES; k++)
-		subject_init(&subjects[k], structures[k]->name, structures[k]);
+		subject_init(&subjects[k], structures[k]->name, structures[k], 1);
 	printf("%llu entries; nanoseconds of processor time; bytes an entry after a bulk load, after random inserts\n\n",
 		   (unsigned long long) rows);
 	printf("| keys | structure | lookup | insert | remove | scan of 100 | loaded | grown |\n");
