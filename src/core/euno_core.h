@@ -636,6 +636,7 @@ typedef enum EunoForced
 } EunoForced;
 
 extern int	euno_forced;		/* an EunoForced */
+extern uint64_t euno_forced_seed;	/* of what is random */
 extern EunoTreeOps euno_bptree_forced_ops;
 
 extern const EunoTreeOps euno_art_olc_ops;

@@ -90,6 +90,7 @@ make_forced(EunoTreeOps *ops, const char *name, EunoForced forced)
 static void __attribute__((constructor))
 make_modes(void)
 {
+	euno_forced_seed = test_seed();
 	make_forced(&contended_ops, "bptree/contended", EUNO_FORCED_CONTENDED);
 	make_forced(&flapping_ops, "bptree/flapping", EUNO_FORCED_FLAPPING);
 

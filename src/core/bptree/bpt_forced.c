@@ -25,6 +25,7 @@
 #define FLAP_PART	24
 
 int			euno_forced = EUNO_FORCED_NOT;
+uint64_t	euno_forced_seed;
 
 static const EunoTreeOps *const base = &euno_bptree_ops;
 static _Thread_local uint64_t choice;
@@ -34,8 +35,8 @@ static bool
 one_in(const EunoContext *cx, uint32_t n)
 {
 	if (choice == 0)
-		choice = (uintptr_t) &choice + cx->process->slot +
-			euno_load64(&cx->process->epochs->current) * 0x9E3779B97F4A7C15;
+		choice = (euno_forced_seed + cx->process->slot + 1 +
+				  euno_load64(&cx->process->epochs->current)) * 0x9E3779B97F4A7C15;
 	choice ^= choice << 13;
 	choice ^= choice >> 7;
 	choice ^= choice << 17;
