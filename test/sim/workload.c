@@ -166,7 +166,7 @@ worker_init(Worker *worker, Workload *workload, const Subject *subject,
 
 /* An old row, by the workload's distribution. */
 static uint64_t
-choose_row(Worker *worker)
+draw_row(Worker *worker)
 {
 	Workload   *workload = worker->workload;
 	uint64_t	row;
@@ -179,6 +179,19 @@ choose_row(Worker *worker)
 		return random_next(&worker->random) % workload->rows;
 	row = zipf(workload, &worker->random);
 	return workload->scattered ? scatter(workload->rows, row) : row;
+}
+
+static uint64_t
+choose_row(Worker *worker)
+{
+	return worker->nahead > 0 ? worker->ahead[--worker->nahead] : draw_row(worker);
+}
+
+void
+worker_look_ahead(Worker *worker)
+{
+	while (worker->nahead < WORKER_AHEAD)
+		worker->ahead[worker->nahead++] = draw_row(worker);
 }
 
 Work

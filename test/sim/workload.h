@@ -57,6 +57,9 @@ typedef struct Subject
 
 extern const Subject *subject_named(const char *name);
 
+/* So many rows a worker may choose ahead. */
+#define WORKER_AHEAD	500
+
 /* One thread's part. */
 typedef struct Worker
 {
@@ -68,6 +71,8 @@ typedef struct Worker
 	uint32_t	rank;			/* among the workers with this share */
 	uint32_t	peers;			/* how many these are */
 	Random		random;
+	uint64_t	ahead[WORKER_AHEAD];	/* rows chosen ahead, used from the end */
+	uint32_t	nahead;
 	uint64_t	inserted;		/* INSERTS_RANDOM: how many */
 	bool		toggled;		/* the key below has a second TID of ours */
 	uint64_t	toggled_key;
@@ -93,6 +98,12 @@ extern Row *rows_by_key(uint64_t n, uint64_t (*key) (uint64_t i));
 
 extern void worker_init(Worker *worker, Workload *workload,
 						const Subject *subject, uint32_t number);
+
+/*
+ * Chooses as many rows ahead as there is room for, so that what follows does not
+ * take the time of it.
+ */
+extern void worker_look_ahead(Worker *worker);
 
 /* What the worker will do next ... */
 extern Work worker_choose(Worker *worker);
