@@ -431,7 +431,8 @@ run_all(uint32_t seeds, bool bounded, bool stop)
 
 			if (is_wanted(getenv("EUNO_TREE"), trees[t]->name, true) &&
 				is_wanted(getenv("EUNO_CASES"), c->name, false) &&
-				!(c->keys == KEYS_COMPARE && trees[t]->bytes_only) &&
+				!((c->keys == KEYS_COMPARE || c->keys == KEYS_MATCH) &&
+				  trees[t]->bytes_only) &&
 				!((c->flags & CASE_RADIX) != 0 && !trees[t]->bytes_only) &&
 				!((c->flags & CASE_MODES) != 0 && trees[t]->set_mode == NULL) &&
 				!((c->flags & CASE_MOVES) != 0 && trees[t]->migrate == NULL))

@@ -197,6 +197,19 @@ make_fan(uint32_t more)
 	}
 }
 
+static bool
+by_comparator(void)
+{
+	return the_case->keys == KEYS_COMPARE || the_case->keys == KEYS_MATCH;
+}
+
+/* How many entries have the same key. */
+static uint32_t
+entries_a_key(Keys keys)
+{
+	return keys == KEYS_POSTING || keys == KEYS_MATCH ? 4 : 1;
+}
+
 /* In ascending order. */
 static void
 make_entries(Keys keys)
@@ -204,7 +217,7 @@ make_entries(Keys keys)
 	for (uint32_t i = 0; i < ENTRIES; i++)
 	{
 		uint8_t    *key = key_bytes[i];
-		uint32_t	k = keys == KEYS_POSTING ? i / 4 : i;
+		uint32_t	k = i / entries_a_key(keys);
 		uint32_t	len = KEY_BYTES;
 
 		memset(key, 'x', KEY_BYTES);
@@ -235,7 +248,7 @@ below(const EunoPosition *pos)
 
 		memcpy(a, entries[i].key, entries[i].keylen);
 		memcpy(b, pos->key, pos->keylen);
-		if (the_case->keys == KEYS_COMPARE)
+		if (by_comparator())
 		{
 			c = compare_bytes(a, entries[i].keylen, b, pos->keylen);
 			if (c == 0)
@@ -280,7 +293,7 @@ player_init(Player *player, uint32_t slot)
 	player->cx.domain = (int) (slot % the_case->ndomains);
 	player->cx.conflicts = (the_case->flags & CASE_HEAT) != 0 ? MANY_CONFLICTS : 0;
 	player->cx.count_all = (the_case->flags & CASE_COUNTED) != 0;
-	if (the_case->keys == KEYS_COMPARE)
+	if (by_comparator())
 		player->cx.compare = compare;
 	player->batch.tids = player->tids;
 	player->batch.keys = player->keys;
@@ -495,7 +508,7 @@ do_read(Player *player, bool forward, uint32_t a, uint32_t b)
 static void
 do_lookup(Player *player, uint32_t i)
 {
-	uint32_t	n = the_case->keys == KEYS_POSTING ? 4 : 1;
+	uint32_t	n = entries_a_key(the_case->keys);
 
 	i -= i % n;
 	set_range(player, i, i);
@@ -504,6 +517,41 @@ do_lookup(Player *player, uint32_t i)
 	player->batch.want_keys = false;
 	read_batches(player, true, i, i + n);
 	player->batch.want_keys = true;
+}
+
+/* The same for the keys of entries a to b, those at once that can be. */
+static void
+do_lookups(Player *player, uint32_t a, uint32_t b)
+{
+	EunoBatch  *batch = &player->batch;
+	EunoBatch	all;
+	EunoPosition keys[EUNO_KEYS_MAX];
+	uint32_t	ends[EUNO_KEYS_MAX];
+	uint32_t	each = entries_a_key(the_case->keys);
+	uint32_t	call = begin();
+	uint32_t	n = 0;
+	uint32_t	done = 0;
+	uint32_t	from = 0;
+
+	for (uint32_t i = a; i <= b; i += each)
+		keys[n++] = (EunoPosition)
+		{
+			.key = entries[i].key,.keylen = entries[i].keylen,.side = -1
+		};
+	if (ops->read_keys != NULL && !by_comparator())
+		done = ops->read_keys(&player->cx, &shared.tree, keys, n, batch, ends);
+	all = *batch;
+	for (uint32_t k = 0; k < done; k++)
+	{
+		batch->tids = all.tids + from;
+		batch->keys = all.keys + from;
+		batch->nitems = ends[k] - from;
+		from = ends[k];
+		record_batch(player, true, call, a + k * each, a + (k + 1) * each);
+	}
+	*batch = all;
+	for (; done < n; done++)
+		do_lookup(player, a + done * each);
 }
 
 static bool
@@ -774,6 +822,9 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 		case 'l':
 			do_lookup(player, a);
 			break;
+		case 'q':
+			do_lookups(player, a, b);
+			break;
 		case 'w':
 			do_walk(player, a, b);
 			break;
@@ -870,9 +921,8 @@ static void
 start_body(uint32_t i)
 {
 	EunoTreeConfig config = {
-		.order = the_case->keys == KEYS_COMPARE ? EUNO_ORDER_COMPARE :
-		EUNO_ORDER_BYTES,
-		.posting = the_case->keys == KEYS_POSTING,
+		.order = by_comparator() ? EUNO_ORDER_COMPARE : EUNO_ORDER_BYTES,
+		.posting = entries_a_key(the_case->keys) > 1,
 		.fillfactor = 100,
 		.ndomains = the_case->ndomains,
 		.domains = (the_case->flags & CASE_SINGLE) != 0 ? 1 : 0

@@ -19,6 +19,7 @@ typedef enum Keys
 	KEYS_POSTING,				/* 4 TIDs a key, 4 keys in a leaf */
 	KEYS_LONG,					/* the same but for the end, by threes */
 	KEYS_COMPARE,				/* a comparator decides */
+	KEYS_MATCH,					/* the same, with 4 TIDs a key */
 	KEYS_FAN,					/* children of one node of a radix tree, but for
 								 * 40 to 43 and 44 to 47, that part from these
 								 * a byte and two bytes earlier */
@@ -35,6 +36,7 @@ typedef enum Keys
  * beside entry N.
  * pN-D moves the leaf of entry N to domain D, P those that others use.
  * h looks at the conflicts that were noted, H the same and begins a new round.
+ * lN looks up the key of entry N, qA-B those of entries A to B at once.
  * At the start, of KEYS_FAN: kA-B insert fillers, xA-B remove them.  These are
  * other children of the same node, three after each entry; they must stay.
  *
