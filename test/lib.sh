@@ -194,14 +194,14 @@ lib_server()
 
 lib_server_start()
 {
-	lib_run "$bin/pg_ctl" -D "$1/data" -l "$1/log" -w -t 60 start >"$1/pg_ctl.log" 2>&1 ||
+	lib_run "$bin/pg_ctl" -D "$1/data" -l "$1/log" -w -t 300 start >"$1/pg_ctl.log" 2>&1 ||
 		{ cat "$1/pg_ctl.log" "$1/log" >&2; return 1; }
 }
 
 # lib_server_stop DIRECTORY [MODE]
 lib_server_stop()
 {
-	lib_run "$bin/pg_ctl" -D "$1/data" -m "${2:-fast}" -w -t 60 stop >/dev/null 2>&1
+	lib_run "$bin/pg_ctl" -D "$1/data" -m "${2:-fast}" -w -t 300 stop >/dev/null 2>&1
 }
 
 # Ends every process that has its working directory or its program in $work:

@@ -10,7 +10,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
-my $primary = euno_node('primary', '', allows_streaming => 1);
+# The launcher has to notice by itself: it would not look again for an hour.
+my $primary = euno_node('primary', 'euno.naptime = 1h', allows_streaming => 1);
 $primary->start;
 $primary->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION euno_index;
@@ -63,11 +64,9 @@ my $old = $standby->background_psql('postgres');
 $old->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; BEGIN ISOLATION LEVEL REPEATABLE READ');
 is($old->query_safe('SELECT count(*), min(a), max(a) FROM t WHERE a > 0'), '2990|11|3000', 'a snapshot from before the promotion');
 
-my $started = time();
 $standby->promote;
 $standby->safe_psql('postgres', "DELETE FROM t WHERE a BETWEEN 500 AND 599; UPDATE t SET b = 'new' WHERE a = 600; UPDATE t SET a = a + 5000 WHERE a = 601");
 ok(wait_for_state($standby, 'postgres', 'ready'), 'the worker builds all indexes after the promotion');
-cmp_ok(time() - $started, '<', 30, 'soon');
 like($old->query_safe('EXPLAIN SELECT count(*), min(a), max(a) FROM t WHERE a > 0'), qr/t_a/, 'the old snapshot reads the new tree');
 is($old->query_safe('SELECT count(*), min(a), max(a) FROM t WHERE a > 0'), '2990|11|3000', 'and sees what it saw');
 is($old->query_safe('SELECT a, b FROM t WHERE a BETWEEN 598 AND 601 ORDER BY a'), "598|b598\n599|b599\n600|b600\n601|b601", 'row by row');

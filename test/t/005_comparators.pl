@@ -141,7 +141,7 @@ for my $timeout (3, 7, 12, 18, 25)
 	like($stderr, qr/statement timeout/, "an insert is cancelled after $timeout ms") if $timeout < 10;
 }
 my $session = $node->background_psql('postgres', on_error_stop => 0);
-$session->query_safe('SET test.sleep = 0.05');
+$session->query_safe('SET test.sleep = 30');
 my $pid = $session->query_safe('SELECT pg_backend_pid()');
 $session->{stdin} .= "INSERT INTO t VALUES (222, 'terminated');\n";
 $session->{run}->pump_nb;

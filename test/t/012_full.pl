@@ -158,7 +158,7 @@ INSERT INTO w:t SELECT g, md5((random() * 100000)::int::text) FROM generate_seri
 SELECT count(*) FROM w:t WHERE b = md5('77');
 DELETE FROM w:t WHERE ctid IN (SELECT ctid FROM w:t LIMIT 20);
 SQL
-my ($out, $err) = run_command([ 'pgbench', '-n', '-c', '12', '-j', '2', '-T', '8', '-f', $script, $node->connstr('postgres') ]);
+my ($out, $err) = run_command([ 'pgbench', '-n', '-c', '12', '-j', '2', '-t', '150', '-f', $script, $node->connstr('postgres') ]);
 unlike($err, qr/ERROR|aborted/, 'no write fails');
 like($err, qr/evicted euno index/, 'trees were evicted meanwhile');
 for my $t (1 .. 6)

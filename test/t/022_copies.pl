@@ -32,14 +32,13 @@ SELECT sum(x.a) FROM generate_series(1, 200) g, LATERAL (SELECT a FROM t WHERE t
 INSERT INTO t SELECT g + 30000 + :k * 3, g FROM generate_series(1, 10) g;
 SQL
 
-# Sessions in all domains use the indexes of t.
+# Sessions in all domains use the indexes of t, until they are killed.
 sub start_use
 {
-	my ($seconds) = @_;
 	my $output = '';
 
 	return IPC::Run::start(
-		[ 'pgbench', '-n', '-c', '8', '-j', '2', '-T', $seconds, '-f', $script, $node->connstr('postgres') ],
+		[ 'pgbench', '-n', '-c', '8', '-j', '2', '-T', '1000', '-f', $script, $node->connstr('postgres') ],
 		'>', \$output, '2>&1');
 }
 
@@ -54,7 +53,7 @@ sub copies
 sub becomes
 {
 	my ($index, $copies, $name) = @_;
-	my $use = start_use(60);
+	my $use = start_use();
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok( $node->poll_query_until('postgres',
@@ -96,7 +95,7 @@ sub start_change
 {
 	my $output = '';
 
-	return IPC::Run::start([ 'pgbench', '-n', '-c', '2', '-T', '60', '-f', $changes, $node->connstr('postgres') ],
+	return IPC::Run::start([ 'pgbench', '-n', '-c', '2', '-T', '1000', '-f', $changes, $node->connstr('postgres') ],
 		'>', \$output, '2>&1');
 }
 my $changing = start_change();
@@ -122,7 +121,7 @@ check_indexes($node, 'postgres', 'without all directories');
 $node->safe_psql('postgres', 'DELETE FROM t WHERE a > 20000; VACUUM t');
 for my $round (1 .. 3)
 {
-	my $use = start_use(60);
+	my $use = start_use();
 
 	$changing = start_change();
 	my $pid = '';

@@ -105,13 +105,20 @@ sub check_indexes
 	return;
 }
 
-# Kills a server process without mercy.
+# Kills a server process without mercy, and waits until its parent knows: before
+# that, the server takes connections as if nothing had happened.
 sub kill_process
 {
 	my ($pid) = @_;
 
 	die "not the ID of a process: $pid" unless $pid =~ /^[0-9]+$/ && $pid > 1;
-	return kill('KILL', $pid);
+	my $killed = kill('KILL', $pid);
+	for (1 .. 1800)
+	{
+		last unless kill 0, $pid;
+		select(undef, undef, undef, 0.1 * ($_ > 10) + 0.01);
+	}
+	return $killed;
 }
 
 sub used_bytes

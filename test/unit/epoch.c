@@ -465,7 +465,7 @@ test_hazards(const EunoTreeOps *ops, Protocol protocol, double seconds)
 		args[i][1] = (void *) (uintptr_t) (i + 2);
 		pthread_create(&threads[i], NULL, heap_reader, args[i]);
 	}
-	while (tap_bad() == 0 && now() < start + 30)
+	while (tap_bad() == 0 && now() < start + 300)
 	{
 		vacuum(heap, &actor);
 		if (right ?

@@ -127,7 +127,7 @@ static void
 check_progress(Mob *mob)
 {
 	uint64_t	before[PROCESSES];
-	double		end = now() + 30;
+	double		end = now() + 300;
 	bool		all = false;
 
 	for (uint32_t c = 0; c < PROCESSES; c++)

@@ -113,7 +113,7 @@ run_case(const EunoTreeOps *ops, const Case *c, double seconds)
 		pthread_create(&threads[i].thread, NULL, thread_main, &threads[i]);
 	}
 	usleep((useconds_t) (seconds * 1e6));
-	for (int i = 0; i < 3000 && !all_worked(mob, n) && tap_bad() == 0; i++)
+	for (int i = 0; i < 30000 && !all_worked(mob, n) && tap_bad() == 0; i++)
 		usleep(10000);
 	__atomic_store_n(&mob->stop, 1, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < n; i++)
