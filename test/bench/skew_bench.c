@@ -12,6 +12,7 @@
  *	delegated	and writes that meet others are performed by one of them
  *	contended	and the leaves with the most conflicts in the first half of the
  *				time are contended in the second, which is measured
+ *	split		instead, leaves are split between the keys they are wanted for
  *	detector	as it is in the server: every round the policy sees the conflicts
  *				and decides about leaves
  *
@@ -48,16 +49,21 @@
 #define DETECTOR_ROUND	0.1
 #define DETECTOR_RATE	1000
 
+/* SPLIT: conflicts that part a leaf, and leaves that may be parted. */
+#define PART_AT		100
+#define PART_MOST	64
+
 typedef enum Technique
 {
 	PLAIN,
 	DELEGATED,
 	CONTENDED,
+	SPLIT,
 	DETECTOR,
 	TECHNIQUES
 } Technique;
 
-static const char *const names[] = {"plain", "delegated", "contended", "detector"};
+static const char *const names[] = {"plain", "delegated", "contended", "split", "detector"};
 
 static const double thetas[] = {0, 0.6, 0.9, 0.99};
 
@@ -394,7 +400,7 @@ percentile(const uint64_t *classes, double share)
 	return 0;
 }
 
-/* What annexes and the table of conflicts take, percent of all else. */
+/* What annexes, parted leaves and the table of conflicts take, percent of all else. */
 static double
 overhead(void)
 {
@@ -403,6 +409,7 @@ overhead(void)
 
 	subject.ops->stats(&subject.cx, subject.tree, &stats);
 	mine = (double) stats.scattered * (double) BPT_ANNEX_BYTES +
+		(double) stats.parted * BPT_LEAF_SIZE +
 		(bpt_body(subject.tree)->heat != NULL ? HEAT_BYTES : 0);
 	return 100 * mine / ((double) subject.source.live_bytes - mine);
 }
@@ -468,6 +475,8 @@ run(uint32_t threads, double seconds, double figure[FIGURES])
 
 	subject_open(&subject);
 	subject_load(&subject, set.rows, row);
+	if (technique == SPLIT)
+		subject.ops->steer(&subject.cx, subject.tree, PART_AT, PART_MOST);
 	start(threads);
 	pass(seconds);
 	if (technique == CONTENDED && lines_counted())

@@ -16,6 +16,7 @@ use Report;
 use Search;
 use Insert;
 use Clients;
+use Skew;
 use Tpcc;
 use Sysbench;
 
@@ -23,6 +24,7 @@ my %part = (
 	search => [\&Search::load, \&Search::run_round],
 	insert => [\&Insert::load, \&Insert::run_round, \&Insert::check],
 	clients => [\&Clients::load, \&Clients::run_round],
+	skew => [\&Skew::load, \&Skew::run_round, \&Skew::conclude],
 	tpcc => [\&Tpcc::load, \&Tpcc::run_round, \&Tpcc::check],
 	sysbench => [\&Sysbench::load, \&Sysbench::run_round]);
 my @parts = map { $part{$_} // die "no part $_\n" } @ARGV;

@@ -8,7 +8,7 @@ use strict;
 use warnings;
 use Exporter 'import';
 our @EXPORT = qw(%run say_so sql session note median turns methods index_on index_bytes wants wants_any
-  pgbench zipf_lines);
+  pgbench zipf_numbers zipf_lines);
 
 our %run = (
 	rows => $ENV{EUNO_ROWS} // 2_000_000,
@@ -163,23 +163,30 @@ sub pgbench
 	die "pgbench: $text\n";
 }
 
+# What it takes to draw from 1 to n by Zipf's law with an exponent below 1, after
+# Gray et al., "Quickly generating billion-record synthetic databases".
+sub zipf_numbers
+{
+	my ($n, $theta) = @_;
+	my $zeta = $zetas{"$n $theta"};
+
+	if (!defined $zeta)
+	{
+		$zeta += 1 / $_**$theta for 1 .. $n;
+		$zetas{"$n $theta"} = $zeta;
+	}
+	return ($zeta, (1 - (2 / $n)**(1 - $theta)) / (1 - (1 + 0.5**$theta) / $zeta), 1 / (1 - $theta));
+}
+
 # Lines of a pgbench script that set a variable to a number from 1 to n: with
-# theta 0 uniform, otherwise by Zipf's law, frequent numbers anywhere.  Below 1
-# after Gray et al., "Quickly generating billion-record synthetic databases".
+# theta 0 uniform, otherwise by Zipf's law, frequent numbers anywhere.
 sub zipf_lines
 {
 	my ($variable, $n, $theta) = @_;
 
 	return "\\set $variable random(1, $n)\n" if $theta == 0;
 	return "\\set $variable 1 + permute(random_zipfian(1, $n, $theta) - 1, $n)\n" if $theta > 1;
-	my $zeta = $zetas{"$n $theta"};
-	if (!defined $zeta)
-	{
-		$zeta += 1 / $_**$theta for 1 .. $n;
-		$zetas{"$n $theta"} = $zeta;
-	}
-	my $eta = (1 - (2 / $n)**(1 - $theta)) / (1 - (1 + 0.5**$theta) / $zeta);
-	my $power = 1 / (1 - $theta);
+	my ($zeta, $eta, $power) = zipf_numbers($n, $theta);
 	return "\\set u random(0, 999999999) / 1000000000.0\n"
 	  . "\\set rank case when :u * $zeta < 1 then 0 when :u * $zeta < " . (1 + 0.5**$theta)
 	  . " then 1 else least($n - 1, int($n * pow($eta * :u - $eta + 1, $power))) end\n"

@@ -51,7 +51,7 @@ sub better
 	my ($unit, $value, $than) = @_;
 
 	return '' unless defined $value && $value > 0 && $than;
-	return sprintf('%.2f', $unit =~ m{tps|/s} ? $value / $than : $than / $value);
+	return sprintf('%.2f', $unit =~ m{tps|/s|share} ? $value / $than : $than / $value);
 }
 
 # A table of medians: a column for each subject that has any, and what ratios
@@ -73,7 +73,7 @@ sub table
 
 		$text .= "| $measure | $run{unit}{$measure} | "
 		  . join(' | ', (map { defined $m{$_} ? format_number($m{$_}) : '' } @present), $ratios->($run{unit}{$measure}, \%m), join(', ', @spreads)) . " |\n";
-		next unless defined $m{none} && $m{btree} && $measure =~ /^insert/;
+		next unless defined $m{none} && $m{btree} && $measure =~ /^insert.*, a row$/;
 		my $share = sub {
 			my ($am) = @_;
 			return defined $m{$am} && $m{btree} > $m{none} ? sprintf('%.2f', ($m{$am} - $m{none}) / ($m{btree} - $m{none})) : '';
@@ -221,6 +221,7 @@ sub write_all
 	close($json);
 	plot('skew', 'select, 4 clients, by skew (Zipf)', qr/^select, 4 clients, skew (.*)/);
 	plot('backends', 'insert and lookup, Zipf 0.99, by clients', qr/^insert and lookup, skew 0.99, (\d+) clients$/);
+	plot('server', 'the same in the server', qr/^inserts and lookups in the server, skew 0.99, (\d+) clients$/);
 	plot('growth', 'lookup in the tree alone, by entries', qr/^tree alone, growth: lookup among (\d+)/, cache_marks($machine));
 	plot('wal', 'WAL after a checkpoint, a row', qr/^WAL of insert (.*), a row/);
 	plot('memory', 'size of an entry', qr/^size of an entry, (.*)/);
