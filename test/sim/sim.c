@@ -74,6 +74,7 @@ typedef struct Run
 	Picoseconds start;			/* of what is measured */
 	Picoseconds end;
 	uint64_t	finished[2];	/* of even and of odd threads, measured */
+	uint64_t	of_core[MAX_CORES]; /* of each */
 	CacheStats	stats;			/* measured */
 	uint64_t	restarts;
 	uint64_t	extents;
@@ -239,6 +240,7 @@ count(uint32_t thread, Picoseconds since)
 		return;
 	}
 	run.finished[thread % 2]++;
+	run.of_core[thread]++;
 	run.classes[latency_class(now - since)]++;
 	if (run.done >= options->operations || now >= run.start + run.limit)
 		end(now);
@@ -288,7 +290,15 @@ print_run(uint32_t cores)
 {
 	double		seconds = (double) (run.end - run.start) / 1e12;
 	double		operations = (double) run.done;
+	uint64_t	fewest = run.of_core[0];
+	uint64_t	most = fewest;
 	const CacheStats *s = &run.stats;
+
+	for (uint32_t i = 1; i < cores; i++)
+	{
+		fewest = run.of_core[i] < fewest ? run.of_core[i] : fewest;
+		most = run.of_core[i] > most ? run.of_core[i] : most;
+	}
 
 	printf("%s\t%s\t%u\t%g\t%u\t%.4f\t%.4f\t%.4f\t%.1f\t%.1f\t%.1f\t%.1f",
 		   run.options->subject->name, run.options->machine->name, cores,
@@ -297,7 +307,7 @@ print_run(uint32_t cores)
 		   (double) run.finished[1] / seconds / 1e6,
 		   seconds * 1e9 * cores / operations,
 		   percentile(0.5), percentile(0.99), percentile(0.999));
-	printf("\t%.2f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f\t%.4f\n",
+	printf("\t%.2f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.1f\t%.4f\t%.3f\t%.3f\n",
 		   (double) s->accesses / operations, (double) s->l1_misses / operations,
 		   (double) s->l2_misses / operations, (double) s->tlb_misses / operations,
 		   (double) s->memory_local / operations,
@@ -308,14 +318,17 @@ print_run(uint32_t cores)
 		   (double) s->contested / operations,
 		   (double) s->atomics / operations,
 		   (double) s->line_wait / operations / 1000,
-		   (double) run.restarts / operations);
+		   (double) run.restarts / operations,
+		   (double) fewest * cores / operations,
+		   (double) most * cores / operations);
 	fflush(stdout);
 }
 
 static const char *const columns =
 "structure\tmachine\tcores\ttheta\tseed\tMops\tMops_even\tMops_odd\tns\tp50\tp99\tp99.9"
 "\taccesses\tl1_misses\tl2_misses\ttlb_misses\tmemory_local\tmemory_remote"
-"\ttransfers_local\ttransfers_remote\tinvalidations\tcontested\tatomics\tline_wait_ns\trestarts";
+"\ttransfers_local\ttransfers_remote\tinvalidations\tcontested\tatomics\tline_wait_ns\trestarts"
+"\tslowest_core\tfastest_core";
 
 static void
 run_one(const Options *options, Workload *workload, uint32_t cores)
