@@ -341,8 +341,8 @@ request_of(const EunoContext *cx, uint64_t word)
 }
 
 /*
- * Performs the requests of a list.  When it has performed enough, has somebody
- * else lead, and returns true.
+ * Performs the requests of a list.  When it has performed enough, or refused them
+ * for they are of another tree, has somebody else lead, and returns true.
  */
 static bool
 serve_list(Leader *leader, EunoEpochSlot *slot, bool may_hand_over)
@@ -360,8 +360,7 @@ serve_list(Leader *leader, EunoEpochSlot *slot, bool may_hand_over)
 			euno_prefetch(&next->request);
 		asleep = euno_load32(&request->sleeps) != 0;
 		if (may_hand_over &&
-			leader->served >= (asleep ? EUNO_LEADER_MOST : EUNO_LEADER_REQUESTS) &&
-			euno_load64(&request->tree) == (uintptr_t) leader->tree)
+			leader->served >= (asleep ? EUNO_LEADER_MOST : EUNO_LEADER_REQUESTS))
 		{
 			hand_over(leader, slot);
 			return true;
@@ -416,7 +415,8 @@ lead(Leader *leader, EunoEpochSlot *list)
 
 /*
  * The leader has not been heard of for long: performs the requests that it has
- * not taken.
+ * not taken.  When these were many, those that have come since are left to their
+ * processes, who stand in as well.
  */
 static void
 stand_in(Leader *leader)
@@ -426,7 +426,9 @@ stand_in(Leader *leader)
 	bool		want_leaf = cx->want_leaf;
 	uint64_t	word = euno_load64(head);
 
-	while (word != QUEUE_IDLE && word != QUEUE_LED)
+	leader->served = 0;
+	while (word != QUEUE_IDLE && word != QUEUE_LED &&
+		   leader->served < EUNO_LEADER_MOST)
 	{
 		if (!euno_cas64_full(head, &word, QUEUE_LED))
 			continue;

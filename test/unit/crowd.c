@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * crowd.c
- *	  A leaf that has become contended is not crowded any more.
+ *	  When delegation ends: at a leaf that has become contended, and for a leader
+ *	  whom others do not let go.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,6 +24,98 @@ write_crowded(Actor *actor, Model *model, const BptLeaf *leaf)
 	return *euno_crowd(&actor->cx, leaf) == leaf;
 }
 
+/* As euno_delegate.c has them. */
+#define QUEUE_LED		1
+#define ANSWER_LEAD		2
+
+/* Processes at another tree, by the first one's slot. */
+#define OTHERS			16
+#define FIRST_OTHER		10
+
+/* Their requests, if nobody else is made the leader. */
+#define ENOUGH			4096
+
+/* The most that a leader may do for others, and what is on its way then. */
+#define MOST			(256 + OTHERS)
+
+static EunoEpochs *epochs;
+static EunoQueue *queue;		/* where they ask */
+static EunoEpochSlot *asker;	/* the actor's slot */
+static uint32_t asked;
+static bool handed_over;
+
+/* All the others ask, and sleep.  What leads to the newest request. */
+static uint64_t
+ask(uint64_t before)
+{
+	for (uint32_t i = FIRST_OTHER; i < FIRST_OTHER + OTHERS; i++)
+	{
+		EunoEpochSlot *slot = &epochs->slots[i];
+
+		slot->request.tree = 1;
+		slot->request.sleeps = 1;
+		slot->request.next = before;
+		slot->answer.state = 0;
+		before = i + 2;
+		asked++;
+	}
+	return before;
+}
+
+/* The actor has asked, and sleeps: it becomes the leader of it and the others. */
+static void
+become_leader(uint32_t *word, uint32_t seen)
+{
+	(void) seen;
+	for (int i = 0; i < EUNO_QUEUES; i++)
+	{
+		if (epochs->queues[i].head != QUEUE_LED)
+			queue = &epochs->queues[i];
+	}
+	queue->head = QUEUE_LED;
+	asker->request.next = ask(QUEUE_LED);
+	*word = ANSWER_LEAD;
+}
+
+/* Who has been answered asks again, unless one of them leads now. */
+static void
+ask_again(uint32_t *word)
+{
+	(void) word;
+	for (uint32_t i = FIRST_OTHER; i < FIRST_OTHER + OTHERS; i++)
+		handed_over |= epochs->slots[i].answer.state == ANSWER_LEAD;
+	if (!handed_over && asked < ENOUGH)
+		queue->head = ask(queue->head);
+}
+
+/*
+ * Another tree's place may share the queue.  Its requests are refused; that must
+ * end, however many there are.
+ */
+static void
+test_bound(Actor *actor, Model *model, const BptLeaf *leaf)
+{
+	EunoEnvironment env = *actor->cx.env;
+	const EunoEnvironment *own = actor->cx.env;
+
+	tap_begin("a leader has a bound, though all others are at another tree");
+	epochs = actor->process.epochs;
+	asker = &epochs->slots[actor->process.slot];
+	for (int i = 0; i < EUNO_QUEUES; i++)
+		epochs->queues[i].head = QUEUE_LED;
+	env.wait = become_leader;
+	env.wake = ask_again;
+	actor->cx.env = &env;
+	write_crowded(actor, model, leaf);
+	actor->cx.env = own;
+	CHECK(handed_over, "nobody else leads");
+	CHECK(asked <= MOST, "%u requests were answered first", asked);
+	for (int i = 0; i < EUNO_QUEUES; i++)
+		epochs->queues[i].head = 0;
+	check_all(actor, model);
+	tap_end();
+}
+
 int
 main(void)
 {
@@ -33,13 +126,14 @@ main(void)
 	Actor		actor;
 	const BptLeaf *leaf;
 
-	tap_begin("a leaf that has become contended is not crowded");
 	fixture_open(&fixture, &euno_bptree_ops, universe, 90, 1);
 	model_init(&model, universe);
 	actor_init(&actor, &fixture, 1, test_seed());
 	for (uint32_t i = 0; i < universe->n; i++)
 		do_insert(&actor, &model, i);
 	leaf = bpt_body(fixture.tree)->first;
+	test_bound(&actor, &model, leaf);
+	tap_begin("a leaf that has become contended is not crowded");
 	for (int i = 0; i < 2; i++)
 		CHECK(write_crowded(&actor, &model, leaf), "a calm leaf is not crowded");
 	CHECK(euno_bptree_ops.set_mode(&actor.cx, fixture.tree, NULL, true) == EUNO_OK,
@@ -47,10 +141,10 @@ main(void)
 	for (int i = 0; i < 2; i++)
 		CHECK(!write_crowded(&actor, &model, leaf), "a contended leaf is crowded");
 	check_all(&actor, &model);
+	tap_end();
 	actor_free(&actor);
 	model_free(&model);
 	fixture_close(&fixture);
 	universe_free(universe);
-	tap_end();
 	return tap_done();
 }
