@@ -204,7 +204,7 @@ const Case	cases[] = {
 	{"wide-part", KEYS_WIDE, "i0 i2 i4", {"i1 c0", "i5 r4", "f0-5"}, 1, 8, CASE_RADIX},
 	{"wide-back", KEYS_WIDE, "i0 i1 i2 i4 r1", {"m", "i1 r0", "c0"}, 1, 8, CASE_RADIX},
 	{"wide-index", KEYS_WIDE, "k0-60 i0 i2", {"i4 i6", "c4 c2 r0", "f0-6"}, 1, 40, CASE_RADIX},
-	{"wide-direct", KEYS_WIDE, "k0-187 i0 i2 i4", {"i6", "i8 c2"}, 1, 40, CASE_RADIX},
+	{"wide-direct", KEYS_WIDE, "k0-187 i0 i2 i4", {"i6", "i8 c2", "c0"}, 1, 40, CASE_RADIX},
 	{"widest-again", KEYS_WIDEST, "i0 i2 i4", {"r2 i3", "f0-4", "c2"}, 1, 8, CASE_RADIX},
 	/* directories that come and go, beside all else */
 	{"domains", KEYS_FIXED, "i0-8", {"D2 D1", "i9-12 c0", "c8 M"}, 2, 8, 0},
