@@ -83,7 +83,7 @@ sub load
 
 	ok($result, "$name: nothing unexpected") or diag $stderr;
 	ok($_->finish, "$name: nor beside it") for @others;
-	cmp_ok($done, '>', 100, "$name: much was done");
+	cmp_ok($done, '>', 10, "$name: something was done");
 	note sprintf('%s: %d transactions, %.3f retries each', $name, $done, ($retries // 0) / $done);
 	is($node->safe_psql('postgres',
 			"SELECT k / 1000, count(*) FROM $t WHERE mine GROUP BY 1 HAVING count(*) > 10"),
