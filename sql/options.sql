@@ -80,7 +80,7 @@ DROP ROLE euno_nobody;
 SELECT try('SET euno.max_memory = ''2GB''');
 SELECT try('SET euno.max_indexes = 7');
 SELECT try('SET euno.unheard = 7');
-SELECT name, setting, unit, vartype, context, min_val, max_val FROM pg_settings WHERE name LIKE 'euno.%' ORDER BY 1;
+SELECT name, boot_val, unit, vartype, context, min_val, max_val FROM pg_settings WHERE name LIKE 'euno.%' ORDER BY 1;
 
 -- The longest key: one more byte is refused, by an insertion as by a build
 DROP VIEW v;

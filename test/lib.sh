@@ -172,7 +172,8 @@ lib_private_installation()
 }
 
 # lib_server NAME [SETTING...]: makes and starts a server in $work/NAME, and
-# points PGHOST, PGPORT, PGUSER and PGDATABASE to it.
+# points PGHOST, PGPORT, PGUSER and PGDATABASE to it.  With EUNO_DOMAINS it has
+# so many domains, and every B+tree inner nodes in each of them.
 lib_server()
 {
 	local dir=$work/$1 setting
@@ -186,6 +187,7 @@ lib_server()
 		cat test/server.conf
 		echo "unix_socket_directories = '$dir/socket'"
 		[ "${EUNO_AM:-euno}" = euno ] || echo "shared_preload_libraries = ''"
+		[ -z "${EUNO_DOMAINS:-}" ] || printf "euno.domains = '%s'\neuno.debug_copies = all\n" "$EUNO_DOMAINS"
 		for setting in "$@"; do echo "$setting"; done
 	} >>"$dir/data/postgresql.conf"
 	export PGHOST=$dir/socket PGPORT=5432 PGUSER=postgres PGDATABASE=postgres

@@ -481,8 +481,15 @@ extern int	euno_gc_database(void);
 
 /* ---- euno_debug.c: stop points for the tests ---- */
 
+typedef enum EunoDebugCopies
+{
+	EUNO_COPIES_BY_USE,
+	EUNO_COPIES_ALL,
+	EUNO_COPIES_LAGGING			/* all, and nobody keeps them up to date */
+} EunoDebugCopies;
+
 extern char *euno_debug_stop;
-extern bool euno_debug_lagging;
+extern int	euno_debug_copies;	/* EunoDebugCopies */
 extern bool euno_debug_count_all;
 extern void euno_debug_init(void);
 extern void euno_debug_wait(const char *point);

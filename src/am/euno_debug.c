@@ -10,10 +10,13 @@
  *
  * 'point:error' raises an error there instead.
  *
- * The value 'directory-log' keeps the session from posting separators of leaves
- * that others made: directories of domains lag as far as they can.  The value
- * 'count-nodes' has every descent counted in the statistics of domains, not only
- * a sample.
+ * The value 'count-nodes' has every descent counted in the statistics of domains,
+ * not only a sample.
+ *
+ * euno.debug_copies = all gives every index with replicate = auto copies of its
+ * inner nodes in all domains, from the build on.  "lagging" keeps the session
+ * besides from posting separators of leaves that others made: directories lag as
+ * far as they can.
  *
  * A B+tree that is made while euno.debug_modes is not "off" has its leaves forced
  * into modes from then on, by each session as its setting says (bpt_forced.c).
@@ -29,7 +32,7 @@
 #include "am/euno_am.h"
 
 char	   *euno_debug_stop = NULL;
-bool		euno_debug_lagging = false;
+int			euno_debug_copies = EUNO_COPIES_BY_USE;
 bool		euno_debug_count_all = false;
 
 static const struct config_enum_entry forced_modes[] = {
@@ -40,10 +43,16 @@ static const struct config_enum_entry forced_modes[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry copies[] = {
+	{"off", EUNO_COPIES_BY_USE, false},
+	{"all", EUNO_COPIES_ALL, false},
+	{"lagging", EUNO_COPIES_LAGGING, false},
+	{NULL, 0, false}
+};
+
 static void
 assign_stop(const char *newval, void *extra)
 {
-	euno_debug_lagging = strcmp(newval, "directory-log") == 0;
 	euno_debug_count_all = strcmp(newval, "count-nodes") == 0;
 }
 
@@ -63,6 +72,14 @@ euno_debug_init(void)
 							 NULL,
 							 &euno_forced,
 							 EUNO_FORCED_NOT, forced_modes,
+							 PGC_SUSET,
+							 GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
+							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("euno.debug_copies",
+							 "Gives euno indexes copies of their inner nodes in all domains, for tests.",
+							 NULL,
+							 &euno_debug_copies,
+							 EUNO_COPIES_BY_USE, copies,
 							 PGC_SUSET,
 							 GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
 							 NULL, NULL, NULL);

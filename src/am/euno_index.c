@@ -414,7 +414,7 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 	if (euno_ndomains > 1)
 	{
 		(*cx)->domain = euno_domain_lookup();
-		(*cx)->lagging = euno_debug_lagging;
+		(*cx)->lagging = euno_debug_copies == EUNO_COPIES_LAGGING;
 		(*cx)->count_all = euno_debug_count_all;
 	}
 

@@ -118,7 +118,8 @@ euno_replicate(Relation index)
 	if (options != NULL)
 		replicate = GET_STRING_RELOPTION(options, replicate_offset);
 	if (replicate == NULL || strcmp(replicate, "auto") == 0)
-		return EUNO_REPLICATE_AUTO;
+		return euno_debug_copies == EUNO_COPIES_BY_USE ? EUNO_REPLICATE_AUTO :
+			EUNO_REPLICATE_ON;
 	return strcmp(replicate, "on") == 0 ? EUNO_REPLICATE_ON :
 		EUNO_REPLICATE_OFF;
 }

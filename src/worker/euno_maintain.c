@@ -259,7 +259,7 @@ maintain_tree(int number, EunoContext *cx)
 	ops = slot->ops;
 	for (int d = 0; d < euno_domains_active(); d++)
 	{
-		if (ops->maintain != NULL && !euno_debug_lagging)
+		if (ops->maintain != NULL && euno_debug_copies != EUNO_COPIES_LAGGING)
 			ops->maintain(cx, &slot->tree, d);
 	}
 	if (ops->settle != NULL)

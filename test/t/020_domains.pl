@@ -77,7 +77,7 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM euno_stat_domains WHERE de
 	'all domains have been at work');
 
 # As far behind as can be: nobody posts what others made.
-$node->append_conf('postgresql.conf', "euno.debug_stop = 'directory-log'");
+$node->append_conf('postgresql.conf', 'euno.debug_copies = lagging');
 $node->reload;
 mixed('directories lag');
 cmp_ok($node->safe_psql('postgres', 'SELECT sum(lag) FROM euno_stat_domains'), '>', 0, 'they do lag');
@@ -85,7 +85,7 @@ $node->safe_psql('postgres', 'DELETE FROM t WHERE id % 10 <> 0; VACUUM t');
 check_indexes($node, 'postgres', 'after merges of leaves that directories did not know');
 mixed('directories lag after merges');
 
-$node->append_conf('postgresql.conf', "euno.debug_stop = ''");
+$node->append_conf('postgresql.conf', 'euno.debug_copies = off');
 $node->reload;
 ok($node->poll_query_until('postgres', "SELECT sum(lag) = 0 FROM euno_stat_domains",
 	't'), 'the launcher brings directories up to date') or diag $node->safe_psql('postgres', 'TABLE euno_stat_domains');

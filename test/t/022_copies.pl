@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
-my $node = euno_node('copies', "euno.domains = 4\neuno.naptime = 1s\nmax_connections = 40\neuno.max_memory = 32MB");
+my $node = euno_node('copies', "euno.domains = 4\neuno.debug_copies = off\neuno.naptime = 1s\nmax_connections = 40\neuno.max_memory = 32MB");
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION euno_index;

@@ -18,11 +18,15 @@ my $index_settings =
 my $seqscan_settings =
   "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;";
 
-# A server with euno_index preloaded, not started.
+# A server with euno_index preloaded, not started.  With EUNO_DOMAINS it has so many
+# domains, and every B+tree inner nodes in each of them, unless the settings say
+# otherwise.
 sub euno_node
 {
 	my ($name, $settings, %params) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $domains = $ENV{EUNO_DOMAINS} ?
+	  "euno.domains = '$ENV{EUNO_DOMAINS}'\neuno.debug_copies = all" : '';
 
 	$node->init(%params);
 	$node->append_conf('postgresql.conf', <<"CONF");
@@ -34,6 +38,7 @@ euno.max_memory = 256MB
 euno.snapshot_on_shutdown = off
 max_connections = 40
 max_prepared_transactions = 10
+$domains
 $settings
 CONF
 	return $node;
