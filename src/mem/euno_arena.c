@@ -792,12 +792,10 @@ euno_pool_extents(EunoPool *pool, void **extents, uint32_t max)
 	return n;
 }
 
-void
-euno_pool_release(EunoPool *pool)
+/* Gives a list of extents back that is not a pool's any more. */
+static void
+give_list(EunoPool *pool, uint32_t link)
 {
-	EunoArena  *arena = pool->arena;
-	uint32_t	link = pool->first_extent;
-
 	while (link != 0)
 	{
 		uint32_t	first;
@@ -806,10 +804,119 @@ euno_pool_release(EunoPool *pool)
 		link = euno_pool_run(pool, link, &first, &count);
 
 		/* An extent is not anybody else's before its pages are gone. */
-		extents_punch(arena, first, count);
-		extents_give(arena, first, count);
+		extents_punch(pool->arena, first, count);
+		extents_give(pool->arena, first, count);
 	}
-	euno_pool_init(pool, arena, pool->domain);
+}
+
+void
+euno_pool_release(EunoPool *pool)
+{
+	give_list(pool, pool->first_extent);
+	euno_pool_init(pool, pool->arena, pool->domain);
+}
+
+static inline uint32_t
+extent_of(const EunoArena *arena, const void *node)
+{
+	return (uint32_t) ((size_t) ((const uint8_t *) node - arena->base) /
+					   EUNO_EXTENT_SIZE);
+}
+
+/*
+ * Adds up how much of each of a locked pool's extents is in its free lists.  False
+ * if these have more nodes than "most".
+ */
+static bool
+count_free(const EunoPool *pool, uint32_t *bytes, uint32_t most)
+{
+	uint32_t	n = 0;
+
+	for (int class = 0; class < EUNO_POOL_CLASSES; class++)
+	{
+		for (void *node = pool->free_nodes[class]; node != NULL;
+			 node = *euno_pool_link(node, class))
+		{
+			if (++n > most)
+				return false;
+			bytes[extent_of(pool->arena, node)] += (uint32_t) class_size(class);
+		}
+	}
+	return true;
+}
+
+/*
+ * Takes extents that are all free out of a locked pool's lists; returns a list of
+ * them.
+ */
+static uint32_t
+take_free(EunoPool *pool, const uint32_t *bytes)
+{
+	EunoArena  *arena = pool->arena;
+	uint32_t   *at = &arena->next[pool->first_extent - 1];
+	uint32_t	list = 0;
+	uint32_t   *tail = &list;
+	uint64_t	taken = 0;
+
+	for (int class = 0; class < EUNO_POOL_CLASSES; class++)
+	{
+		void	  **link = &pool->free_nodes[class];
+
+		while (*link != NULL)
+		{
+			void	   *node = *link;
+
+			if (bytes[extent_of(arena, node)] == EUNO_EXTENT_SIZE)
+				*link = *euno_pool_link(node, class);
+			else
+				link = euno_pool_link(node, class);
+		}
+	}
+	while (*at != 0)
+	{
+		uint32_t	extent = *at - 1;
+
+		if (bytes[extent] != EUNO_EXTENT_SIZE)
+		{
+			at = &arena->next[extent];
+			continue;
+		}
+		*at = arena->next[extent];
+		*tail = extent + 1;
+		tail = &arena->next[extent];
+		taken++;
+	}
+	*tail = 0;
+
+	/* relaxed: read by statistics without the lock */
+	__atomic_store_n(&pool->extents, pool->extents - taken, __ATOMIC_RELAXED);
+	return list;
+}
+
+uint32_t
+euno_pool_trim(EunoPool *pool, uint32_t most)
+{
+	EunoArena  *arena = pool->arena;
+	uint64_t	before;
+	uint64_t	after;
+	uint32_t	list = 0;
+	uint32_t   *bytes = calloc((size_t) arena->part_extents * arena->ndomains,
+							   sizeof(uint32_t));
+
+	if (bytes == NULL)
+		return 0;
+	euno_mutex_lock(&pool->lock, arena->env);
+	before = after = pool->extents;
+	if (before > 1 && count_free(pool, bytes, most))
+	{
+		bytes[pool->first_extent - 1] = 0;
+		list = take_free(pool, bytes);
+		after = pool->extents;
+	}
+	euno_mutex_unlock(&pool->lock, arena->env);
+	free(bytes);
+	give_list(pool, list);
+	return (uint32_t) (before - after);
 }
 
 void

@@ -168,6 +168,14 @@ extern uint32_t euno_pool_extents(EunoPool *pool, void **extents,
 extern void euno_pool_release(EunoPool *pool);
 
 /*
+ * Gives extents back of which nothing is in use; returns how many.  The newest one
+ * stays.  The pool is locked while its free nodes are gone through twice, so nothing
+ * is done if there are more than "most" of them.  The caller holds no lock, and knows
+ * that the pool is not released meanwhile.
+ */
+extern uint32_t euno_pool_trim(EunoPool *pool, uint32_t most);
+
+/*
  * Images: a pool's extents, written down and brought back to the same places.
  * Only while no other process uses the pool or, to bring them back, the arena.
  *

@@ -27,6 +27,9 @@
 /* Leaves of one tree that are moved in one round. */
 #define SETTLE_MOST		256
 
+/* Free nodes of a tree in a domain that are gone through to give memory back. */
+#define TRIM_MOST		16384
+
 /* Descents a second, inserts counting more, that make a copy worthwhile. */
 #define LEAST_USE		100
 
@@ -35,6 +38,8 @@ typedef struct TreeUse
 {
 	uint64		generation;
 	double		use[EUNO_MAX_DOMAINS];	/* a second */
+	uint64		tried[EUNO_MAX_DOMAINS];	/* bytes in use, plus 1, when memory
+											 * was last given back there */
 } TreeUse;
 
 static int	replica_budget;		/* percent of euno.max_memory */
@@ -245,14 +250,41 @@ change_domains(int number, EunoContext *cx, uint64 wanted, bool drop)
 }
 
 /*
+ * A directory that has been given up leaves free nodes.  Where whole extents are
+ * free, other trees may have them.  The tree is held.
+ */
+static void
+trim_domains(EunoTreeSlot *slot, TreeUse *use, uint64 domains)
+{
+	if (pg_atomic_read_u64(&slot->generation) != use->generation)
+		return;
+	for (int d = 1; d < euno_ndomains; d++)
+	{
+		EunoPool   *pool = &slot->pools[d];
+		uint64		live = __atomic_load_n(&pool->live_bytes, __ATOMIC_RELAXED);
+
+		uint64		owned = EUNO_EXTENT_SIZE *
+			__atomic_load_n(&pool->extents, __ATOMIC_RELAXED);
+
+		if ((domains >> d & 1) != 0 || use->tried[d] == live + 1 ||
+			owned < live + 2 * EUNO_EXTENT_SIZE)
+			continue;
+		use->tried[d] = live + 1;
+		(void) euno_pool_trim(pool, TRIM_MOST);
+	}
+}
+
+/*
  * Brings a tree's directories up to date: without comparators, which would need
- * a database.  Moves leaves to the domains that use them.
+ * a database.  Moves leaves to the domains that use them.  Gives memory back of
+ * directories that were given up.
  */
 static void
 maintain_tree(int number, EunoContext *cx)
 {
 	EunoTreeSlot *slot = euno_tree_by_number(number);
 	const EunoTreeOps *ops;
+	EunoTreeStats stats;
 
 	if (!euno_tree_hold(slot))
 		return;
@@ -265,6 +297,8 @@ maintain_tree(int number, EunoContext *cx)
 	if (ops->settle != NULL)
 		euno_worker_round.actions[EUNO_WORKER_MOVE] +=
 			ops->settle(cx, &slot->tree, SETTLE_MOST);
+	ops->stats(cx, &slot->tree, &stats);
+	trim_domains(slot, &uses[number], stats.domains);
 	euno_tree_unhold(slot);
 }
 

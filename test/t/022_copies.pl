@@ -88,6 +88,23 @@ $node->append_conf('postgresql.conf', 'euno.replica_budget = 10');
 $node->reload;
 check_indexes($node, 'postgres', 'after that');
 
+# A directory that is given up leaves its memory to others: long separators make
+# it large.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE wide (a text COLLATE "C");
+INSERT INTO wide SELECT repeat(md5((g / 20)::text), 16) || repeat(md5(g::text), 16) FROM generate_series(1, 8000) g;
+CREATE INDEX wide_a ON wide USING euno (a) WITH (replicate = on);
+SQL
+my $with = used_bytes($node);
+my $copied = $node->safe_psql('postgres', 'SELECT sum(copy_bytes) FROM euno_stat_domains');
+cmp_ok($copied, '>', 1_000_000, 'copies are large');
+$node->safe_psql('postgres', "ALTER INDEX wide_a SET (replicate = off)");
+$node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*) FROM wide WHERE a > ''");
+ok($node->poll_query_until('postgres', "SELECT used_bytes < $with - 1000000 FROM euno_memory"),
+	'memory of copies that are given up is there for others') or diag used_bytes($node) . " of $with";
+check_indexes($node, 'postgres', 'after that');
+$node->safe_psql('postgres', 'DROP TABLE wide');
+
 # Memory is used up while domains come and go.
 my $changes = $node->basedir . '/change.sql';
 append_to_file($changes, "SET client_min_messages = error;\nSELECT euno_set_domains('1');\nSELECT euno_set_domains('4');\n");

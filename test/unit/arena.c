@@ -344,6 +344,94 @@ test_return(void)
 	tap_end();
 }
 
+/* What is free goes back extent by extent, and nothing else does. */
+static void
+test_trim(void)
+{
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, ARENA_BYTES, 2);
+	EunoPool	pool;
+	uint8_t    *nodes[640];		/* 40 extents of them */
+	uint8_t    *odd[40];
+	uint64_t	owned;
+	void	   *start;
+	size_t		size;
+
+	tap_begin("arena: free extents of a pool go back");
+	euno_arena_no_huge_pages(arena);
+	euno_arena_part(arena, 1, &start, &size);
+	euno_pool_init(&pool, arena, 1);
+	for (int i = 0; i < 640; i++)
+	{
+		if (i % 16 == 0)
+		{
+			odd[i / 16] = euno_pool_alloc(&pool, 48);
+			memset(odd[i / 16], i / 16, 48);
+		}
+		nodes[i] = euno_pool_alloc(&pool, 4096);
+		memset(nodes[i], i % 251, 4096);
+	}
+	owned = pool.extents;
+	CHECK(owned > 40, "%u extents", (unsigned) owned);
+	CHECK(euno_pool_trim(&pool, UINT32_MAX) == 0, "what is in use was given back");
+
+	/* All but every 64th, and the odd ones of a few more extents. */
+	for (int i = 0; i < 640; i++)
+	{
+		if (i % 64 != 0)
+			euno_pool_free(&pool, nodes[i], 4096);
+	}
+	for (int i = 0; i < 40; i++)
+	{
+		if (i % 8 != 0)
+			euno_pool_free(&pool, odd[i], 48);
+	}
+	CHECK(euno_pool_trim(&pool, 10) == 0, "more nodes were looked at than may be");
+	CHECK(euno_pool_trim(&pool, UINT32_MAX) > 20, "too few extents were given back");
+	CHECK(pool.extents < owned - 20 && pool.extents >= 10,
+		  "it has %u extents left", (unsigned) pool.extents);
+	CHECK(used_bytes(arena) == pool.extents * EUNO_EXTENT_SIZE,
+		  "bytes used after that");
+	CHECK(resident_pages(start, size) == pool.extents * 16, "%zu pages stay",
+		  resident_pages(start, size));
+	for (int i = 0; i < 640; i += 64)
+	{
+		for (int b = 0; b < 4096; b++)
+			CHECK(nodes[i][b] == i % 251, "a node lost its bytes");
+	}
+	for (int i = 0; i < 40; i += 8)
+		CHECK(odd[i][0] == i && odd[i][47] == i, "a small node lost its bytes");
+
+	/* All that is handed out from now on is the pool's, and nobody's before. */
+	for (int i = 0; i < 640; i++)
+	{
+		if (i % 64 == 0)
+			continue;
+		nodes[i] = euno_pool_alloc(&pool, 4096);
+		memset(nodes[i], i % 251, 4096);
+	}
+	for (int i = 0; i < 640; i++)
+		CHECK(nodes[i][0] == i % 251 && nodes[i][4095] == i % 251,
+			  "a node was handed out twice");
+	CHECK(used_bytes(arena) == pool.extents * EUNO_EXTENT_SIZE,
+		  "bytes used after the pool has grown");
+	euno_pool_release(&pool);
+	CHECK(used_bytes(arena) == 0, "bytes used after the release");
+
+	/* The newest extent stays, and so do its nodes. */
+	for (int i = 0; i < 6; i++)
+		nodes[i] = euno_pool_alloc(&pool, 32768);
+	for (int i = 0; i < 6; i++)
+		euno_pool_free(&pool, nodes[i], 32768);
+	CHECK(euno_pool_trim(&pool, UINT32_MAX) == 2 && pool.extents == 1,
+		  "%u extents are left of an empty pool", (unsigned) pool.extents);
+	CHECK(euno_pool_alloc(&pool, 32768) != NULL &&
+		  euno_pool_alloc(&pool, 32768) != NULL && pool.extents == 1,
+		  "what is left of it is not used");
+	euno_pool_release(&pool);
+	tap_end();
+}
+
 /*
  * Stripes keep little, and nothing from those who need it.
  */
@@ -642,6 +730,7 @@ main(void)
 		test_exhaustion();
 		test_cache();
 		test_return();
+	test_trim();
 		test_arguments();
 		test_canceled();
 		test_processes();

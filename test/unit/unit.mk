@@ -87,7 +87,7 @@ $(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix t
 	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_model) -o $@ $^
 
 .PHONY: unit-mutants
-unit-mutants: $(UNIT_BUILD)/model/schedules $(UNIT_BUILD)/plain/canceled $(UNIT_BUILD)/plain/oracle
+unit-mutants: $(UNIT_BUILD)/model/schedules $(addprefix $(UNIT_BUILD)/plain/,canceled oracle domains arena)
 	@PLAIN_FLAGS="-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_plain)" test/unit/mutants/run $(UNIT_BUILD)/model $(UNIT_CC) \
 		"-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_model)" $(MUTANTS)
 

@@ -317,6 +317,9 @@ euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain)
 
 	if (domain >= tree->config.ndomains)
 		return;
+
+	/* Nobody else may come by: of a directory that was given up, for one. */
+	(void) euno_bpt_reclaim(cx, tree);
 	log = log_of(tree, domain);
 	if (log == NULL)
 		return;
