@@ -125,12 +125,17 @@ while (time < $until && !$canceled)
 	my @patient = split /\n/, $watch->query_safe($sleepers . $pid);
 	for (1 .. 5)
 	{
-		sleep 0.08 if @patient;
+		last unless @patient;
+		sleep 0.08;
 		@patient = still_asleep($pid, @patient);
 	}
-	my $served = @patient ? $watch->query_safe('SELECT count(*) > 0 FROM u WHERE a > 0') : '';
-	sleep($ENV{EUNO_STOP_SECONDS} || 3) if @patient;
-	@patient = still_asleep($pid, @patient);
+	my $served = '';
+	if (@patient)
+	{
+		$served = $watch->query_safe('SELECT count(*) > 0 FROM u WHERE a > 0');
+		sleep($ENV{EUNO_STOP_SECONDS} || 3);
+		@patient = still_asleep($pid, @patient);
+	}
 	$held = @patient > 0;
 	if ($held)
 	{

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "env.h"
+#include "fixture.h"
 #include "mem/euno_cache.h"
 #include "tap.h"
 
@@ -654,27 +654,6 @@ test_images(void)
 	tap_end();
 }
 
-static uint32_t waits;
-
-static void
-wait_once(uint32_t *word, uint32_t expected)
-{
-	(void) word;
-	(void) expected;
-	if (++waits > 2)
-	{
-		tap_fail(__FILE__, __LINE__, "it goes on waiting");
-		tap_end();
-		exit(1);
-	}
-}
-
-static bool
-is_canceled(void)
-{
-	return waits > 0;
-}
-
 /* Somebody is stopped who takes memory: those who are canceled get none. */
 static void
 test_canceled(void)
@@ -685,9 +664,7 @@ test_canceled(void)
 	void	   *node;
 
 	tap_begin("arena: canceled while waiting");
-	env = test_env;
-	env.wait = wait_once;
-	env.canceled = is_canceled;
+	env = canceled_env();
 	if (arena == NULL)
 		arena = euno_arena_reserve(ARENA_BYTES, 1, &env);
 	euno_pool_init(&pool, arena, 0);
@@ -700,14 +677,14 @@ test_canceled(void)
 		{
 			uint32_t	extents = pool.extents;
 
-			waits = 0;
+			canceled_waits = 0;
 			euno_mutex_lock(&pool.lock, &env);
 			CHECK((stripe < 0 ? euno_pool_alloc(&pool, size) :
 				   euno_cache_alloc(&pool, 0, size)) == NULL,
 				  "a node of a locked pool");
 			CHECK(pool.extents == extents, "an extent was taken");
 			euno_mutex_unlock(&pool.lock, &env);
-			waits = 0;
+			canceled_waits = 0;
 		}
 		euno_pool_free(&pool, node, size);
 	}

@@ -19,28 +19,7 @@
 #include "core/bptree/bpt.h"
 
 static uint64_t seed;
-static uint32_t waits;			/* since the operation began */
 static bool held;				/* by hold_nodes */
-
-/* A read may try the short way first, and sleep there too. */
-static void
-wait_once(uint32_t *word, uint32_t expected)
-{
-	(void) word;
-	(void) expected;
-	if (++waits > 2)
-	{
-		tap_fail(__FILE__, __LINE__, "it goes on waiting");
-		tap_end();
-		exit(1);
-	}
-}
-
-static bool
-is_canceled(void)
-{
-	return waits > 0;
-}
 
 /* All leaves of a B+tree, or the top of a radix tree. */
 static void
@@ -78,7 +57,7 @@ static bool
 hold_and_remove(void *arg, EunoTid tid)
 {
 	(void) tid;
-	if (waits == 0 && !held)
+	if (canceled_waits == 0 && !held)
 		hold_nodes(arg, true);
 	return true;
 }
@@ -101,20 +80,20 @@ operate(Actor *actor, uint32_t i)
 	EunoCursor	cursor;
 	EunoStatus	status;
 
-	waits = 0;
+	canceled_waits = 0;
 	status = ops->insert(&actor->cx, tree, entry, false);
 	CHECK(status == EUNO_CANCELED, "insert: status %d", status);
-	waits = 0;
+	canceled_waits = 0;
 	status = ops->remove(&actor->cx, tree, entry, NULL);
 	CHECK(status == EUNO_CANCELED, "remove: status %d", status);
-	waits = 0;
+	canceled_waits = 0;
 	status = ops->contains(&actor->cx, tree, entry);
 	CHECK(status == EUNO_CANCELED, "contains: status %d", status);
 	for (int backward = 0; backward < 2; backward++)
 	{
 		EunoPosition pos = {.key = entry->key, .keylen = entry->keylen};
 
-		waits = 0;
+		canceled_waits = 0;
 		cursor.lo = cursor.hi = pos;
 		cursor.lo.side = -1;
 		cursor.hi.side = 1;
@@ -124,7 +103,7 @@ operate(Actor *actor, uint32_t i)
 						   &actor->batch);
 		CHECK(status == EUNO_CANCELED, "read: status %d", status);
 	}
-	waits = 0;
+	canceled_waits = 0;
 	status = walk(actor, keep);
 	CHECK(status == EUNO_CANCELED, "walk: status %d", status);
 	CHECK(actor->process.depth == 0, "an epoch was not left");
@@ -138,13 +117,13 @@ interrupt_walks(Actor *actor)
 	BptBody    *body = bpt_body(actor->fixture->tree);
 	EunoStatus	status;
 
-	waits = 0;
+	canceled_waits = 0;
 	status = walk(actor, hold_and_remove);
 	CHECK(status == EUNO_CANCELED, "removing walk: status %d", status);
 	hold_nodes(actor, false);
 	if (!art)
 	{
-		waits = 0;
+		canceled_waits = 0;
 		body->merging = 1;
 		status = walk(actor, keep);
 		CHECK(status == EUNO_CANCELED, "walk, merging: status %d", status);
@@ -158,13 +137,11 @@ static void
 test_canceled(const EunoTreeOps *ops, const Shape *shape)
 {
 	Universe   *universe = universe_make(shape, 2000 / shape->weight, seed);
-	EunoEnvironment env = test_env;
+	EunoEnvironment env = canceled_env();
 	Fixture		fixture;
 	Actor		actor;
 	Model		model;
 
-	env.wait = wait_once;
-	env.canceled = is_canceled;
 	tap_begin("%s, %s: canceled while waiting", ops->name, shape->name);
 	fixture_open(&fixture, ops, universe, 90, 1);
 	actor_init(&actor, &fixture, 1, seed);

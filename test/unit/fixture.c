@@ -165,3 +165,34 @@ actor_free(Actor *actor)
 	free(actor->keys);
 	free(actor->buf);
 }
+
+uint32_t	canceled_waits;
+
+static void
+wait_once(uint32_t *word, uint32_t expected)
+{
+	(void) word;
+	(void) expected;
+	if (++canceled_waits > 2)
+	{
+		tap_fail(__FILE__, __LINE__, "it goes on waiting");
+		tap_end();
+		exit(1);
+	}
+}
+
+static bool
+is_canceled(void)
+{
+	return canceled_waits > 0;
+}
+
+EunoEnvironment
+canceled_env(void)
+{
+	EunoEnvironment env = test_env;
+
+	env.wait = wait_once;
+	env.canceled = is_canceled;
+	return env;
+}

@@ -91,6 +91,14 @@ extern void actor_init(Actor *actor, Fixture *fixture, uint32_t slot,
 					   uint64_t seed);
 extern void actor_free(Actor *actor);
 
+/*
+ * An environment whose process is canceled when it has waited once; how often it has,
+ * since the caller set that to 0.  Who waits for a third time has not noticed: the
+ * program ends.  (A read may try the short way first, and sleep there too.)
+ */
+extern EunoEnvironment canceled_env(void);
+extern uint32_t canceled_waits;
+
 /* One operation, its status checked against the model, the model kept up. */
 extern void do_insert(Actor *actor, Model *model, uint32_t i);
 extern void do_remove(Actor *actor, Model *model, uint32_t i);
