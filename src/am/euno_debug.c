@@ -40,6 +40,7 @@ static const struct config_enum_entry forced_modes[] = {
 	{"calm", EUNO_FORCED_CALM, false},
 	{"contended", EUNO_FORCED_CONTENDED, false},
 	{"flapping", EUNO_FORCED_FLAPPING, false},
+	{"stalling", EUNO_FORCED_STALLING, false},
 	{NULL, 0, false}
 };
 

@@ -632,7 +632,8 @@ typedef enum EunoForced
 	EUNO_FORCED_NOT,
 	EUNO_FORCED_CALM,
 	EUNO_FORCED_CONTENDED,		/* what is written to */
-	EUNO_FORCED_FLAPPING		/* switched at random */
+	EUNO_FORCED_FLAPPING,		/* switched at random */
+	EUNO_FORCED_STALLING		/* calm, and kept locked for a while at random */
 } EunoForced;
 
 extern int	euno_forced;		/* an EunoForced */

@@ -10,6 +10,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <time.h>
+
 #include "core/bptree/bpt.h"
 
 /* One in so many operations on a flapping tree switches a leaf. */
@@ -23,6 +25,10 @@
 
 /* One in so many parts a leaf first. */
 #define FLAP_PART	24
+
+/* One in so many writes to a stalling tree stalls first, for so long. */
+#define STALL_EVERY	200
+#define STALL_NS	1000000
 
 int			euno_forced = EUNO_FORCED_NOT;
 uint64_t	euno_forced_seed;
@@ -43,6 +49,30 @@ one_in(const EunoContext *cx, uint32_t n)
 	return (choice >> 20) % n == 0;
 }
 
+/*
+ * Keeps a leaf locked for a while, as a process does that loses its processor: the
+ * only place where one sleeps so.
+ */
+static void
+stall(EunoContext *cx, EunoTree *tree, const EunoPosition *pos)
+{
+	struct timespec time = {.tv_nsec = STALL_NS};
+	BptImage	image;
+	BptPlace	place;
+	BptKey		key;
+
+	euno_bpt_key_position(tree, pos, &key);
+	bpt_place_init(&place, &image);
+	euno_epoch_enter(cx->process);
+	if (euno_bpt_seek(cx, tree, &key, false, &place) == EUNO_OK &&
+		bpt_place_lock(cx, &place))
+	{
+		(void) nanosleep(&time, NULL);
+		euno_lock_release(&place.leaf->lock, cx->env);
+	}
+	euno_epoch_exit(cx->process);
+}
+
 /* Nothing depends on whether it works: there may be no memory for it. */
 static void
 force(EunoContext *cx, EunoTree *tree, const EunoPosition *pos, bool writes)
@@ -52,9 +82,17 @@ force(EunoContext *cx, EunoTree *tree, const EunoPosition *pos, bool writes)
 	cx->delegation.always = false;
 	if (euno_forced == EUNO_FORCED_NOT)
 		return;
+	if (euno_forced == EUNO_FORCED_FLAPPING ||
+		euno_forced == EUNO_FORCED_STALLING)
+		cx->delegation.always = writes && one_in(cx, FLAP_CROWD);
+	if (euno_forced == EUNO_FORCED_STALLING)
+	{
+		if (writes && one_in(cx, STALL_EVERY))
+			stall(cx, tree, pos);
+		return;
+	}
 	if (euno_forced == EUNO_FORCED_FLAPPING)
 	{
-		cx->delegation.always = writes && one_in(cx, FLAP_CROWD);
 		if (!one_in(cx, FLAP_EVERY))
 			return;
 		contended = !one_in(cx, FLAP_CALM);
