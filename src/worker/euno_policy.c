@@ -17,8 +17,9 @@
  * in a round.  Simulated, that always gained more than making it contended, which
  * is left for when as many leaves are parted as may be; and only where most conflicts
  * are about different keys, for segments are no use to those who want one.  Both take
- * memory: together at most MECHANISM_PERCENT of the tree's, or of a small tree
- * LEAST_LEAVES leaves, and what is parted four fifths of that.
+ * memory: at most MECHANISM_PERCENT of the tree's, and with the table of conflicts
+ * ALL_PERCENT; or of a small tree LEAST_LEAVES leaves.  What is parted takes four
+ * fifths of that.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,9 +37,17 @@
 /* How many times more conflicts are about different keys than about one then. */
 #define OTHER_FACTOR	3
 
-/* What mechanisms against contention may take. */
+/*
+ * What mechanisms against contention may take.  Simulated, a tree of 200 kB and more
+ * gains hardly less with so few leaves than with four times as many, and much less
+ * with half of them.
+ */
 #define MECHANISM_PERCENT	5
-#define LEAST_LEAVES		64
+#define ALL_PERCENT			6
+#define LEAST_LEAVES		16
+
+/* The table of conflicts (bpt_heat.c), in leaves. */
+#define HEAT_LEAVES			8
 
 /* What a contended leaf takes more than a calm one, in eighths of a leaf. */
 #define ANNEX_EIGHTHS	9
@@ -77,7 +86,10 @@ static uint64_t
 room_for_mechanisms(const EunoPolicyInput *input)
 {
 	uint64_t	room = input->all_leaves * MECHANISM_PERCENT / 100;
+	uint64_t	all = input->all_leaves * ALL_PERCENT / 100;
 
+	if (room + HEAT_LEAVES > all)
+		room = all > HEAT_LEAVES ? all - HEAT_LEAVES : 0;
 	return room > LEAST_LEAVES ? room : LEAST_LEAVES;
 }
 
