@@ -18,7 +18,8 @@
  *
  * EUNO_ROWS (1000000), EUNO_SECONDS for each line (0.5), EUNO_THREADS the most (64),
  * EUNO_ROUNDS (1) of all of it, in turns; medians are printed.  EUNO_ONLY: workloads
- * whose names have this in it.  With EUNO_RESULTS the throughput is written there for
+ * whose names have this in it.  With EUNO_RESULTS the operations in a second of processor
+ * time, which other work on the machine hardly changes, are written there for
  * test/sim/plot.  A build that counts (lines.h) says
  * how many lines are written instead of how long that takes.
  *
@@ -543,7 +544,7 @@ print_workload(uint32_t max, uint32_t rounds, FILE *results)
 			printf("|\n");
 			if (results != NULL)
 				fprintf(results, "skew\t%s\t%s\t%u\t%g\n", workload_name(),
-						names[t], threads, middle(t, k, MOPS, rounds));
+						names[t], threads, 1000 / middle(t, k, CPU, rounds));
 		}
 	}
 	fflush(stdout);
