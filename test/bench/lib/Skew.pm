@@ -11,6 +11,7 @@ use strict;
 use warnings;
 use IO::Handle;
 use POSIX ();
+use Time::HiRes qw(sleep);
 use Bench;
 
 my @ams = qw(none btree euno art);
@@ -146,15 +147,24 @@ sub percentile
 	return @latencies ? $latencies[ int($#latencies * $percent / 100) ] : 0;
 }
 
-# The processor time, in seconds, that sessions that have ended have taken.
+# The processor time, in seconds, that sessions that have ended have taken; and the
+# processes of the server.  Waits until these are no more than "least".
 sub processor_time
 {
+	my ($least) = @_;
 	my ($postmaster) = split /\n/, sql("SELECT pg_read_file('postmaster.pid')");
+	my $processes;
 
+	for (1 .. 100)
+	{
+		sleep 0.1;
+		$processes = () = `cat /proc/$postmaster/task/$postmaster/children` =~ /\d+/g;
+		last if !defined $least || $processes <= $least;
+	}
 	open(my $f, '<', "/proc/$postmaster/stat") or die "/proc/$postmaster/stat: $!\n";
 	my (undef, undef, @fields) = split ' ', <$f> =~ s/\(.*\)/-/r;
 	close($f);
-	return ($fields[13] + $fields[14]) / POSIX::sysconf(POSIX::_SC_CLK_TCK());
+	return (($fields[13] + $fields[14]) / POSIX::sysconf(POSIX::_SC_CLK_TCK()), $processes);
 }
 
 # Reads all that there is to read about contention, ten times a second, until stopped.
@@ -180,19 +190,19 @@ sub run_round
 		{
 			reload($am);
 			my $stop = $watched ? watch() : sub { };
-			my $before = processor_time();
+			my ($before, $processes) = processor_time();
 			my $tps = pgbench($clients, [[1, script($am, $theta, $inside)]], '-l', "--log-prefix=$run{out}/latencies");
 			$stop->();
 			note($name, 'thousand/s', $am, $tps * $operations / 1000);
 			note("$name, 99 of 100 within", 'us', $am, percentile(99));
-			note("$name, processor time", 'us', $am, (processor_time() - $before) * 1e6 / ($tps * $run{seconds} * $operations))
-			  if $tps > 0 && !$watched;
+			my ($after) = processor_time($processes);
+			note("$name, processor time", 'us', $am, ($after - $before) * 1e6 / ($tps * $run{seconds} * $operations)) if $tps > 0 && !$watched;
 		}
 	}
 	return;
 }
 
-# What 64 sessions keep of the best throughput, and what becomes of the latency.
+# What the most sessions keep of the best throughput, and what becomes of the latency.
 sub conclude
 {
 	for my $set ('insert and lookup', 'inserts and lookups in the server')
@@ -206,15 +216,16 @@ sub conclude
 
 		for my $am (methods(@ams))
 		{
-			my ($best) = sort { $b <=> $a } grep { defined } map { $value->($am, 0.99, $_, '') } 1, 4, 8, 16, 32, 64;
-			my $last = $value->($am, 0.99, 64, '');
-			next unless $best && defined $last;
-			note("$set, skew 0.99: 64 clients, of the best", 'share', $am, $last / $best);
-			for my $than ([0, 64], [0.99, 1])
+			my @clients = grep { defined $value->($am, 0.99, $_, '') } 1, 4, 8, 16, 32, 64;
+			next unless @clients;
+			my ($best) = sort { $b <=> $a } map { $value->($am, 0.99, $_, '') } @clients;
+			my $most = $clients[-1];
+			note("$set, skew 0.99: the most clients, of the best", 'share', $am, $best ? $value->($am, 0.99, $most, '') / $best : 0);
+			for my $than ([0, $most, 'with skew 0'], [0.99, 1, 'alone'])
 			{
-				my $base = $value->($am, @$than, $late);
-				note("$set, skew 0.99: 99 of 100 of 64 clients, of skew $than->[0] with $than->[1]", 'times', $am,
-					$value->($am, 0.99, 64, $late) / $base) if $base;
+				my $base = $value->($am, @$than[0, 1], $late);
+				note("$set, skew 0.99: 99 of 100 of the most clients, of that $than->[2]", 'times', $am,
+					$value->($am, 0.99, $most, $late) / $base) if $base;
 			}
 		}
 	}
