@@ -6,9 +6,10 @@
  *
  * For measurements only.  Rows are found in an array of this backend's own,
  * which it fills from the heap when it first uses the index.  So it is right
- * only while the table does not change, and for equality only.  A key of int8
- * is its row's place in the array, so values begin at 1; rows of other keys
- * are found by a hash of 64 bits, which stands for the key.
+ * only while the table does not change.  A key of int8 is its row's place in
+ * the array, so values begin at 1, and ranges, lists and order come for
+ * nothing; rows of other keys are found by a hash of 64 bits, which stands for
+ * the key, and for equality only.  It looks at no row before it is asked for.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,6 +18,7 @@
 #include "access/amapi.h"
 #include "access/genam.h"
 #include "access/relscan.h"
+#include "access/stratnum.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/pg_type.h"
@@ -26,6 +28,7 @@
 #include "fmgr.h"
 #include "nodes/pathnodes.h"
 #include "port/pg_bitutils.h"
+#include "utils/array.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -36,8 +39,13 @@ PG_FUNCTION_INFO_V1(floor_handler);
 
 typedef struct FloorScan
 {
-	uint64		key;
-	bool		done;
+	uint64		key;			/* a hash; not used if of int8 */
+	int64		at;				/* of int8: the next one to look at */
+	int64		end;			/* and behind the last one */
+	int64		marked;
+	int64	   *list;			/* "at" counts these, if listed */
+	int			room;			/* for so many */
+	bool		listed;
 	IndexTuple	tuple;			/* NULL: not of int8 */
 } FloorScan;
 
@@ -199,7 +207,8 @@ floor_costestimate(PlannerInfo *root, IndexPath *path, double loops,
 				   double *correlation, double *pages)
 {
 	*startup = *total = 0;
-	*selectivity = 1.0 / Max(1.0, path->indexinfo->rel->tuples);
+	*selectivity = path->indexclauses == NIL ? 1.0 :
+		1.0 / Max(1.0, path->indexinfo->rel->tuples);
 	*correlation = 0;
 	*pages = 0;
 }
@@ -233,44 +242,146 @@ floor_beginscan(Relation index, int nkeys, int norderbys)
 	return scan;
 }
 
+#define ST_SORT floor_sort
+#define ST_ELEMENT_TYPE int64
+#define ST_COMPARE(a, b) (*(a) < *(b) ? -1 : *(a) > *(b))
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* The list's values that have a place, in order, each once. */
+static void
+floor_set_list(FloorScan *so, Datum datum)
+{
+	ArrayType  *array = DatumGetArrayTypeP(datum);
+	int			n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	int64	   *values = (int64 *) ARR_DATA_PTR(array);
+	int			used = 0;
+
+	if (ARR_HASNULL(array))
+		elog(ERROR, "floor: no nulls in lists");
+	if (n > so->room)
+	{
+		so->list = so->list == NULL ? palloc(n * sizeof(int64)) :
+			repalloc(so->list, n * sizeof(int64));
+		so->room = n;
+	}
+	if (n > 0)
+		memcpy(so->list, values, n * sizeof(int64));
+	floor_sort(so->list, n);
+	for (int i = 0; i < n; i++)
+	{
+		if (so->list[i] >= 1 && so->list[i] <= nplaces &&
+			(used == 0 || so->list[i] != so->list[used - 1]))
+			so->list[used++] = so->list[i];
+	}
+	so->listed = true;
+	so->at = 0;
+	so->end = used;
+}
+
+/* Narrows the range of int8 by one key. */
+static void
+floor_set_bound(FloorScan *so, ScanKey key)
+{
+	int64		value = DatumGetInt64(key->sk_argument);
+	bool		strict = key->sk_strategy == BTLessStrategyNumber ||
+	key->sk_strategy == BTGreaterStrategyNumber;
+
+	if (key->sk_strategy >= BTEqualStrategyNumber)
+	{
+		if (value > nplaces)
+			value = nplaces + 1;
+		so->at = Max(so->at, value + strict);
+	}
+	if (key->sk_strategy <= BTEqualStrategyNumber)
+	{
+		if (value < 0)
+			value = 0;
+		so->end = Min(so->end, value + !strict);
+	}
+}
+
 static void
 floor_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 			 int norderbys)
 {
 	FloorScan  *so = scan->opaque;
 
-	so->done = nkeys != 1 || (keys[0].sk_flags & SK_ISNULL) != 0;
-	if (!so->done)
-		so->key = floor_key(scan->indexRelation, keys[0].sk_argument);
+	so->at = 1;
+	so->end = nplaces + 1;
+	so->listed = false;
+	for (int i = 0; i < nkeys; i++)
+	{
+		if (keys[i].sk_flags & SK_ISNULL)
+			so->end = 0;
+		else if (so->tuple == NULL)
+		{
+			so->key = floor_key(scan->indexRelation, keys[i].sk_argument);
+			so->at = so->end - 1;
+		}
+		else if (keys[i].sk_flags & SK_SEARCHARRAY)
+			floor_set_list(so, keys[i].sk_argument);
+		else if (!so->listed)
+			floor_set_bound(so, &keys[i]);
+		if ((so->tuple == NULL || so->listed) && nkeys > 1)
+			elog(ERROR, "floor: no other key beside a list, or a hash");
+	}
+}
+
+/* The next place that is wanted; NULL if there is none. */
+static FloorPlace *
+floor_next(FloorScan *so)
+{
+	if (so->tuple == NULL)
+		return so->at++ < so->end ? floor_find(so->key) : NULL;
+	while (so->at < so->end)
+	{
+		FloorPlace *place = &places[(so->listed ? so->list[so->at] : so->at) - 1];
+
+		so->at++;
+		if (ItemPointerIsValid(&place->tid))
+			return place;
+	}
+	return NULL;
 }
 
 static bool
 floor_gettuple(IndexScanDesc scan, ScanDirection direction)
 {
 	FloorScan  *so = scan->opaque;
-
 	FloorPlace *place;
 
-	if (so->done)
-		return false;
-	so->done = true;
-	if (so->tuple == NULL)
-		place = floor_find(so->key);
-	else if (so->key >= 1 && so->key <= (uint64) nplaces)
-		place = &places[so->key - 1];
-	else
-		return false;
-	if (!ItemPointerIsValid(&place->tid))
+	if (ScanDirectionIsBackward(direction))
+		elog(ERROR, "floor: no way back");
+	place = floor_next(so);
+	if (place == NULL || !ItemPointerIsValid(&place->tid))
 		return false;
 	scan->xs_heaptid = place->tid;
 	scan->xs_recheck = false;
 	if (scan->xs_want_itup)
 	{
 		memcpy((char *) so->tuple + IndexInfoFindDataOffset(so->tuple->t_info),
-			   &so->key, sizeof(int64));
+			   &place->key, sizeof(int64));
 		scan->xs_itup = so->tuple;
 	}
 	return true;
+}
+
+static void
+floor_markpos(IndexScanDesc scan)
+{
+	FloorScan  *so = scan->opaque;
+
+	so->marked = so->at;
+}
+
+static void
+floor_restrpos(IndexScanDesc scan)
+{
+	FloorScan  *so = scan->opaque;
+
+	so->at = so->marked;
 }
 
 static void
@@ -283,8 +394,10 @@ floor_handler(PG_FUNCTION_ARGS)
 {
 	IndexAmRoutine *am = makeNode(IndexAmRoutine);
 
-	am->amstrategies = 1;
-	am->amcanbackward = true;
+	am->amstrategies = BTMaxStrategyNumber;
+	am->amcanorder = true;
+	am->amoptionalkey = true;
+	am->amsearcharray = true;
 	am->amkeytype = InvalidOid;
 	am->ambuild = floor_build;
 	am->ambuildempty = floor_buildempty;
@@ -299,5 +412,7 @@ floor_handler(PG_FUNCTION_ARGS)
 	am->amrescan = floor_rescan;
 	am->amgettuple = floor_gettuple;
 	am->amendscan = floor_endscan;
+	am->ammarkpos = floor_markpos;
+	am->amrestrpos = floor_restrpos;
 	PG_RETURN_POINTER(am);
 }

@@ -82,17 +82,17 @@ sub id_queries
 	return (
 		['lookup, int8', $nestloop, $probes, 'SELECT sum(v) FROM {probe} LEFT JOIN item USING (id)', 'hash floor'],
 		['lookup, int8, index only', $nestloop, $probes, 'SELECT count(i.id) FROM {probe} LEFT JOIN item i USING (id)', 'floor'],
-		['IN list of 10, a value', $indexed, $listed, $lists->(10), ''],
-		['IN list of 1000, a value', $indexed, $listed, $lists->(1000), ''],
-		['range of 10, a row', $indexed, 10 * $few, $ranges->(10, $few), ''],
-		['range of 100, a row', $indexed, 100 * $few / 4, $ranges->(100, $few / 4), ''],
-		["range of $long, a row", $indexed, $long * 5, $ranges->($long, 5), ''],
+		['IN list of 10, a value', $indexed, $listed, $lists->(10), 'floor'],
+		['IN list of 1000, a value', $indexed, $listed, $lists->(1000), 'floor'],
+		['range of 10, a row', $indexed, 10 * $few, $ranges->(10, $few), 'floor'],
+		['range of 100, a row', $indexed, 100 * $few / 4, $ranges->(100, $few / 4), 'floor'],
+		["range of $long, a row", $indexed, $long * 5, $ranges->($long, 5), 'floor'],
 		['ORDER BY LIMIT 10, a query', $indexed, $few,
-			"SELECT sum(x.v) FROM (SELECT id FROM {probe} LIMIT $few) p, LATERAL (SELECT v FROM item WHERE id >= p.id ORDER BY id LIMIT 10) x", ''],
+			"SELECT sum(x.v) FROM (SELECT id FROM {probe} LIMIT $few) p, LATERAL (SELECT v FROM item WHERE id >= p.id ORDER BY id LIMIT 10) x", 'floor'],
 		['merge join, a row', "$indexed; SET enable_nestloop = off; SET enable_mergejoin = on", $rows,
-			'SELECT count(*) FROM item x JOIN item y ON x.id = y.id', ''],
+			'SELECT count(*) FROM item x JOIN item y ON x.id = y.id', 'floor'],
 		['all rows in order, a row', "$indexed; SET enable_nestloop = off", $rows,
-			'SELECT sum(v) FROM (SELECT v FROM item ORDER BY id OFFSET 0) x', ''],
+			'SELECT sum(v) FROM (SELECT v FROM item ORDER BY id OFFSET 0) x', 'floor'],
 	);
 }
 
