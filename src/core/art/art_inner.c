@@ -14,6 +14,15 @@
 
 #define INDEX_BYTES	256
 
+/* The slots' numbers in a node that has one for each byte. */
+#define FOUR(n)		n, n + 1, n + 2, n + 3
+#define SIXTEEN(n)	FOUR(n), FOUR(n + 4), FOUR(n + 8), FOUR(n + 12)
+#define QUARTER(n)	SIXTEEN(n), SIXTEEN(n + 16), SIXTEEN(n + 32), SIXTEEN(n + 48)
+
+static const uint8_t all_bytes[256] = {
+	QUARTER(0), QUARTER(64), QUARTER(128), QUARTER(192)
+};
+
 /*
  * The sizes are the allocator's.  A LIST's keys fill what the header and the
  * alignment of its children leave; that of N52 ends with the cache line.
@@ -197,30 +206,33 @@ euno_art_node_map(ArtNode *node, uint64_t map[4], uint8_t places[256])
 	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
 	const ArtRef *children = art_children(node);
 
-	if (type > ART_LAST_LIST)
+	if (type == ART_N256)
 	{
-		for (uint32_t b = 0; b < 256; b++)
-			places[b] = (uint8_t) b;
+		memcpy(places, all_bytes, sizeof(all_bytes));
 		map[0] = map[1] = map[2] = map[3] = UINT64_MAX;
-		if (type == ART_N256)
-			return;
-		euno_copy_out(places, node->body, INDEX_BYTES);
-		for (uint32_t b = 0; b < 256; b++)
-		{
-			map[b / 64] &= ~((uint64_t) (places[b] == 0) << b % 64);
-			places[b]--;
-		}
 		return;
 	}
 	map[0] = map[1] = map[2] = map[3] = 0;
+	if (type > ART_LAST_LIST)
+	{
+		euno_copy_out(places, node->body, INDEX_BYTES);
+		for (uint32_t b = 0; b < 256; b += 16)
+			map[b / 64] |= (uint64_t) (~art_match16(places + b, 0) & 0xFFFF) << b % 64;
+		for (uint32_t b = 0; b < 256; b++)
+			places[b]--;
+		return;
+	}
 	for (uint32_t i = 0; i < layout->capacity; i++)
 	{
-		uint8_t		byte;
+		uint8_t		byte = euno_load8(&keys[i]);
 
-		/* the byte is there when the child is */
-		if (euno_load64_acquire(&children[i * layout->words]) == 0)
-			continue;
-		byte = euno_load8(&keys[i]);
+		/* 0, if the slot is not given out; the byte is there when the child is */
+		if (byte == 0)
+		{
+			if (euno_load64_acquire(&children[i * layout->words]) == 0)
+				continue;
+			byte = euno_load8(&keys[i]);
+		}
 		map[byte / 64] |= UINT64_C(1) << byte % 64;
 		places[byte] = (uint8_t) i;
 	}
