@@ -57,6 +57,7 @@ make_scan(EunoIndex *idx, int nkeys)
 	so->context = context;
 	so->plan = euno_scan_plan_create(idx->schema, nkeys, context);
 	so->current = euno_window_make(so);
+	so->first_batch = FIRST_BATCH;
 	return so;
 }
 
@@ -86,12 +87,13 @@ keep_scan(EunoScan *so)
 
 	if (idx->kept_scan != NULL || kept_scans >= MAX_KEPT_SCANS ||
 		so->spare != NULL || so->marked_window != NULL ||
-		window->capacity > FIRST_BATCH || window->buf != NULL ||
+		window->capacity > MOST_FIRST_BATCH || window->buf != NULL ||
 		so->itup_buffer != NULL || !euno_scan_plan_rest(so->plan))
 		return false;
 	*so = (EunoScan)
 	{
-		.idx = idx,.context = so->context,.plan = so->plan,.current = window
+		.idx = idx,.context = so->context,.plan = so->plan,.current = window,
+		.first_batch = so->first_batch
 	};
 	window->forward = true;
 	MemoryContextSetParent(so->context, idx->context);
@@ -140,6 +142,7 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 
 	euno_window_leave(scan, true);
 	clear_hazard(so);
+	euno_window_learn(so);
 
 	if (keys && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
@@ -163,6 +166,7 @@ eunoendscan(IndexScanDesc scan)
 
 	euno_window_leave(scan, false);
 	clear_hazard(so);
+	euno_window_learn(so);
 	if (!keep_scan(so))
 		MemoryContextDelete(so->context);
 }

@@ -14,9 +14,11 @@
 
 /*
  * Most scans want one row or a few; others want all of a leaf.  The first
- * batch of a scan is small, later ones are not.
+ * batch of a scan is small, or as large as the same scan needed last time; later
+ * ones are not.
  */
 #define FIRST_BATCH 32
+#define MOST_FIRST_BATCH 256
 #define FULL_BATCH	1024
 
 /* The same for the number of short ranges that one batch takes in. */
@@ -49,7 +51,7 @@ typedef struct EunoWindow
 								 * outside */
 	bool		forward;		/* items ascend */
 	bool		any_killed;
-	uint32		capacity;		/* of the arrays: FIRST_BATCH or FULL_BATCH */
+	uint32		capacity;		/* of the arrays: FIRST_BATCH to FULL_BATCH */
 	EunoTid    *tids;
 	bool	   *killed;			/* valid if any_killed */
 	EunoItemKey *keys;			/* NULL until keys are wanted, as buf */
@@ -90,6 +92,8 @@ typedef struct EunoScan
 	uint32		returned;		/* rows that may have been looked ahead of, up
 								 * to EUNO_AHEAD */
 	uint32		batch;			/* how many entries the next read asks for */
+	uint32		first_batch;	/* how many the first one of a range does */
+	uint32		reads;			/* of the range, since it began */
 	uint32		parts;			/* of how many parts */
 	int			key_patience;	/* > 0: parts may be looked up several at once */
 	EunoPredicate predicate;
@@ -105,6 +109,9 @@ typedef struct EunoScan
 /* ---- euno_window.c ---- */
 
 extern EunoWindow *euno_window_make(EunoScan *so);
+
+/* A scan of a range ends: did its first batch have the right size? */
+extern void euno_window_learn(EunoScan *so);
 
 /* Puts the current window before the first part of a scan. */
 extern void euno_window_restart(EunoScan *so);

@@ -76,6 +76,23 @@ prepare_window(EunoScan *so, EunoWindow *window, uint32 capacity)
 	MemoryContextSwitchTo(old);
 }
 
+void
+euno_window_learn(EunoScan *so)
+{
+	EunoWindow *window = so->current;
+	int32		left = (int32) window->nitems - (window->pos + 1);
+
+	if (so->range.exact && !so->range.parts)
+	{
+		if (so->reads > 1)
+			so->first_batch = Min(4 * so->first_batch, MOST_FIRST_BATCH);
+		else if (so->reads == 1 && so->first_batch > FIRST_BATCH &&
+				 left > (int32) so->first_batch / 2)
+			so->first_batch /= 2;
+	}
+	so->reads = 0;
+}
+
 /* The current window, where a scan starts. */
 void
 euno_window_restart(EunoScan *so)
@@ -88,7 +105,8 @@ euno_window_restart(EunoScan *so)
 	window->nitems = 0;
 	window->pos = -1;
 	window->placed = window->entire = false;
-	so->batch = FIRST_BATCH;
+	so->batch = so->range.exact && !so->range.parts ? so->first_batch :
+		FIRST_BATCH;
 	so->parts = FIRST_PARTS;
 	so->key_patience = so->idx->order == EUNO_ORDER_BYTES ? KEY_PATIENCE : 0;
 }
@@ -252,6 +270,7 @@ read_range(IndexScanDesc scan, EunoWindow *window, bool forward)
 									window->generation, &window->cursor,
 									forward, &batch));
 	window->nitems = batch.nitems;
+	so->reads++;
 	after_range(so, window, forward);
 	return true;
 }

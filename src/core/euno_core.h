@@ -297,8 +297,8 @@ typedef struct EunoDelegation
 } EunoDelegation;
 
 /*
- * The leaf that a context's last insert went to: a guess where the next one
- * goes.  To be looked at only within an epoch in which the tree's stamp was found
+ * The leaf that a context's last insert went to, or that comes after what it has
+ * read: a guess where the next operation goes.  To be looked at only within an epoch in which the tree's stamp was found
  * to be this one; zeros at first.
  */
 typedef struct EunoLast
@@ -333,6 +333,8 @@ typedef struct EunoContext
 	uint32_t	phase;			/* descents before those in "counters", and any
 								 * number to begin with: which ones are sampled */
 	EunoLast	last;
+	EunoLast	next;			/* the leaf at which a scan's next batch begins;
+								 * "again" is not used */
 	uint32_t	conflicts;		/* at leaves, ever; of which some are looked at */
 	uint32_t	part_leaf;		/* that should be parted, by its next writer; 0:
 								 * none */

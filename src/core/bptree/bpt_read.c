@@ -13,7 +13,7 @@
 
 #define ALIGN8(n)	(((n) + 7) & ~UINT32_C(7))
 
-/* A composite that is copied by copy_short_keys, and the room that it takes. */
+/* A composite whose key is copied by copy_fixed, and the room that it takes. */
 #define SHORT_COMPOSITE	64
 #define SHORT_ROOM		(SHORT_COMPOSITE + 16)
 
@@ -27,6 +27,7 @@ typedef struct Read
 	BptGap		stop;			/* where copying ended */
 	uint32_t	used;			/* of batch->buf */
 	bool		one_key;		/* the range is all that starts with one key */
+	uint64_t	stamp;			/* the tree's, from before anything was read */
 } Read;
 
 /* Copies slot i's key and payload to the batch; false if it is full. */
@@ -97,54 +98,51 @@ copy_slot(Read *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 	return true;
 }
 
-/* FIXED: the TID of a slot with this head and tail. */
-static inline EunoTid
-fixed_tid(BptView *view, uint64_t head, const uint8_t *tail)
+/* FIXED: where an entry's TID is, its last six bytes. */
+typedef enum TidPlace
 {
-	uint32_t	len = view->suffix_len;
+	TID_IN_HEAD,
+	TID_IN_BOTH,				/* its end is the tail */
+	TID_IN_TAIL,				/* behind 8 bytes of it at most */
+	TID_ANYWHERE
+} TidPlace;
 
-	if (len >= 8 + EUNO_TID_BYTES)
-		return euno_load_be(tail + (len - 8 - EUNO_TID_BYTES), EUNO_TID_BYTES);
-	if (len > 8)
-		return (head << (8 * (len - 8)) | euno_load_be(tail, len - 8)) &
-			EUNO_TID_MAX;
-	if (len >= EUNO_TID_BYTES)
-		return head >> (8 * (8 - len)) & EUNO_TID_MAX;
-	return euno_bpt_suffix_tid(view, head, tail, len);
+static inline TidPlace
+tid_place(const BptView *view)
+{
+	if (view->suffix_len < EUNO_TID_BYTES ||
+		view->tail_len > 8 + EUNO_TID_BYTES)
+		return TID_ANYWHERE;
+	return view->tail_len == 0 ? TID_IN_HEAD :
+		view->tail_len <= EUNO_TID_BYTES ? TID_IN_BOTH : TID_IN_TAIL;
 }
 
 /*
- * FIXED: copies the TIDs of slots [a, b), and nothing else.  False when the
- * batch is full; rd->stop says where.
+ * FIXED: the TID of a slot with this head and tail, and in *more what it takes
+ * to tell whether two slots with the same head and TID are one entry.
  */
-static bool
-copy_tids(Read *rd, uint32_t a, uint32_t b)
+static inline __attribute__((always_inline)) EunoTid
+fixed_tid(BptView *view, TidPlace place, uint64_t head, const uint8_t *tail,
+		  uint64_t *more)
 {
-	BptView    *view = &rd->place.view;
-	EunoBatch  *batch = rd->batch;
-	const uint8_t *tail = view->tails + (size_t) a * view->tail_len;
-	uint32_t	n = batch->nitems;
-	uint64_t	before = 0;
-	uint32_t	i;
+	uint32_t	len = view->tail_len;
 
-	for (i = a; i < b; i++, tail += view->tail_len)
+	*more = 0;
+	switch (place)
 	{
-		uint64_t	head = euno_load64(&view->heads[i]);
-
-		if (head == before && i > a && bpt_same_entry(view, i))
-			continue;
-		before = head;
-		if (n >= batch->max_items)
-			break;
-		batch->tids[n++] = fixed_tid(view, head, tail);
+		case TID_IN_HEAD:
+			return head >> (8 * (8 - view->suffix_len)) & EUNO_TID_MAX;
+		case TID_IN_BOTH:
+			return (head << (8 * len) | euno_load_be(tail, len)) & EUNO_TID_MAX;
+		case TID_IN_TAIL:
+			*more = euno_load_be(tail, len < 8 ? len : 8);
+			return euno_load_be(tail + len - EUNO_TID_BYTES, EUNO_TID_BYTES);
+		default:
+			return euno_bpt_suffix_tid(view, head, tail, view->suffix_len);
 	}
-	batch->nitems = n;
-	rd->stop.slot = i;
-	rd->stop.sub = 0;
-	return i >= b;
 }
 
-/* FIXED: are keys short enough for copy_short_keys, and is there room for one? */
+/* FIXED: are keys short enough for copy_fixed, and is there room for one? */
 static bool
 keys_are_short(const Read *rd)
 {
@@ -155,54 +153,120 @@ keys_are_short(const Read *rd)
 		rd->batch->buf_size >= SHORT_ROOM;
 }
 
+/* What the keys of a FIXED leaf's entries are made of. */
+typedef struct ShortKey
+{
+	uint32_t	len;
+	uint32_t	prefix_len;
+	uint32_t	past;			/* bytes of it that are in the tail */
+	uint8_t		prefix[SHORT_COMPOSITE];
+} ShortKey;
+
+static inline void
+short_key_init(const BptView *view, ShortKey *key)
+{
+	key->prefix_len = view->prefix_len;
+	key->len = view->prefix_len + view->suffix_len - EUNO_TID_BYTES;
+	key->past = key->len > key->prefix_len + 8 ?
+		key->len - key->prefix_len - 8 : 0;
+	memset(key->prefix, 0, 8);
+	euno_copy_out(key->prefix, bpt_low(view->leaf), view->prefix_len);
+}
+
 /*
- * The same as copy_tids, with keys.  Whole words are written where that is
- * faster; what is too much, the next key overwrites.
+ * Writes the key of a slot.  Whole words are written where that is faster; what
+ * is too much, the next key overwrites.
  */
-static bool
-copy_short_keys(Read *rd, uint32_t a, uint32_t b)
+static inline __attribute__((always_inline)) void
+short_key_put(const ShortKey *key, uint64_t head, const uint8_t *tail,
+			  uint8_t *to)
+{
+	memcpy(to, key->prefix, 8);
+	if (key->prefix_len > 8)
+		memcpy(to + 8, key->prefix + 8, key->prefix_len - 8);
+	bpt_store_word(to + key->prefix_len, head);
+	if (key->past > 0)
+		euno_copy_out(to + key->prefix_len + 8, tail, key->past);
+}
+
+/*
+ * FIXED: copies the TIDs, and short keys if they are wanted, of slots [a, b).
+ * False when the batch is full; rd->stop says where.
+ *
+ * Which slots are another one's again cannot be foreseen by the processor, so
+ * there is no branch on it: a slot that is, the next one overwrites.
+ */
+static inline __attribute__((always_inline)) bool
+copy_fixed(Read *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 {
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
-	const uint8_t *tail = view->tails + (size_t) a * view->tail_len;
-	uint32_t	prefix_len = view->prefix_len;
-	uint32_t	len = prefix_len + view->suffix_len - EUNO_TID_BYTES;
-	uint32_t	past = len > prefix_len + 8 ? len - prefix_len - 8 : 0;
+	uint32_t	most = batch->max_items;
+	uint32_t	tail_len = view->tail_len;
+	const uint8_t *tail = view->tails + (size_t) a * tail_len;
+	uint64_t	last_head = a < b ? ~euno_load64(&view->heads[a]) : 0;
+	uint64_t	last_more = 0;
+	EunoTid		last_tid = 0;
 	uint32_t	n = batch->nitems;
 	uint32_t	at = rd->used;
-	uint64_t	before = 0;
-	uint8_t		prefix[SHORT_COMPOSITE];
 	uint32_t	i;
+	ShortKey	key;
 
-	memset(prefix, 0, 8);
-	euno_copy_out(prefix, bpt_low(view->leaf), prefix_len);
-	for (i = a; i < b; i++, tail += view->tail_len)
+	if (keys)
+		short_key_init(view, &key);
+	for (i = a; i < b && n < most; i++, tail += tail_len)
 	{
 		uint64_t	head = euno_load64(&view->heads[i]);
-		uint8_t    *key = batch->buf + at;
+		uint64_t	more;
+		EunoTid		tid = fixed_tid(view, place, head, tail, &more);
+		bool		fresh;
 
-		if (head == before && i > a && bpt_same_entry(view, i))
-			continue;
-		before = head;
-		if (n >= batch->max_items || at + SHORT_ROOM > batch->buf_size)
-			break;
-		memcpy(key, prefix, 8);
-		if (prefix_len > 8)
-			memcpy(key + 8, prefix + 8, prefix_len - 8);
-		bpt_store_word(key + prefix_len, head);
-		if (past > 0)
-			euno_copy_out(key + prefix_len + 8, tail, past);
-		batch->keys[n].offset = at;
-		batch->keys[n].keylen = (uint16_t) len;
-		batch->keys[n].payloadlen = 0;
-		batch->tids[n++] = fixed_tid(view, head, tail);
-		at += ALIGN8(len);
+		if (place == TID_ANYWHERE)
+			fresh = head != last_head || i == a || !bpt_same_entry(view, i);
+		else
+			fresh = ((head ^ last_head) | (tid ^ last_tid) |
+					 (more ^ last_more)) != 0;
+		if (keys)
+		{
+			if (at + SHORT_ROOM > batch->buf_size)
+				break;
+			short_key_put(&key, head, tail, batch->buf + at);
+			batch->keys[n] = (EunoItemKey)
+			{
+				.offset = at,.keylen = (uint16_t) key.len
+			};
+			at += fresh ? ALIGN8(key.len) : 0;
+		}
+		batch->tids[n] = tid;
+		n += fresh;
+		last_head = head;
+		last_tid = tid;
+		last_more = more;
 	}
+	while (i > a && i < b && bpt_same_entry(view, i))
+		i++;
 	batch->nitems = n;
 	rd->used = at;
 	rd->stop.slot = i;
 	rd->stop.sub = 0;
 	return i >= b;
+}
+
+/* The same, of a leaf of any shape. */
+static bool
+copy_slots(Read *rd, uint32_t a, uint32_t b, bool keys)
+{
+	switch (tid_place(&rd->place.view))
+	{
+		case TID_IN_HEAD:
+			return copy_fixed(rd, a, b, TID_IN_HEAD, keys);
+		case TID_IN_BOTH:
+			return copy_fixed(rd, a, b, TID_IN_BOTH, keys);
+		case TID_IN_TAIL:
+			return copy_fixed(rd, a, b, TID_IN_TAIL, keys);
+		default:
+			return copy_fixed(rd, a, b, TID_ANYWHERE, keys);
+	}
 }
 
 /*
@@ -218,9 +282,9 @@ copy_range(Read *rd, const BptGap *a, const BptGap *b, bool forward)
 	rd->batch->nitems = 0;
 	rd->used = 0;
 	if (view->format == BPT_FIXED && forward && !rd->batch->want_keys)
-		return copy_tids(rd, a->slot, b->slot);
+		return copy_slots(rd, a->slot, b->slot, false);
 	if (view->format == BPT_FIXED && forward && keys_are_short(rd))
-		return copy_short_keys(rd, a->slot, b->slot);
+		return copy_slots(rd, a->slot, b->slot, true);
 	for (uint32_t k = a->slot; k < last; k++)
 	{
 		uint32_t	i = forward ? k : last - 1 - (k - a->slot);
@@ -334,6 +398,33 @@ prefetch_next(const BptView *view, const BptLeaf *next)
 	euno_prefetch(heads + 8 * (size_t) view->cap + 64);
 }
 
+/* Entries that are fetched together. */
+#define FETCHED	96
+
+/*
+ * FIXED: has what will be copied from this slot on fetched.  The processor would
+ * see it by itself, but only after the first few lines.
+ */
+static inline void
+prefetch_run(const Read *rd, uint32_t slot)
+{
+	const BptView *view = &rd->place.view;
+	uint32_t	n = rd->batch->max_items;
+	const uint8_t *heads = (const uint8_t *) (view->heads + slot);
+	const uint8_t *tails = view->tails + (size_t) slot * view->tail_len;
+
+	if (view->format != BPT_FIXED || rd->batch->max_items < 16)
+		return;
+	if (n > FETCHED)
+		n = FETCHED;
+	if (n > view->count - slot)
+		n = view->count - slot;
+	for (uint32_t at = 64; at < 8 * n; at += 64)
+		euno_prefetch(heads + at);
+	for (uint32_t at = 0; at < view->tail_len * n; at += 64)
+		euno_prefetch(tails + at);
+}
+
 /* The items' keys: all are the one that was searched for. */
 static void
 one_key_items(const BptKey *key, EunoBatch *batch)
@@ -404,6 +495,7 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 	right = rd->place.copied ? rd->place.image->leaf.right :
 		euno_load_ptr_acquire(&rd->place.leaf->right);
 	bpt_place_find(rd->cx, &rd->place, from, &a);
+	prefetch_run(rd, a.slot);
 	status = range_end(rd, hi, &a, right, &b, &here);
 	if (status != EUNO_OK)
 		return status;
@@ -422,6 +514,8 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 		{
 			prefetch_next(&rd->place.view, right);
 			euno_bpt_fence_position(rd->tree, right, &cursor->right);
+			rd->cx->next.leaf = right;
+			rd->cx->next.stamp = rd->stamp;
 		}
 	}
 	return EUNO_OK;
@@ -535,9 +629,13 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	rd.batch = batch;
 	bpt_place_init(&rd.place, &image);
 	euno_epoch_enter(cx->process);
+	rd.stamp = euno_load64(&bpt_body(tree)->stamp);
 	if (forward)
 	{
 		start = cursor->at_lo ? &cursor->lo : &cursor->left.pos;
+		if (!cursor->at_lo && cx->next.stamp == rd.stamp &&
+			!bpt_is_opaque(tree))
+			rd.place.guess = cx->next.leaf;
 		euno_bpt_key_position(tree, &cursor->hi, &to);
 	}
 	else
