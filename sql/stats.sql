@@ -24,7 +24,8 @@ SELECT indexrelname, inserts, removals, descents >= inserts AS descents FROM eun
 DELETE FROM st WHERE id <= 1000;
 VACUUM st;
 SELECT indexrelname, entries, removals, merges > 0 AS merged, contended_leaves, contended_writes, filter_hits, parted_leaves, delegated_writes FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
-SELECT sum(conflicts_locked + conflicts_changed + conflicts_same_key + conflicts_other_key + conflicts_split + conflicts_directory) FROM euno_stat_indexes WHERE relname = 'st';
+SELECT indexrelname, right_moves >= 0 AS right_moves, copies IS NOT NULL AS copies FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
+SELECT sum(conflicts_locked + conflicts_changed + conflicts_same_key + conflicts_other_key + conflicts_split + coalesce(conflicts_directory, 0)) FROM euno_stat_indexes WHERE relname = 'st';
 
 SELECT euno_stat_reset();
 SELECT indexrelname, inserts, removals, restarts FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;

@@ -10,8 +10,8 @@
  *
  * 'point:error' raises an error there instead.
  *
- * The value 'count-nodes' has every descent counted in the statistics of domains,
- * not only a sample.
+ * The value 'count-nodes' has every descent counted in the statistics of domains
+ * and every conflict noted where it was, not only a sample.
  *
  * euno.debug_copies = all gives every index with replicate = auto copies of its
  * inner nodes in all domains, from the build on.  "lagging" keeps the session

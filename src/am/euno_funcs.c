@@ -123,21 +123,26 @@ euno_rebuild(PG_FUNCTION_ARGS)
 
 #define INDEX_COLUMNS 29
 
-/* What euno_stat_get_indexes says of a tree. */
+/*
+ * What euno_stat_get_indexes says of a tree.  What its structure does not have is
+ * null.
+ */
 static void
 describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 			  Datum *values, bool *nulls)
 {
+	const EunoTreeOps *ops = slot->ops;
+	bool		ready = state == EUNO_STATE_READY;
 	int			n = 0;
 
 	values[n++] = ObjectIdGetDatum(slot->key.space);
 	values[n++] = ObjectIdGetDatum(slot->key.number);
 	values[n++] = BoolGetDatum(slot->key.temp_owner >= 0);
 	values[n++] = CStringGetTextDatum(euno_state_name(state));
-	nulls[n] = slot->ops == NULL;
-	values[n++] = CStringGetTextDatum(slot->ops ? slot->ops->name : "");
+	nulls[n] = ops == NULL;
+	values[n++] = CStringGetTextDatum(ops ? ops->name : "");
 	nulls[n] = nulls[n + 2] = nulls[n + 3] = nulls[n + 4] = nulls[n + 5] =
-		state != EUNO_STATE_READY;
+		!ready;
 	values[n++] = Int64GetDatum(stats->entries);
 	values[n++] = Int64GetDatum(euno_tree_bytes(slot));
 	values[n++] = Int32GetDatum(stats->height);
@@ -148,18 +153,23 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->inserts));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->removals));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->restarts));
+	nulls[n] = ops && ops->maintain == NULL;
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->right_moves));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->lock_waits));
 	for (int i = 0; i < EUNO_CAUSES; i++)
+	{
+		nulls[n] = i == EUNO_CAUSE_DIRECTORY && ops && ops->maintain == NULL;
 		values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->conflicts[i]));
-	nulls[n] = state != EUNO_STATE_READY;
+	}
+	nulls[n] = !ready || ops->set_mode == NULL;
+	nulls[n + 1] = nulls[n + 2] = ops && ops->set_mode == NULL;
 	values[n++] = Int64GetDatum(stats->scattered);
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->contended));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->mark_exits));
-	nulls[n] = state != EUNO_STATE_READY;
+	nulls[n] = !ready || ops->set_domains == NULL;
 	values[n++] = Int32GetDatum(stats->domains == 0 ? 0 :
 								pg_popcount64(stats->domains) - 1);
-	nulls[n] = state != EUNO_STATE_READY;
+	nulls[n] = !ready || ops->steer == NULL;
 	values[n++] = Int64GetDatum(stats->parted);
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->delegated));
 	Assert(n == INDEX_COLUMNS);

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * euno_hot.c
- *	  SQL function: the leaves of an index at which operations are in each
- *	  other's way.
+ *	  SQL function: the leaves of an index, or nodes of a radix tree, at which
+ *	  operations are in each other's way.
  *
  *-------------------------------------------------------------------------
  */
@@ -140,6 +140,7 @@ put_leaf(HotLeaves *hot, const EunoHeat *heat, ReturnSetInfo *rsinfo)
 	double		rate = 0;
 	int			n = 0;
 
+	nulls[n] = hot->idx->slot->ops->moves == NULL;	/* leaves have no numbers */
 	values[n++] = Int64GetDatum(hot->info.number);
 	nulls[n] = low == NULL;
 	values[n++] = low ? CStringGetTextDatum(low) : (Datum) 0;
@@ -153,14 +154,15 @@ put_leaf(HotLeaves *hot, const EunoHeat *heat, ReturnSetInfo *rsinfo)
 	for (int i = 0; i < EUNO_LEAF_CAUSES; i++)
 		values[n++] = Int64GetDatum(heat->causes[i]);
 	values[n++] = Int64GetDatum(heat->delegated);
+	nulls[n] = hot->idx->slot->ops->steer == NULL;
 	values[n++] = BoolGetDatum(hot->info.parted);
 	Assert(n == HOT_COLUMNS);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
 
 /*
- * The leaves with the most conflicts lately, at most n of them.  None of an
- * index that is not ready, or whose structure does not tell.
+ * The leaves, or nodes of a radix tree, with the most conflicts lately, at most n of
+ * them.  None of an index that is not ready.
  */
 PG_FUNCTION_INFO_V1(euno_hot_leaves);
 Datum
@@ -191,8 +193,7 @@ euno_hot_leaves(PG_FUNCTION_ARGS)
 	if (euno_index_hold(hot->idx, &hot->cx) == EUNO_STATE_READY)
 	{
 		slot = hot->idx->slot;
-		n = slot->ops->heat == NULL ? 0 :
-			slot->ops->heat(hot->cx, &slot->tree, false, heat, EUNO_HEAT_LEAVES);
+		n = slot->ops->heat(hot->cx, &slot->tree, false, heat, EUNO_HEAT_LEAVES);
 		n = resolve(hot, heat, n);
 		qsort(heat, n, sizeof(EunoHeat), compare_heat);
 		for (uint32 i = 0; i < Min(n, (uint32) max); i++)

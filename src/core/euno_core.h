@@ -320,7 +320,7 @@ typedef struct EunoContext
 	bool		lagging;		/* tests: posts no separators but those of the
 								 * leaves it makes */
 	bool		count_all;		/* tests: no descent is left out of the counters
-								 * of domains */
+								 * of domains, no conflict out of those of places */
 	const EunoEnvironment *env;
 	EunoCompare compare;		/* COMPARE order only */
 	EunoFormFence form_fence;	/* or NULL */
@@ -380,15 +380,16 @@ typedef struct EunoTreeStats
 } EunoTreeStats;
 
 /*
- * A leaf at which operations have been in each other's way lately.  Numbers are
- * estimates from a sample.  "key" is of the last of these operations; if the leaf
- * was split since, it may be in another one.
+ * A leaf, or a node of a radix tree, at which operations have been in each other's
+ * way lately.  Numbers are estimates from a sample.  "key" is of the last of these
+ * operations; if the leaf was split since, it may be in another one.
  */
 #define EUNO_HEAT_KEY	64
 
 typedef struct EunoHeat
 {
-	uint32_t	leaf;			/* its number */
+	uint32_t	leaf;			/* its number; of a radix tree's node the hash of
+								 * what composites below it have in common */
 	uint32_t	fresh;			/* conflicts since the last round began */
 	uint32_t	before;			/* in the round before that */
 	uint32_t	writes;			/* to the leaf while it was contended; as fresh */
@@ -398,6 +399,8 @@ typedef struct EunoHeat
 											 * the next */
 	uint32_t	keylen;
 	bool		cut;			/* of the key there is only the beginning */
+	uint8_t		prefix;			/* radix trees: so many bytes of the composite all
+								 * below the node have in common, or more */
 	EunoTid		tid;
 	uint8_t		key[EUNO_HEAT_KEY] __attribute__((aligned(8)));
 } EunoHeat;
@@ -413,18 +416,19 @@ euno_heat_sum(const EunoHeat *heat)
 #define EUNO_HEAT_LEAVES	252
 #endif
 
-/* What can be said of a leaf. */
+/* What can be said of a leaf, or of a radix tree's node. */
 typedef struct EunoLeafInfo
 {
 	uint32_t	number;
-	uint32_t	entries;
+	uint32_t	entries;		/* of a node, children */
 	int			domain;			/* whose memory it is in */
 	const char *mode;			/* "calm", "contended", or "delegated": calm, and
 								 * many writes are */
 	bool		parted;			/* on one side of a contention split */
 	bool		has_low;		/* a low fence */
 	bool		has_high;
-	EunoPositionBuffer low;		/* its fences, if it has them */
+	EunoPositionBuffer low;		/* its fences, if it has them: all between is in
+								 * it, or below it */
 	EunoPositionBuffer high;
 } EunoLeafInfo;
 
@@ -539,9 +543,9 @@ typedef struct EunoVerify
  * heat (may be NULL): copies what is known of at most max leaves, those with the
  * most conflicts first, and returns how many.  With "round", a new round begins.
  *
- * leaf (may be NULL): tells of the leaf that has the key of *heat now.  EUNO_OK,
- * EUNO_NOT_FOUND (the key is cut, and does not say) or EUNO_CORRUPT.  In COMPARE
- * order calls the comparator.
+ * leaf (may be NULL): tells of the leaf that has the key of *heat now, of a radix
+ * tree the node on the way to it.  EUNO_OK, EUNO_NOT_FOUND (the key is cut, and does
+ * not say) or EUNO_CORRUPT.  In COMPARE order calls the comparator.
  *
  * migrate (may be NULL): moves the leaf right of a position, which has a key, to a
  * domain's memory.  EUNO_OK; EUNO_NOT_FOUND: it is there, or cannot be moved now;

@@ -135,9 +135,11 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 	input->removals = pg_atomic_read_u64(&slot->removals);
 	input->can_merge = slot->ops->tidy != NULL &&
 		slot->tree.config.order == EUNO_ORDER_BYTES;
-	if (slot->ops->heat != NULL)
-		input->nleaves = slot->ops->heat(&cx, &slot->tree, true, heat,
-										 EUNO_POLICY_LEAVES);
+	input->can_contend = slot->ops->set_mode != NULL &&
+		slot->tree.config.order == EUNO_ORDER_BYTES;
+	input->can_part = slot->ops->steer != NULL;
+	input->nleaves = slot->ops->heat(&cx, &slot->tree, true, heat,
+									 EUNO_POLICY_LEAVES);
 
 	/* Nobody knows since when these have been counted. */
 	if (start == 0)
@@ -304,8 +306,7 @@ static void
 change_modes(EunoTreeSlot *slot, TreeMemory *memory,
 			 const EunoPolicyInput *input, const EunoPolicyActions *actions)
 {
-	if (slot->ops->set_mode == NULL ||
-		slot->tree.config.order != EUNO_ORDER_BYTES)
+	if (!input->can_contend)
 		return;
 	remember_keys(slot, memory, input->nleaves);
 	for (uint32_t i = 0; i < actions->ncooled; i++)
@@ -326,9 +327,10 @@ change_modes(EunoTreeSlot *slot, TreeMemory *memory,
 
 /* Says when leaves are to be parted until the next round; backends do it. */
 static void
-steer(EunoTreeSlot *slot, TreeMemory *memory, const EunoPolicyActions *actions)
+steer(EunoTreeSlot *slot, TreeMemory *memory, bool can_part,
+	  const EunoPolicyActions *actions)
 {
-	if (slot->ops->steer == NULL || !step_enter(slot))
+	if (!can_part || !step_enter(slot))
 		return;
 	if (pg_atomic_read_u64(&slot->generation) == memory->policy.generation)
 		slot->ops->steer(&cx, &slot->tree, actions->part_at,
@@ -374,7 +376,7 @@ see_to_tree(int number, uint32_t *budget)
 	euno_policy_decide(&settings, &input, &memories[number]->policy, budget,
 					   &actions);
 	euno_worker_round.hot_leaves += actions.hot;
-	steer(slot, memories[number], &actions);
+	steer(slot, memories[number], input.can_part, &actions);
 	report_parted(slot, memories[number], &input);
 	change_modes(slot, memories[number], &input, &actions);
 	if (actions.look > 0)

@@ -21,6 +21,9 @@
  * ALL_PERCENT; or of a small tree LEAST_LEAVES leaves.  What is parted takes four
  * fifths of that.
  *
+ * What a structure does not have is not decided: a radix tree's nodes are small, and
+ * neither parted nor made contended.
+ *
  *-------------------------------------------------------------------------
  */
 #include "worker/euno_policy.h"
@@ -174,6 +177,7 @@ step_leaf(EunoLeafMemory *leaf, const EunoPolicyLeaf *known, double hot,
 	return true;
 }
 
+/* Which leaves have become hot, or calm again? */
 static void
 decide_leaves(const EunoPolicySettings *settings, const EunoPolicyInput *input,
 			  EunoPolicyMemory *memory, uint32_t *budget,
@@ -184,6 +188,11 @@ decide_leaves(const EunoPolicySettings *settings, const EunoPolicyInput *input,
 	uint32_t	kept = 0;
 	uint64_t	room = room_for_annexes(input);
 
+	if (!input->can_contend)
+	{
+		memory->nleaves = 0;
+		return;
+	}
 	remember(memory, input, hot);
 	for (uint32_t i = 0; i < memory->nleaves; i++)
 	{
@@ -219,6 +228,8 @@ decide_parting(const EunoPolicySettings *settings,
 	uint64_t	room = room_for_parts(input, input->contended + actions->nheated);
 	double		conflicts = settings->hot_rate * settings->naptime;
 
+	if (!input->can_part)
+		return;
 	actions->part_most = room < UINT32_MAX ? (uint32_t) room : UINT32_MAX;
 	actions->part_at = conflicts <= 0 ? 0 : conflicts < 1 ? 1 :
 		conflicts < UINT32_MAX ? (uint32_t) conflicts : UINT32_MAX;

@@ -42,7 +42,9 @@ typedef struct EunoPolicyInput
 	double		seconds;		/* length of the round */
 	uint64_t	entries;
 	uint64_t	removals;		/* ever */
-	bool		can_merge;
+	bool		can_merge;		/* by the launcher, which has no comparator */
+	bool		can_contend;	/* leaves can be made contended */
+	bool		can_part;		/* ... and be split between their keys */
 	uint64_t	all_leaves;
 	uint64_t	contended;		/* of them, how many are */
 	uint64_t	parted;			/* ... contention splits have made */

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * calm_bench.c
- *	  Operations of one thread on a calm B+tree, each kind in a function of its
+ *	  Operations of one thread on a calm tree, each kind in a function of its
  *	  own, for a profiler that counts instructions (test/bench/calm_cost).
  *
- *	calm_bench [OPERATIONS]		of each kind; prints how many of each there were
+ *	calm_bench [OPERATIONS [art]]	of each kind, on a B+tree or on a radix tree;
+ *									prints how many of each there were
  *
  *-------------------------------------------------------------------------
  */
@@ -127,6 +128,7 @@ int
 main(int argc, char **argv)
 {
 	uint32_t	n = argc > 1 ? (uint32_t) atoi(argv[1]) : 20000;
+	bool		art = argc > 2 && strcmp(argv[2], "art") == 0;
 
 	key_set_init(&sparse, SPARSE, ROWS);
 	key_set_init(&dense, DENSE, ROWS);
@@ -134,7 +136,8 @@ main(int argc, char **argv)
 	if (n < 1 || n > ROWS || keys == NULL)
 		die("calm_bench OPERATIONS, at most 200000");
 	subjects_begin(1);
-	subject_init(&subject, "bptree", &euno_bptree_ops, 1);
+	subject_init(&subject, art ? "art" : "bptree",
+				 art ? &euno_art_olc_ops : &euno_bptree_ops, 1);
 	subject_open(&subject);
 	subject_load(&subject, ROWS, row);
 	make_keys(&sparse, 0, n, 7919);

@@ -278,7 +278,8 @@ detect(EunoPolicyMemory *memory, double seconds)
 	static EunoHeat known[EUNO_POLICY_LEAVES];	/* of what became hot */
 	static uint32_t nknown;
 	EunoPolicySettings settings = {.hot_rate = DETECTOR_RATE,.naptime = seconds};
-	EunoPolicyInput input = {.generation = 1,.seconds = seconds};
+	EunoPolicyInput input = {.generation = 1,.seconds = seconds,
+	.can_contend = true,.can_part = true};
 	uint32_t	budget = EUNO_POLICY_LEAVES;
 	EunoPolicyActions actions;
 	EunoTreeStats stats;

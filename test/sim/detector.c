@@ -60,12 +60,13 @@ detector_round(EunoContext *cx, const EunoTreeOps *ops, EunoTree *tree,
 {
 	static EunoHeat heat[EUNO_POLICY_LEAVES];
 	EunoPolicySettings settings = {.hot_rate = hot_rate,.naptime = seconds};
-	EunoPolicyInput input = {.generation = generation,.seconds = seconds};
+	EunoPolicyInput input = {.generation = generation,.seconds = seconds,
+	.can_contend = true,.can_part = true};
 	EunoPolicyActions actions;
 	EunoTreeStats stats;
 	uint32_t	budget = BUDGET;
 
-	if (ops->heat == NULL || ops->set_mode == NULL)
+	if (ops->set_mode == NULL)
 		return;
 	ops->stats(cx, tree, &stats);
 	input.all_leaves = stats.leaves;

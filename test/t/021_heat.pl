@@ -102,7 +102,7 @@ cmp_ok($hits, '>', 0, 'lookups that a filter answers are counted');
 check_indexes($node, 'postgres', 'with such leaves');
 $node->safe_psql('postgres', 'DROP INDEX t_forced; DROP TABLE f');
 $node->safe_psql('postgres', "SELECT * FROM euno_hot_leaves('t_n')");
-is($node->safe_psql('postgres', "SELECT count(*) FROM euno_hot_leaves('t_art')"), '0', 'a radix tree shows none');
+is($node->safe_psql('postgres', "SELECT count(*) FROM euno_hot_leaves('t_art')"), '0', 'nobody writes to the radix tree');
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM euno_hot_leaves('h_id')"), 'and forgotten when it is over');
 ok($node->poll_query_until('postgres', "SELECT hot_leaves = 0 FROM euno_stat_worker"), 'no leaf is hot any more');
 ok($node->poll_query_until('postgres', "SELECT sum(contended_leaves) = 0 FROM euno_stat_indexes"), 'and none contended')

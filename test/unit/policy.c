@@ -29,6 +29,7 @@ play_leaf(EunoPolicyMemory *memory, uint32_t conflicts, double seconds,
 		  uint32_t *hot)
 {
 	EunoPolicyInput input = {.generation = 7,.seconds = seconds,
+		.can_contend = true,.can_part = true,
 		.parted = PARTED,.nleaves = 1,
 	.leaves = {{.leaf = 5,.conflicts = conflicts}}};
 	EunoPolicyActions actions;
@@ -124,6 +125,7 @@ static void
 test_contended(void)
 {
 	EunoPolicyInput input = {.generation = 4,.seconds = 1,.contended = 1,
+		.can_contend = true,
 	.nleaves = 1,.leaves = {{.leaf = 9,.writes = HOT / 2}}};
 	EunoPolicyMemory memory = {0};
 	EunoPolicyActions actions;
@@ -161,6 +163,7 @@ test_off(void)
 {
 	EunoPolicySettings off = {.hot_rate = 0};
 	EunoPolicyInput input = {.generation = 5,.seconds = 1,.nleaves = 1,
+		.can_contend = true,
 	.leaves = {{.leaf = 9,.conflicts = 1000000}}};
 	EunoPolicyMemory memory = {0};
 	EunoPolicyActions actions;
@@ -179,6 +182,7 @@ static void
 test_budget(void)
 {
 	EunoPolicyInput input = {.generation = 1,.seconds = 1,.all_leaves = 10000,
+		.can_contend = true,
 		.parted = 400,.nleaves = EUNO_POLICY_LEAVES};
 	EunoPolicyMemory memory = {0};
 	EunoPolicyActions actions;
@@ -220,6 +224,7 @@ static int
 rounds_to_hot(uint32_t same_key, uint32_t other_key, uint32_t parted)
 {
 	EunoPolicyInput input = {.generation = 6,.seconds = 1,.parted = parted,
+		.can_contend = true,.can_part = true,
 	.nleaves = 1,
 	.leaves = {{.leaf = 9,.conflicts = 2 * HOT,.same_key = same_key,.other_key = other_key}}};
 	EunoPolicyMemory memory = {0};
@@ -262,6 +267,7 @@ test_memory(void)
 	for (uint32_t size = 100; size <= 102400; size *= 2)
 	{
 		EunoPolicyInput input = {.generation = size,.seconds = 1,
+			.can_contend = true,.can_part = true,
 			.all_leaves = size,.nleaves = EUNO_POLICY_LEAVES};
 		double		most = 0.05 * size < 0.06 * size - 8 ? 0.05 * size :
 			size >= 400 ? 0.06 * size - 8 : 16;
@@ -286,9 +292,46 @@ test_memory(void)
 		CHECK((double) input.parted + (double) input.contended * 1.125 >=
 			  most / 2, "it does nothing");
 	}
-	euno_policy_decide(&off, &(EunoPolicyInput) {.generation = 9}, &memory,
+	euno_policy_decide(&off, &(EunoPolicyInput) {.generation = 9,.can_part = true}, &memory,
 					   &(uint32_t) {10}, &actions);
 	CHECK(actions.part_at == 0, "parted though that is off");
+	tap_end();
+}
+
+/* Of what a structure does not have nothing is decided. */
+static void
+test_absent(void)
+{
+	EunoPolicyMemory memory = {0};
+	EunoPolicyActions actions;
+
+	tap_begin("what a structure does not have is not asked for");
+	for (int has = 0; has < 4; has++)
+	{
+		EunoPolicyInput input = {.generation = 10 + has,.seconds = 1,
+			.can_contend = (has & 1) != 0,.can_part = (has & 2) != 0,
+			.can_merge = true,.parted = PARTED,.nleaves = 1,
+		.leaves = {{.leaf = 9,.conflicts = 2 * HOT,.other_key = 2 * HOT}}};
+		uint32_t	heated = 0;
+
+		for (int round = 0; round < 10; round++)
+		{
+			uint32_t	budget = 1000;
+
+			euno_policy_decide(&settings, &input, &memory, &budget, &actions);
+			heated += actions.nheated;
+			CHECK((actions.part_at > 0) == input.can_part &&
+				  (actions.part_most > 0) == input.can_part,
+				  "%u conflicts part one of %u leaves", actions.part_at,
+				  actions.part_most);
+			CHECK(budget == 1000 - actions.nheated - actions.look,
+				  "what is not done costs something");
+		}
+		CHECK(heated == input.can_contend && actions.hot == heated,
+			  "%u leaves were heated", heated);
+		CHECK(memory.nleaves == heated, "%u leaves are remembered",
+			  memory.nleaves);
+	}
 	tap_end();
 }
 
@@ -473,6 +516,7 @@ main(void)
 	test_budget();
 	test_parting();
 	test_memory();
+	test_absent();
 	test_idle_parts();
 	test_merging();
 	test_copies();

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/art/art.h"
 #include "core/bptree/bpt.h"
 #include "core/euno_epoch.h"
 #include "core/euno_shared.h"
@@ -641,12 +642,23 @@ do_move(Player *player, uint32_t i, int domain)
 	stage_counts.moves += status == EUNO_OK;
 }
 
-/* Is it the key of an entry, with its TID or one that stands for all of the key? */
+/*
+ * Is it the key of an entry, with its TID or one that stands for all of the key?  Of a
+ * radix tree, which notes paths: the beginning of a composite.
+ */
 static bool
 is_entry(const EunoHeat *heat)
 {
 	for (uint32_t i = 0; i < ENTRIES; i++)
 	{
+		uint8_t		composite[KEY_BYTES + EUNO_TID_BYTES];
+
+		memcpy(composite, entries[i].key, entries[i].keylen);
+		art_store_tid(composite + entries[i].keylen, entries[i].tid);
+		if (ops->bytes_only &&
+			heat->keylen <= entries[i].keylen + EUNO_TID_BYTES &&
+			memcmp(composite, heat->key, heat->keylen) == 0)
+			return true;
 		if (entries[i].keylen == heat->keylen &&
 			memcmp(entries[i].key, heat->key, heat->keylen) == 0 &&
 			(heat->tid == entries[i].tid || heat->tid == 0 ||
@@ -671,7 +683,8 @@ do_heat(Player *player, bool round)
 
 		if (one.cut || !is_entry(&one))
 			coroutine_fail("a conflict about no key");
-		if (one.leaf == 0 || one.leaf > GRANULES || one.fresh > GRANULES ||
+		if (one.leaf == 0 || one.fresh > GRANULES ||
+			(one.leaf > GRANULES && ops->moves != NULL) ||
 			one.before > GRANULES || one.writes > GRANULES)
 			coroutine_fail("conflicts at no leaf");
 		if (ops->leaf(&player->cx, &shared.tree, &one, &info) != EUNO_OK ||

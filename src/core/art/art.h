@@ -11,6 +11,13 @@
 
 #include "core/art/art_node.h"
 #include "core/euno_epoch.h"
+#include "core/euno_heat.h"
+
+/*
+ * All of a tree comes from one domain: nothing says where a node came from
+ * when it is given back by a process of another one.
+ */
+#define ART_DOMAIN	0
 
 /* Restarts before an operation goes the way of ROWEX, which needs none. */
 #define ART_PATIENCE	16
@@ -36,6 +43,7 @@ typedef enum ArtWhere
 /* Where a descent ended. */
 typedef struct ArtPlace
 {
+	EunoTree   *tree;
 	ArtWhere	where;
 	bool		rowex;			/* the versions mean nothing */
 	ArtNode    *holder;			/* of the slot; NULL = the root slot */
@@ -273,6 +281,35 @@ extern uint64_t euno_art_verify(EunoContext *cx, EunoTree *tree,
 extern uint64_t euno_art_entries(EunoTree *tree);
 extern void euno_art_stats(EunoContext *cx, EunoTree *tree,
 						   EunoTreeStats *stats);
+
+/* art_heat.c */
+
+/* What an operation seeks, and so what an ArtKey holds. */
+typedef enum ArtSought
+{
+	ART_ENTRY,					/* a composite */
+	ART_PREFIX,					/* all that starts with a key */
+	ART_PATH					/* all sorts of things, on the path down to the node */
+} ArtSought;
+
+extern uint64_t euno_art_place(const ArtKey *key, uint32_t depth);
+extern void euno_art_conflict(EunoContext *cx, EunoTree *tree,
+							  const ArtKey *key, ArtSought sought,
+							  uint32_t level, const ArtNode *node,
+							  EunoCause cause) __attribute__((cold));
+extern EunoStatus euno_art_stale(EunoContext *cx, EunoTree *tree,
+								 const ArtKey *key, ArtSought sought,
+								 uint32_t level, const ArtNode *node)
+			__attribute__((cold));
+extern void euno_art_collide(EunoContext *cx, EunoTree *tree,
+							 const ArtKey *key, const ArtPlace *place,
+							 EunoCause cause) __attribute__((cold));
+extern void euno_art_delegated(EunoContext *cx, EunoTree *tree,
+							   const ArtKey *key, uint32_t depth);
+extern uint32_t euno_art_heat(EunoContext *cx, EunoTree *tree, bool round,
+							  EunoHeat *to, uint32_t max);
+extern EunoStatus euno_art_leaf(EunoContext *cx, EunoTree *tree,
+								const EunoHeat *heat, EunoLeafInfo *info);
 
 /* art_crowd.c */
 

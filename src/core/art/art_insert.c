@@ -265,6 +265,8 @@ euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	euno_epoch_enter(cx->process);
 	for (uint32_t attempts = 0;; attempts++)
 	{
+		uint64_t	waits = cx->counters.lock_waits;
+
 		if (art_may_be_crowded(cx, attempts) &&
 			euno_art_crowd(cx, tree, &ins.key, attempts,
 						   ins.place.depth, &wish, &status))
@@ -281,6 +283,12 @@ euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				status = insert_leaf(&ins);
 			if (status != EUNO_OK)
 				euno_art_build_undo(&ins.build);
+			if (status == EUNO_STALE)
+				euno_art_collide(cx, tree, &ins.key, &ins.place,
+								 EUNO_CAUSE_CHANGED);
+			else if (ins.place.rowex && cx->counters.lock_waits > waits)
+				euno_art_collide(cx, tree, &ins.key, &ins.place,
+								 EUNO_CAUSE_LOCKED);
 		}
 		if (status != EUNO_STALE)
 			break;

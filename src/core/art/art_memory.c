@@ -19,12 +19,6 @@
 
 #define SIZE_SHIFT	48
 
-/*
- * All of a tree comes from one domain: nothing says where a node came from
- * when it is given back by a process of another one.
- */
-#define ART_DOMAIN	0
-
 static inline size_t
 round_up(size_t size)
 {

@@ -192,8 +192,9 @@ typedef struct ArtBody
 {
 	EunoLock	root_lock;		/* for the slot below, like a node's lock */
 	ArtRef		root;
+	struct EunoHeatTable *heat; /* NULL until there are conflicts */
 	bool		rowex;			/* constant */
-	uint8_t		pad[47];
+	uint8_t		pad[39];
 
 	/* counters, and where compact goes on; under its mutex */
 	uint64_t	splits;

@@ -114,7 +114,9 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	.tidy = euno_art_tidy_nodes, \
 	.verify = euno_art_verify, \
 	.entries = euno_art_entries, \
-	.stats = euno_art_stats \
+	.stats = euno_art_stats, \
+	.heat = euno_art_heat, \
+	.leaf = euno_art_leaf \
 }
 
 const EunoTreeOps euno_art_olc_ops = ART_OPS("art/olc", create_olc);

@@ -50,9 +50,11 @@ typedef struct Frame
 typedef struct Read
 {
 	EunoContext *cx;
+	EunoTree   *tree;			/* for conflicts, as "prefix" */
 	EunoBatch  *batch;
 	bool		forward;
 	bool		rowex;
+	bool		prefix;			/* it is all that starts with "at" */
 	bool		ended;			/* nothing is left of the range */
 	bool		full;			/* the batch is to end here */
 	bool		truncated;		/* frames at the bottom were given up */
@@ -183,6 +185,33 @@ frame_valid(const Read *rd, const Frame *frame)
 	return rd->rowex || euno_lock_validate(&frame->node->lock, frame->version);
 }
 
+/*
+ * A conflict at the node of this level on the path; in a subtree of one key it is about
+ * that.
+ */
+static void __attribute__((cold, noinline))
+conflict(Read *rd, uint32_t level, const ArtNode *node, EunoCause cause)
+{
+	euno_art_conflict(rd->cx, rd->tree, rd->prefix ? &rd->at : &rd->key,
+					  rd->prefix ? ART_PREFIX : ART_PATH, level, node, cause);
+}
+
+/* It has changed: look again. */
+static EunoStatus __attribute__((cold, noinline))
+stale(Read *rd, uint32_t level, const ArtNode *node)
+{
+	conflict(rd, level, node, EUNO_CAUSE_CHANGED);
+	return EUNO_STALE;
+}
+
+/* It is locked: its word, when it is free or the operation canceled. */
+static uint64_t __attribute__((cold, noinline))
+wait_free(Read *rd, uint32_t level, ArtNode *node)
+{
+	conflict(rd, level, node, EUNO_CAUSE_LOCKED);
+	return euno_lock_wait(&node->lock, rd->cx->env, &rd->cx->counters, true);
+}
+
 /* Adds the leaves that were found in a node, if they are to be believed. */
 static EunoStatus
 flush(Read *rd, Frame *frame)
@@ -195,7 +224,7 @@ flush(Read *rd, Frame *frame)
 	if (n == 0)
 		return EUNO_OK;
 	if (!frame_valid(rd, frame))
-		return EUNO_STALE;
+		return stale(rd, frame->level, frame->node);
 	for (i = 0; i < n; i++)
 	{
 		rd->key.bytes[frame->level] = rd->run_bytes[i];
@@ -302,7 +331,7 @@ gather(Read *rd, Frame *frame, int end, bool keys)
 	if (last < 0)
 		return EUNO_OK;
 	if (!frame_valid(rd, frame))
-		return EUNO_STALE;
+		return stale(rd, frame->level, frame->node);
 	batch->nitems = n;
 	rd->used = used;
 	rd->full = n >= batch->max_items;
@@ -405,13 +434,22 @@ enter(Read *rd, ArtRef ref, uint32_t depth, bool at_edge, bool end_edge)
 		return EUNO_CORRUPT;
 	if (at_edge)
 		fetch_edge(rd, ref, level);
-	if (!rd->rowex &&
-		(!euno_lock_read_or_leave(&node->lock, &frame->version, rd->cx->env,
-								  &rd->cx->counters) ||
-		 !(rd->nframes > 0 ? frame_valid(rd, frame - 1) :
-		   euno_lock_validate(rd->lock, rd->version))))
-		return EUNO_STALE;
 	euno_art_path_copy(node, depth, rd->key.bytes);
+	if (!rd->rowex)
+	{
+		uint64_t	word = euno_load64_acquire(&node->lock.word);
+
+		if (__builtin_expect((word & EUNO_LOCK_LOCKED) != 0, 0))
+			word = wait_free(rd, level, node);
+		frame->version = word;
+		if ((word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) != 0)
+			return stale(rd, level, node);
+	}
+	if (!rd->rowex &&
+		!(rd->nframes > 0 ? frame_valid(rd, frame - 1) :
+		  euno_lock_validate(rd->lock, rd->version)))
+		return stale(rd, depth > 0 ? depth - 1 : 0,
+					 rd->nframes > 0 ? frame[-1].node : NULL);
 	if (at_edge)
 	{
 		int			c = compare_path(rd, &rd->at, depth, level) * sign;
@@ -552,7 +590,7 @@ advance(Read *rd)
 		if (status != EUNO_OK || rd->full)
 			return status;
 		if (!frame_valid(rd, frame))
-			return EUNO_STALE;
+			return stale(rd, frame->level, frame->node);
 		frame->next = byte + step;
 		rd->key.bytes[frame->level] = (uint8_t) byte;
 		if (!art_is_node(ref))
@@ -568,7 +606,8 @@ advance(Read *rd)
 	if (status != EUNO_OK || rd->full)
 		return status;
 	rd->nframes--;
-	return frame_valid(rd, frame) ? EUNO_OK : EUNO_STALE;
+	return frame_valid(rd, frame) ? EUNO_OK :
+		stale(rd, frame->level, frame->node);
 }
 
 /* The bound behind all of the node that was the lowest on the stack. */
@@ -599,13 +638,12 @@ enter_root(Read *rd, EunoTree *tree)
 	rd->nframes = 0;
 	rd->lock = &body->root_lock;
 	euno_art_key_position(rd->stop, &rd->end);
-	if (!rd->rowex && !euno_lock_read_or_leave(rd->lock, &rd->version,
-											   rd->cx->env,
-											   &rd->cx->counters))
-		return EUNO_STALE;
+	if (!rd->rowex && !art_read_lock(rd->cx, tree, rd->lock, &rd->version,
+									 &rd->at, ART_PREFIX, 0, NULL))
+		return EUNO_STALE;		/* canceled */
 	ref = euno_load64_acquire(&body->root);
 	if (!rd->rowex && !euno_lock_validate(rd->lock, rd->version))
-		return EUNO_STALE;
+		return euno_art_stale(rd->cx, tree, &rd->at, ART_PREFIX, 0, NULL);
 	if (art_is_node(ref))
 		return enter(rd, ref, 0, true, true);
 	leaf = art_child(ref, &body->root);
@@ -677,6 +715,8 @@ read_prefix(Read *rd, EunoTree *tree, const EunoPosition *pos)
 	memcpy(rd->key.bytes, rd->at.bytes, place.depth);
 	rd->lock = place.lock;
 	rd->version = place.version;
+	rd->tree = tree;
+	rd->prefix = true;
 	status = enter(rd, place.ref, place.depth, false, false);
 	return status == EUNO_OK ? read_on(rd, tree) : status;
 }
@@ -726,6 +766,8 @@ read_batch(Read *rd, EunoTree *tree, const EunoPosition *start, bool prefix)
 		else
 		{
 			euno_art_key_position(start, &rd->at);
+			rd->tree = tree;
+			rd->prefix = false;
 			status = enter_root(rd, tree);
 			if (status == EUNO_OK)
 				status = read_on(rd, tree);

@@ -70,6 +70,8 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	euno_epoch_enter(cx->process);
 	for (uint32_t attempts = 0;; attempts++)
 	{
+		uint64_t	waits = cx->counters.lock_waits;
+
 		if (art_may_be_crowded(cx, attempts) &&
 			euno_art_crowd(cx, tree, &key, attempts,
 						   place.depth, &wish, &status))
@@ -78,6 +80,10 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		if (status == EUNO_OK)
 		{
 			status = mark(cx, tree, &key, &place, guard);
+			if (status == EUNO_FULL)
+				euno_art_collide(cx, tree, &key, &place, EUNO_CAUSE_CHANGED);
+			else if (place.rowex && cx->counters.lock_waits > waits)
+				euno_art_collide(cx, tree, &key, &place, EUNO_CAUSE_LOCKED);
 			if (status == EUNO_OK)
 				euno_art_tidy(cx, tree, &key, place.holder, place.slot);
 			if (status != EUNO_FULL)

@@ -172,6 +172,24 @@ art_fetch_node(ArtRef ref, uint8_t byte)
 		euno_fetch(place + 64);
 }
 
+/* euno_lock_read_or_leave of a node; see euno_art_conflict. */
+static inline bool
+art_read_lock(EunoContext *cx, EunoTree *tree, EunoLock *lock,
+			  uint64_t *version, const ArtKey *key, ArtSought sought,
+			  uint32_t level, const ArtNode *node)
+{
+	uint64_t	word = euno_load64_acquire(&lock->word);
+
+	if (__builtin_expect((word & EUNO_LOCK_LOCKED) != 0, 0))
+	{
+		euno_art_conflict(cx, tree, key, sought, level, node,
+						  EUNO_CAUSE_LOCKED);
+		word = euno_lock_wait(lock, cx->env, &cx->counters, true);
+	}
+	*version = word;
+	return (word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) == 0;
+}
+
 /*
  * Finds the slot where the composite belongs; with "prefix", the slot that all
  * composites are below that start with the key: ART_AT_TREE, or ART_AT_LEAF with
@@ -197,18 +215,19 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 	uint64_t	version = 0;
 	uint64_t	node_version = 0;
 	uint32_t	depth = 0;
+	ArtSought	sought = prefix ? ART_PREFIX : ART_ENTRY;
 	uint32_t	level;
 	ArtRef		ref;
 
 	cx->counters.descents++;
+	place->tree = tree;			/* for conflicts: not kept in a register */
 	place->rowex = rowex;
 	place->where = ART_AT_LEAF;
-	if (!rowex && !euno_lock_read_or_leave(lock, &version, cx->env,
-										   &cx->counters))
-		return EUNO_STALE;
+	if (!rowex && !art_read_lock(cx, place->tree, lock, &version, key, sought, 0, NULL))
+		return EUNO_STALE;		/* canceled */
 	ref = euno_load64_acquire(&body->root);
 	if (!rowex && !euno_lock_validate(lock, version))
-		return EUNO_STALE;
+		return euno_art_stale(cx, place->tree, key, sought, 0, NULL);
 	for (; art_is_node(ref); depth = level + 1)
 	{
 		ArtNode    *node = art_pointer(ref);
@@ -219,11 +238,12 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 		if (level < depth || level >= ART_MAX_COMPOSITE)
 			return EUNO_CORRUPT;
 		art_fetch_node(ref, key->bytes[level]);
-		if (!rowex &&
-			(!euno_lock_read_or_leave(&node->lock, &node_version, cx->env,
-									  &cx->counters) ||
-			 !euno_lock_validate(lock, version)))
-			return EUNO_STALE;
+		if (!rowex && !art_read_lock(cx, place->tree, &node->lock, &node_version, key,
+									 sought, level, node))
+			return euno_art_stale(cx, place->tree, key, sought, level, node);
+		if (!rowex && !euno_lock_validate(lock, version))
+			return euno_art_stale(cx, place->tree, key, sought,
+								  depth > 0 ? depth - 1 : 0, holder);
 		place->mismatch = art_path_match(node, key, depth);
 		if (place->mismatch < level || level >= key->len)
 		{
@@ -237,7 +257,7 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 		}
 		slot = art_slot(node, art_ref_type(ref), key->bytes[level], &child);
 		if (!rowex && !euno_lock_validate(&node->lock, node_version))
-			return EUNO_STALE;
+			return euno_art_stale(cx, place->tree, key, sought, level, node);
 		if (slot == NULL)
 		{
 			place->where = ART_AT_GAP;

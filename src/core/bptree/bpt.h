@@ -10,6 +10,7 @@
 
 #include "core/bptree/bpt_node.h"
 #include "core/euno_epoch.h"
+#include "core/euno_heat.h"
 
 /*
  * Restarts before an operation stops being optimistic, and in COMPARE order
@@ -528,8 +529,6 @@ extern void euno_bpt_steer(EunoContext *cx, EunoTree *tree,
 						   uint32_t conflicts, uint32_t most);
 
 /* bpt_heat.c */
-typedef struct BptHeat BptHeat;
-
 extern void euno_bpt_conflict(EunoContext *cx, EunoTree *tree,
 							  const BptLeaf *leaf, const BptKey *key,
 							  EunoCause cause) __attribute__((cold));

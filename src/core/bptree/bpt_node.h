@@ -303,7 +303,7 @@ typedef struct BptBody
 	uint64_t	active;			/* bit d: directory d is in use; bit 0 is set.
 								 * Changes under compact_mutex */
 	struct BptMoves *moves;		/* NULL until somebody wants to know */
-	struct BptHeat *heat;		/* NULL until there are conflicts */
+	struct EunoHeatTable *heat;	/* NULL until there are conflicts */
 	BptLeaf    *edge;			/* the last leaf, while it is crowded; a hint */
 	struct BptLog *wishes;		/* leaves that others want to have in their
 								 * domain; NULL: there is one part only */
