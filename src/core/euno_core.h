@@ -38,12 +38,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A heap TID as a number: block << 16 | offset.  Zero is no TID. */
 typedef uint64_t EunoTid;
 
 #define EUNO_TID_BYTES	6
 #define EUNO_TID_MAX	((UINT64_C(1) << 48) - 1)
+
+/* As it ends a composite: EUNO_TID_BYTES, big endian. */
+static inline void
+euno_put_tid(uint8_t *p, EunoTid tid)
+{
+	uint32_t	high = (uint32_t) (tid >> 16);
+	uint16_t	low = (uint16_t) tid;
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	high = __builtin_bswap32(high);
+	low = __builtin_bswap16(low);
+#endif
+	memcpy(p, &high, sizeof(high));
+	memcpy(p + sizeof(high), &low, sizeof(low));
+}
 
 /*
  * The longest key plus payload, in bytes: nbtree's limit for a whole index

@@ -127,6 +127,15 @@ euno_lock_read_or_leave(EunoLock *lock, uint64_t *version,
 	return (word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) == 0;
 }
 
+/* The same for who can do without: false, too, if it is locked.  Never waits. */
+static inline bool
+euno_lock_glance(EunoLock *lock, uint64_t *version)
+{
+	*version = euno_load64_acquire(&lock->word);
+	return EUNO_ALONE ||
+		(*version & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) == 0;
+}
+
 /* True if nothing was written since the version was taken. */
 static inline bool
 euno_lock_validate(EunoLock *lock, uint64_t version)

@@ -85,6 +85,13 @@ const Case	cases[] = {
 	{"last-move", KEYS_FIXED, "D2 i0-9 r5", {"i5 r5 i5 r5 i5", "p5-1"}, 2, 8, CASE_MOVES},
 	{"last-compare", KEYS_COMPARE, "i0-9 r1-2 r5-8", {"i5 r5 i5 i6 i1", "m"}, 1, 8, 0},
 	{"last-scatter", KEYS_FIXED, "i0 i8 i12 a0", {"i2 r2 i2 i4 c4", "z0 i6"}, 1, 8, CASE_MODES},
+	{"append", KEYS_FIXED, "i0-4", {"i5 i6 i7 i9", "i8", "c7"}, 1, 8, CASE_MODES},
+	{"append-read", KEYS_FIXED, "i0-4", {"i5 i6 i7", "f4-9", "c7"}, 1, 8, CASE_MODES},
+	{"append-again", KEYS_FIXED, "i0-4", {"i5 i6 r5 i6 i5", "r6", "c5"}, 1, 8, CASE_MODES},
+	{"append-split", KEYS_FIXED, "i0-4", {"i5 r5 i5 r5 i12", "i6-9 r8", "c12"}, 1, 8, CASE_MODES},
+	{"append-merge", KEYS_FIXED, "i0-8 r0-3 r5-7", {"i9 r9 i9 r9 i10", "m", "c10"}, 1, 8, CASE_MODES},
+	{"append-reuse", KEYS_FIXED, "i0-8 r0-3 r5-7", {"i9 r9 i9 r9 i10", "m i1 i2", "c8 f0-10"}, 1, 8, CASE_MODES},
+	{"append-scatter", KEYS_FIXED, "i0-4", {"i5 i6 r6 i7", "a5 i7", "c7"}, 1, 8, CASE_MODES},
 	/* contended leaves: two segments, of two entries each */
 	{"scatter-insert", KEYS_FIXED, "i0 i8 i12 i16 a0", {"i2 c6", "i6 c2"}, 1, 8, CASE_MODES},
 	{"scatter-same", KEYS_FIXED, "i0 i8 i12 a0", {"i2 r2", "i2 c2"}, 1, 8, CASE_MODES},

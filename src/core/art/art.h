@@ -116,13 +116,6 @@ art_load_tid(const uint8_t *p)
 	return (EunoTid) high << 16 | low;
 }
 
-static inline void
-art_store_tid(uint8_t *p, EunoTid tid)
-{
-	for (int i = EUNO_TID_BYTES - 1; i >= 0; i--, tid >>= 8)
-		p[i] = (uint8_t) tid;
-}
-
 /* Byte i of a bound, which has no end. */
 static inline int
 art_key_byte(const ArtKey *key, uint32_t i)

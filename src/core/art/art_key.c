@@ -21,7 +21,7 @@ euno_art_key_entry(const EunoEntry *entry, ArtKey *key)
 {
 	if (entry->keylen > 0)
 		memcpy(key->bytes, entry->key, entry->keylen);
-	art_store_tid(key->bytes + entry->keylen, entry->tid);
+	euno_put_tid(key->bytes + entry->keylen, entry->tid);
 	euno_art_key_set(key, entry->keylen + EUNO_TID_BYTES);
 }
 
@@ -48,7 +48,7 @@ euno_art_key_position(const EunoPosition *pos, ArtKey *key)
 	}
 	else if (pos->side == 0)
 	{
-		art_store_tid(key->bytes + len, pos->tid);
+		euno_put_tid(key->bytes + len, pos->tid);
 		len += EUNO_TID_BYTES;
 	}
 	while (len > 0 && key->bytes[len - 1] == 0)

@@ -333,13 +333,15 @@ extern bool euno_bpt_plan_slots(EunoTree *tree, BptView *view,
 extern bool euno_bpt_leaf_plan(EunoTree *tree, BptView *view,
 							   const EunoEntry *entry, const BptKey *key,
 							   const BptGap *gap, BptPut *put);
-extern bool euno_bpt_appends(const EunoTree *tree, const BptView *view,
-							 const BptGap *gap);
 extern void euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put);
 extern void euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap);
 extern bool euno_bpt_tid_among(EunoTid tid, const EunoTid *tids, uint32_t n);
 extern uint32_t euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids,
 										  uint32_t n);
+
+/* bpt_append.c */
+extern bool euno_bpt_append(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
+							const EunoEntry *entry, const BptKey *key);
 
 /* bpt_encode.c */
 extern void euno_bpt_items_init(BptWork *work, EunoTree *tree);
@@ -547,9 +549,9 @@ extern EunoStatus euno_bpt_leaf(EunoContext *cx, EunoTree *tree,
  * Before each try of a write: may the place be crowded?  If so, see
  * euno_bpt_crowd.
  */
-#define bpt_may_be_crowded(cx, tree, place) \
+#define bpt_may_be_crowded(cx, tree, attempts) \
 	((cx)->delegation.crowds || (cx)->delegation.always || \
-	 (place)->attempts >= BPT_CROWD || \
+	 (attempts) >= BPT_CROWD || \
 	 euno_load_ptr(&bpt_body(tree)->edge) != NULL)
 
 /* the operations */
@@ -632,6 +634,19 @@ bpt_is_opaque(const EunoTree *tree)
 }
 
 /*
+ * FIXED, for an entry at this slot: is it an ascending load, whose last leaf is
+ * as full as leaves shall be?  The leaf is left as it is then, but for its room,
+ * which is spread.
+ */
+static inline bool
+bpt_appends(const EunoTree *tree, const BptView *view, uint32_t slot)
+{
+	return view->open && view->count > 8 && view->count == view->entries &&
+		slot == view->count &&
+		view->count * 100 >= view->cap * tree->config.fillfactor;
+}
+
+/*
  * Adds to the number of entries, on a cache line that few processes write, and
  * none of another domain.  To be called before the leaf is unlocked (see
  * bpt_verify.c).
@@ -642,8 +657,8 @@ bpt_count(EunoContext *cx, EunoTree *tree, int64_t change)
 	BptBody    *body = bpt_body(tree);
 	uint32_t	n = tree->config.nparts;
 	uint32_t	share = BPT_STRIPES / n;
-	uint32_t	stripe = (uint32_t) cx->domain % n * share +
-		cx->process->slot % share;
+	uint32_t	stripe = n == 1 ? cx->process->slot % BPT_STRIPES :
+		(uint32_t) cx->domain % n * share + cx->process->slot % share;
 
 	(void) euno_add64(&body->stripes[stripe].entries, (uint64_t) change);
 	if (change < 0)
@@ -719,6 +734,22 @@ static inline uint64_t
 bpt_key_word(const BptKey *key, uint32_t at)
 {
 	return at >= key->len ? 0 : bpt_load_word(key->bytes + at);
+}
+
+/* BYTES: the sign of (key, as far as the prefix goes) - (a leaf's prefix). */
+static inline int
+bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf, uint32_t prefix_len)
+{
+	uint64_t	low;
+	uint64_t	mine;
+
+	if (prefix_len == 0)
+		return 0;
+	if (prefix_len > 8)
+		return euno_bpt_compare_prefix(key, leaf, prefix_len);
+	low = euno_load64(&leaf->low_word) >> (64 - 8 * prefix_len);
+	mine = bpt_key_word(key, 0) >> (64 - 8 * prefix_len);
+	return mine < low ? -1 : mine > low;
 }
 
 /*
@@ -825,13 +856,6 @@ bpt_next_slot(const BptView *view, uint32_t i)
 			i++;
 	}
 	return i;
-}
-
-static inline void
-bpt_store_tid(uint8_t *p, EunoTid tid)
-{
-	for (int i = 0; i < EUNO_TID_BYTES; i++)
-		p[i] = (uint8_t) (tid >> (8 * (EUNO_TID_BYTES - 1 - i)));
 }
 
 /*

@@ -28,7 +28,7 @@ euno_bpt_range(EunoContext *cx, EunoTree *tree, const BptView *view,
 	uint64_t	hint;
 	int			c;
 
-	c = euno_bpt_compare_prefix(key, leaf, plen);
+	c = bpt_compare_prefix(key, leaf, plen);
 	if (c != 0)
 		return c > 0 && view->open && right == NULL ? 0 : c;
 	word = bpt_key_word(key, plen);

@@ -209,7 +209,7 @@ euno_bpt_item_copy(const BptItems *it, uint32_t i, uint32_t from, uint8_t *to)
 
 		if (at - key_len >= EUNO_TID_BYTES)
 			return (uint32_t) (p - to);
-		bpt_store_tid(tid, item->tid);
+		euno_put_tid(tid, item->tid);
 		memcpy(p, tid + (at - key_len), EUNO_TID_BYTES - (at - key_len));
 		p += EUNO_TID_BYTES - (at - key_len);
 	}

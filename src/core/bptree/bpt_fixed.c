@@ -15,6 +15,10 @@
 /* Slots for each entry, about, that few entries are spread over. */
 #define SPREAD_MOST		4
 
+/* Entries that are looked at, and how far these may be off, in slots. */
+#define SAMPLES		16
+#define EVEN_OFF	2
+
 /* By how many bytes the prefix of a half may be longer, at most. */
 #define HALF_CUT	7
 
@@ -87,6 +91,60 @@ place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
 }
 
 /*
+ * Are heads spread so evenly between the fences that the number of an entry says
+ * which of "slots" slots it is expected in?  Ascending loads often make such leaves.
+ */
+static bool
+are_even(const BptLeaf *leaf, const uint64_t *heads, uint32_t n, uint32_t slots)
+{
+	uint32_t	alphabet = (leaf->format & BPT_ALPHABET) >> BPT_ALPHABET_SHIFT;
+
+	for (uint32_t k = 0; k < SAMPLES; k++)
+	{
+		uint32_t	i = (2 * k + 1) * n / (2 * SAMPLES);
+		uint32_t	even = i * slots / n;
+		uint32_t	at;
+
+		if (heads[i] < leaf->low_hint || heads[i] >= leaf->high_hint)
+			return false;
+		at = bpt_guess(alphabet, heads[i], leaf->low_hint, leaf->high_hint,
+					   slots);
+		if (at + EVEN_OFF < even || even + EVEN_OFF < at)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Puts n entries into so many slots, fewer than 2 n: those with two slots are
+ * evenly spread.
+ */
+static void
+lay_out_evenly(uint64_t *to, uint8_t *tails_to, uint32_t slots,
+			   const uint64_t *heads, const uint8_t *tails, uint32_t tail,
+			   uint32_t n)
+{
+	uint32_t	runs = slots - n + 1;
+
+	for (uint32_t k = 1, done = 0; k <= runs; k++)
+	{
+		uint32_t	end = k * n / runs;
+		uint32_t	more = end - done;
+
+		memcpy(to, heads + done, more * 8);
+		memcpy(tails_to, tails + done * tail, more * tail);
+		to += more;
+		tails_to += more * tail;
+		done = end;
+		if (k == runs)
+			continue;
+		*to++ = heads[end - 1];
+		memcpy(tails_to, tails + (end - 1) * tail, tail);
+		tails_to += tail;
+	}
+}
+
+/*
  * Puts n entries into the arrays of a FIXED leaf's image, whose header has all
  * but count, cap and what depends on them.  The entries must fit.  16 bytes
  * beyond "tails" can be read.
@@ -118,6 +176,12 @@ euno_bpt_lay_out(BptImage *image, const uint64_t *heads, const uint8_t *tails,
 	}
 	if (most > cap)
 		most = cap;
+	if (most < 2 * n && are_even(leaf, heads, n, most))
+	{
+		leaf->count = (uint16_t) most;
+		lay_out_evenly(to, tails_to, most, heads, tails, tail, n);
+		return;
+	}
 	place_fixed(leaf, heads, n, most, place);
 	leaf->count = (uint16_t) most;
 	place[0] = 0;
@@ -294,7 +358,7 @@ euno_bpt_halve(EunoTree *tree, BptSplit *s, const BptView *view,
 
 	if (view->format != BPT_FIXED || n < view->cap || view->entries < n ||
 		n < 2 || entry->payloadlen > 0 || key->len != len ||
-		(view->open && euno_bpt_compare_prefix(key, view->leaf, plen) != 0))
+		(view->open && bpt_compare_prefix(key, view->leaf, plen) != 0))
 		return 0;
 	run->prefix = bpt_low(view->leaf);
 	run->prefix_len = plen;

@@ -53,59 +53,51 @@ prefetch_gap(const BptView *view, const BptGap *gap)
 }
 
 /*
- * Inserts an entry.  See EunoTreeOps: EUNO_OK, EUNO_EXISTS, EUNO_FULL (only
- * with no_split), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry or return.
- *
- * The place is found at some version of the leaf; locking at that version
- * proves that it is still the place (Eunomia's lower region).
+ * Finds the entry's place and puts it there; see euno_bpt_insert.  Within an
+ * epoch.  "stamp" is the tree's since that began, "guess" the leaf that is
+ * remembered, or NULL.
  */
-EunoStatus
-euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
-				bool no_split)
+static EunoStatus __attribute__((noinline))
+insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
+				bool no_split, const BptKey *key, uint64_t stamp,
+				BptLeaf *guess)
 {
-	EunoPosition pos = {.key = entry->key, .keylen = entry->keylen,
-	.tid = entry->tid};
 	EunoWish	wish = {.ops = &euno_bptree_ops,.entry = entry,
 	.no_split = no_split};
 	BptLeaf    *created = NULL;
 	EunoStatus	status;
 	BptImage	image;
 	BptPlace	place;
-	BptKey		key;
 	BptGap		gap;
 	BptPut		put;
-	uint64_t	stamp;
 
-	euno_bpt_key_position(tree, &pos, &key);
 	bpt_place_init(&place, &image);
-	euno_epoch_enter(cx->process);
-	stamp = euno_load64(&bpt_body(tree)->stamp);
-	place.guess = last_leaf(cx, stamp);
+	place.guess = guess;
 	for (;;)
 	{
 		bool		room;
 
-		if (bpt_may_be_crowded(cx, tree, &place) &&
-			euno_bpt_crowd(cx, tree, &key, &place, &wish, &status))
+		if (bpt_may_be_crowded(cx, tree, place.attempts) &&
+			euno_bpt_crowd(cx, tree, key, &place, &wish, &status))
 		{
 			stamp = 0;			/* the leaf was not ours to see */
 			break;
 		}
-		status = euno_bpt_seek(cx, tree, &key, false, &place);
+		status = euno_bpt_seek(cx, tree, key, false, &place);
 		if (status != EUNO_OK)
 			break;
-		bpt_place_find(cx, &place, &key, &gap);
+		bpt_place_find(cx, &place, key, &gap);
 		prefetch_gap(&place.view, &gap);
 		if (__builtin_expect(place.view.scattered, 0) && !gap.exact)
 		{
-			status = euno_bpt_scatter_insert(cx, tree, &place, &key, entry,
+			status = euno_bpt_scatter_insert(cx, tree, &place, key, entry,
 											 no_split);
 			if (status == EUNO_STALE)
 				continue;
 			break;
 		}
 		room = !gap.exact &&
-			euno_bpt_leaf_plan(tree, &place.view, entry, &key, &gap, &put);
+			euno_bpt_leaf_plan(tree, &place.view, entry, key, &gap, &put);
 		if (room)
 		{
 			if (!bpt_place_lock(cx, &place))
@@ -120,7 +112,7 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		status = euno_bpt_valid(&place);
 		if (status == EUNO_OK)
 			status = gap.exact ? EUNO_EXISTS :
-				euno_bpt_split(cx, tree, &place, &key, &gap, entry, no_split,
+				euno_bpt_split(cx, tree, &place, key, &gap, entry, no_split,
 							   &created);
 		if (status != EUNO_STALE)
 			break;
@@ -133,6 +125,35 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		euno_bpt_catch_up(cx, tree, &place);
 	if (__builtin_expect(cx->part_leaf != 0, 0))
 		euno_bpt_part_leaf(cx, tree, entry, cx->part_leaf);
+	return status;
+}
+
+/*
+ * Inserts an entry.  See EunoTreeOps: EUNO_OK, EUNO_EXISTS, EUNO_FULL (only
+ * with no_split), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry or return.
+ *
+ * The place is found at some version of the leaf; locking at that version
+ * proves that it is still the place (Eunomia's lower region).
+ */
+EunoStatus
+euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
+				bool no_split)
+{
+	EunoPosition pos = {.key = entry->key, .keylen = entry->keylen,
+	.tid = entry->tid};
+	EunoStatus	status = EUNO_OK;
+	BptLeaf    *leaf;
+	BptKey		key;
+	uint64_t	stamp;
+
+	euno_bpt_key_position(tree, &pos, &key);
+	euno_epoch_enter(cx->process);
+	stamp = euno_load64(&bpt_body(tree)->stamp);
+	leaf = last_leaf(cx, stamp);
+	if (leaf == NULL || cx->part_leaf != 0 ||
+		bpt_may_be_crowded(cx, tree, 0) || bpt_sample_weight(cx, tree) > 0 ||
+		!euno_bpt_append(cx, tree, leaf, entry, &key))
+		status = insert_anywhere(cx, tree, entry, no_split, &key, stamp, leaf);
 	euno_epoch_exit(cx->process);
 
 	/* Another try may have found room without it. */

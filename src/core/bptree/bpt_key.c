@@ -44,7 +44,7 @@ euno_bpt_key_position(EunoTree *tree, const EunoPosition *pos, BptKey *key)
 	}
 	else if (pos->side == 0)
 	{
-		bpt_store_tid(key->bytes + len, pos->tid);
+		euno_put_tid(key->bytes + len, pos->tid);
 		len += EUNO_TID_BYTES;
 	}
 	key_finish(key, len);
@@ -145,24 +145,20 @@ euno_bpt_compare_rest(const BptKey *key, uint32_t from, const uint8_t *bytes,
 	return 0;
 }
 
-/* BYTES: the sign of (key, as far as the prefix goes) - (a leaf's prefix). */
+/* bpt_compare_prefix for prefixes of any length. */
 int
 euno_bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf,
 						uint32_t prefix_len)
 {
-	uint32_t	n = prefix_len < 8 ? prefix_len : 8;
-	uint64_t	low;
-	uint64_t	mine;
+	uint64_t	low = euno_load64(&leaf->low_word);
+	uint64_t	mine = bpt_key_word(key, 0);
 
-	if (n == 0)
-		return 0;
-	low = euno_load64(&leaf->low_word) >> (64 - 8 * n);
-	mine = bpt_key_word(key, 0) >> (64 - 8 * n);
 	if (mine != low)
 		return mine < low ? -1 : 1;
-	for (uint32_t at = 8; at < prefix_len; at += n)
+	for (uint32_t at = 8; at < prefix_len; at += 8)
 	{
-		n = prefix_len - at < 8 ? prefix_len - at : 8;
+		uint32_t	n = prefix_len - at < 8 ? prefix_len - at : 8;
+
 		low = euno_load_be(&bpt_low(leaf)[at], n);
 		mine = bpt_key_word(key, at) >> (64 - 8 * n);
 		if (mine != low)

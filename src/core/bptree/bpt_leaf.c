@@ -70,7 +70,7 @@ plan_record(const BptView *view, const EunoEntry *entry, EunoTid first,
 	{
 		if (len > 0)
 			memcpy(buf, entry->key, len);
-		bpt_store_tid(buf + len, first);
+		euno_put_tid(buf + len, first);
 		len += EUNO_TID_BYTES;
 		memset(buf + len, 0, 8);
 		put->head[r] = bpt_load_word(buf + view->prefix_len);
@@ -218,18 +218,6 @@ plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 }
 
 /*
- * FIXED: is this an ascending load, whose last leaf is as full as leaves shall
- * be?  The leaf is left as it is then, but for its room, which is spread.
- */
-bool
-euno_bpt_appends(const EunoTree *tree, const BptView *view, const BptGap *gap)
-{
-	return view->open && view->count > 8 && view->count == view->entries &&
-		gap->slot == view->count &&
-		view->count * 100 >= view->cap * tree->config.fillfactor;
-}
-
-/*
  * SLOTTED and OPAQUE: plans the insertion, whether there is room or not.  False if
  * it needs another prefix or what is there to be joined, or if the view is torn.
  */
@@ -242,7 +230,7 @@ euno_bpt_plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 	if (view->format == BPT_SLOTTED && key->len < view->prefix_len)
 		return false;
 	if (view->open &&
-		euno_bpt_compare_prefix(key, view->leaf, view->prefix_len) != 0)
+		bpt_compare_prefix(key, view->leaf, view->prefix_len) != 0)
 		return false;
 	plan_slots(tree, view, entry, gap, put);
 	return put->nrecs > 0 && !view->torn;
@@ -267,9 +255,9 @@ euno_bpt_leaf_plan(EunoTree *tree, BptView *view, const EunoEntry *entry,
 		uint64_t	high = euno_load64(&view->leaf->high_hint);
 
 		if (entry->payloadlen > 0 || key->len != plen + view->suffix_len ||
-			(view->open && euno_bpt_compare_prefix(key, view->leaf, plen) != 0))
+			(view->open && bpt_compare_prefix(key, view->leaf, plen) != 0))
 			return false;
-		if (euno_bpt_appends(tree, view, gap))
+		if (bpt_appends(tree, view, gap->slot))
 			return false;		/* it starts a leaf of its own */
 		put->slot = put->near = gap->slot;
 		put->head[0] = bpt_key_word(key, plen);
@@ -511,7 +499,7 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 
 		bpt_store_word(suffix, euno_load64(&view->heads[i]));
 		euno_copy_out(suffix + 8, slot->tail, slot->tail_len);
-		bpt_store_tid(tid, tids[0]);
+		euno_put_tid(tid, tids[0]);
 		memcpy(suffix + slot->len - part, tid + EUNO_TID_BYTES - part, part);
 		head = bpt_load_word(suffix);
 		size = build_record(record, slot->len, suffix + 8, slot->tail_len,

@@ -178,7 +178,7 @@ point_leaf(BptView *view, const BptLeaf *right, const BptKey *key,
 	uint64_t	h;
 
 	if (view->format == BPT_OPAQUE || view->open || key->len <= plen ||
-		euno_bpt_compare_prefix(key, view->leaf, plen) != 0)
+		bpt_compare_prefix(key, view->leaf, plen) != 0)
 		return false;
 	if (fixed && (view->suffix_len < key->len - plen ||
 				  (batch->want_keys &&

@@ -31,7 +31,7 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	euno_epoch_enter(cx->process);
 	for (;;)
 	{
-		if (bpt_may_be_crowded(cx, tree, &place) &&
+		if (bpt_may_be_crowded(cx, tree, place.attempts) &&
 			euno_bpt_crowd(cx, tree, &key, &place, &wish, &status))
 			break;
 		status = euno_bpt_seek(cx, tree, &key, false, &place);

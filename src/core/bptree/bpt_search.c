@@ -387,8 +387,7 @@ lower_slot(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 		return lower_opaque(cx, view, key, exact);
 	if (view->open && view->prefix_len > 0)
 	{
-		int			c = euno_bpt_compare_prefix(key, view->leaf,
-												view->prefix_len);
+		int			c = bpt_compare_prefix(key, view->leaf, view->prefix_len);
 
 		if (c != 0)
 			return c < 0 ? 0 : view->count;

@@ -77,7 +77,7 @@ part_bytes(const BptParts *ps, uint32_t i, bool last, uint8_t *to)
 
 		(void) euno_bpt_list_find(slot.list, slot.list_len, tid, slot.ntids,
 								  EUNO_TID_MAX + 1, &at, &tid, &ignored);
-		bpt_store_tid(to + len - EUNO_TID_BYTES, tid);
+		euno_put_tid(to + len - EUNO_TID_BYTES, tid);
 	}
 	return len;
 }

@@ -256,7 +256,7 @@ build_append(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key_new,
 
 	if (entry->payloadlen > 0 ||
 		key_new->len != view->prefix_len + view->suffix_len ||
-		euno_bpt_compare_prefix(key_new, view->leaf, view->prefix_len) != 0 ||
+		bpt_compare_prefix(key_new, view->leaf, view->prefix_len) != 0 ||
 		(tree->config.posting && some_equal(view)))
 		return 0;
 	last.keylen = euno_bpt_key_bytes(view, view->count - 1, key);
@@ -352,8 +352,8 @@ repack_or_split(EunoTree *tree, BptPlace *place, const BptKey *key,
 		return EUNO_CORRUPT;
 	*m = euno_bpt_split_left(tree, s, at, &place->image->leaf,
 							 place->view.open &&
-							 euno_bpt_compare_prefix(key, &place->image->leaf,
-											place->view.prefix_len) != 0);
+							 bpt_compare_prefix(key, &place->image->leaf,
+												place->view.prefix_len) != 0);
 	return *m == 0 ? EUNO_CORRUPT : EUNO_OK;
 }
 
@@ -386,7 +386,7 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	euno_bpt_image_like(&s.left, leaf);
 	s.left.leaf.right = place->image->leaf.right;
 	s.left.leaf.seqno = place->image->leaf.seqno;
-	appends = euno_bpt_appends(tree, &place->view, gap);
+	appends = bpt_appends(tree, &place->view, gap->slot);
 	if (appends && no_split)
 		return EUNO_FULL;
 	m = appends ? 0 : split_whole(tree, &s, place, key, gap, entry);

@@ -211,6 +211,8 @@ check_leaf(Verifier *v, const uint8_t *high_bytes, const BptFence *high)
 		  view->prefix_len > high->len ||
 		  memcmp(low.bytes, high_bytes, view->prefix_len) != 0)))
 		found(v, "the prefix is not common to the fences");
+	if (view->open && high->bytes != NULL)
+		found(v, "a leaf is marked as the last one, and is not");
 	if (!bpt_is_opaque(v->tree) &&
 		(!word_is(&low, view->prefix_len, leaf->low_hint) ||
 		 (high->bytes != NULL &&
