@@ -47,6 +47,7 @@ lib_missing_packages()
 	printf '#include <numaif.h>\n' | gcc -E - >/dev/null 2>&1 || echo libnuma-dev
 	perl -MTest::More -MJSON::PP -e1 2>/dev/null && command -v prove >/dev/null || echo perl
 	perl -MIPC::Run -e1 2>/dev/null || echo libipc-run-perl
+	command -v ps >/dev/null || echo procps
 }
 
 # Installs what is missing, as root or through sudo.  Fails with a message
