@@ -654,7 +654,7 @@ is_entry(const EunoHeat *heat)
 		uint8_t		composite[KEY_BYTES + EUNO_TID_BYTES];
 
 		memcpy(composite, entries[i].key, entries[i].keylen);
-		art_store_tid(composite + entries[i].keylen, entries[i].tid);
+		euno_put_tid(composite + entries[i].keylen, entries[i].tid);
 		if (ops->bytes_only &&
 			heat->keylen <= entries[i].keylen + EUNO_TID_BYTES &&
 			memcmp(composite, heat->key, heat->keylen) == 0)
