@@ -6,7 +6,8 @@
  * The same tree with 1, 2 and 4 domains, each with a directory.  The trees take
  * turns, a hundredth of the operations each; in each turn the thread is in the next
  * domain, so that all post, note and apply their share, as if in turns, too.  EUNO_ROWS (1 million) and
- * EUNO_ROUNDS (7); EUNO_DOMAINS names the only number of domains, for callgrind
+ * EUNO_ROUNDS (7); EUNO_STRUCTURE=art takes radix trees, whose maps are brought up
+ * to date now and then without being counted, as by the launcher; EUNO_DOMAINS names the only number of domains, for callgrind
  * (test/bench/domain_cost), which has no use for turns.
  *
  *-------------------------------------------------------------------------
@@ -83,6 +84,14 @@ turn_of_lookups(Subject *s, uint64_t from, uint64_t to)
 	}
 }
 
+/* What the launcher does to radix trees. */
+static void
+maintain(Subject *s, int ndomains)
+{
+	for (int d = 0; s->ops != &euno_bptree_ops && d < ndomains; d++)
+		s->ops->maintain(&s->cx, s->tree, d);
+}
+
 /* All rows, the trees taking turns; seconds that each took. */
 static void
 run(void (*turn) (Subject *s, uint64_t from, uint64_t to), int only,
@@ -97,10 +106,13 @@ run(void (*turn) (Subject *s, uint64_t from, uint64_t to), int only,
 		for (uint64_t k = 0; k < NSUBJECTS; k++)
 		{
 			uint64_t	which = (at / by + k) % NSUBJECTS;
-			double		start = thread_seconds();
+			double		start;
 
 			if (only != 0 && only != domains[which])
 				continue;
+			if (at / by % 10 == 0)
+				maintain(&subjects[which], domains[which]);
+			start = thread_seconds();
 			subjects[which].cx.domain = (int) (at / by % (uint64_t) domains[which]);
 			turn(&subjects[which], at, at + by);
 			seconds[which] += thread_seconds() - start;
@@ -157,12 +169,16 @@ main(void)
 	uint64_t	rows = setting("EUNO_ROWS", 1000000);
 	int			rounds = (int) setting("EUNO_ROUNDS", 7);
 	int			only = (int) setting("EUNO_DOMAINS", 0);
+	const char *structure = getenv("EUNO_STRUCTURE");
 
+	if (structure == NULL || strcmp(structure, "art") != 0)
+		structure = "bptree";
 	if (rows < 10000 || rounds < 1 || rounds > MAX_ROUNDS)
 		die("EUNO_ROWS must be at least 10000, EUNO_ROUNDS 1 to 99");
 	subjects_begin(1);
 	for (int k = 0; k < NSUBJECTS; k++)
-		subject_init(&subjects[k], "bptree", &euno_bptree_ops, domains[k]);
+		subject_init(&subjects[k], structure, strcmp(structure, "art") == 0 ?
+					 &euno_art_olc_ops : &euno_bptree_ops, domains[k]);
 	for (int keys = DENSE; keys <= (only != 0 ? DENSE : STRINGS); keys++)
 		run_kind((Keys) keys, rows, only != 0 ? 1 : rounds, only);
 	return 0;

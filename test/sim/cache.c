@@ -29,6 +29,9 @@
 #define MAX_PAGES	(1U << 24)
 #define PAGE_SLOTS	(2 * MAX_PAGES)
 
+/* A node's copy of an address: so many bits up, its number plus 1. */
+#define COPY_SHIFT	48
+
 #define TLB_WAYS	8
 /* Lines that a core can ask for and not wait for. */
 #define PENDING		16
@@ -102,6 +105,7 @@ static Picoseconds access_cost;
 static Line *lines;
 static uint64_t *page_slots;	/* (page << 24 | number) + 1; 0 = empty */
 static uint8_t *page_node;		/* node + 1; 0 = not placed yet */
+static uint8_t *copied;			/* of lines: bits */
 static uint32_t npages;
 static bool any_placed;
 
@@ -171,10 +175,12 @@ cache_reset(const Machine *on, bool spread, Placement place,
 		munmap(lines, (size_t) MAX_PAGES * PAGE_LINES * sizeof(Line));
 		munmap(page_slots, PAGE_SLOTS * sizeof(uint64_t));
 		munmap(page_node, MAX_PAGES);
+		munmap(copied, MAX_PAGES * (PAGE_LINES / 8));
 	}
 	lines = zeroed((size_t) MAX_PAGES * PAGE_LINES * sizeof(Line));
 	page_slots = zeroed(PAGE_SLOTS * sizeof(uint64_t));
 	page_node = zeroed(MAX_PAGES);
+	copied = zeroed(MAX_PAGES * (PAGE_LINES / 8));
 	npages = 0;
 	any_placed = false;
 }
@@ -239,6 +245,34 @@ cache_place(const void *address, size_t size, uint32_t node)
 	for (uintptr_t at = (uintptr_t) address; at < (uintptr_t) address + size;
 		 at += (uintptr_t) 1 << PAGE_BITS)
 		page_node[page_number(at)] = (uint8_t) (node % machine->nodes + 1);
+}
+
+void
+cache_copy(const void *address, size_t size)
+{
+	uintptr_t	last = (uintptr_t) address + size - 1;
+
+	any_placed = true;
+	for (uintptr_t n = (uintptr_t) address >> LINE_BITS; n <= last >> LINE_BITS; n++)
+	{
+		uint32_t	number = line_number(n << LINE_BITS);
+
+		copied[number / 8] |= (uint8_t) (1U << number % 8);
+	}
+}
+
+/* The line that a core reads when it reads this address. */
+static uint32_t
+line_to_read(uint32_t c, uintptr_t address)
+{
+	uint32_t	number = line_number(address);
+	uint32_t	node = cores[c].node;
+
+	if ((copied[number / 8] >> number % 8 & 1) == 0)
+		return number;
+	number = line_number(address | (uintptr_t) (node + 1) << COPY_SHIFT);
+	page_node[number / PAGE_LINES] = (uint8_t) (node + 1);
+	return number;
 }
 
 bool
@@ -754,7 +788,7 @@ cache_access(EunoHookKind kind, const void *address, size_t size)
 	if (kind == EUNO_HOOK_PREFETCH)
 	{
 		if (address != NULL)
-			prefetch(c, line_number(at));
+			prefetch(c, line_to_read(c, at));
 		return;
 	}
 	if (kind == EUNO_HOOK_RMW)
@@ -768,14 +802,17 @@ cache_access(EunoHookKind kind, const void *address, size_t size)
 	vthread_sync(slack);
 	for (uintptr_t n = at >> LINE_BITS; n <= last; n++)
 	{
-		uint32_t	number = line_number(n << LINE_BITS);
+		uint32_t	number;
 
 		me->clock += access_cost;
 		if (kind == EUNO_HOOK_STORE)
-			store(c, number);
-		else
-			me->clock = wait_pending(&cores[c], number,
-									 read_line(c, number, me->clock,
-											   n != at >> LINE_BITS));
+		{
+			store(c, line_number(n << LINE_BITS));
+			continue;
+		}
+		number = line_to_read(c, n << LINE_BITS);
+		me->clock = wait_pending(&cores[c], number,
+								 read_line(c, number, me->clock,
+										   n != at >> LINE_BITS));
 	}
 }

@@ -66,7 +66,14 @@ extern uint32_t cache_node(uint32_t core);
 /* These pages are on that node, until the next reset. */
 extern void cache_place(const void *address, size_t size, uint32_t node);
 
-/* Has that been said of any since the last reset? */
+/*
+ * The lines of this are copied: every node has its own in its memory, and reads
+ * use that; until the next reset.  Writes go to the memory itself, and copies
+ * do not learn of them.
+ */
+extern void cache_copy(const void *address, size_t size);
+
+/* Has either been said of any since the last reset? */
 extern bool cache_placed(void);
 
 /* Charges an access to the current thread, which runs on the core of its number. */

@@ -21,6 +21,7 @@
 #include "threads.h"
 
 #define MAX_LIST	16
+#define PAGE		4096
 
 /* Latencies are counted in classes, 16 to a doubling. */
 #define CLASSES		(16 * 48)
@@ -111,6 +112,12 @@ subject_domain(uint32_t thread)
 		(int) cache_node(thread) % subject_domains;
 }
 
+void
+subject_copy(const void *address, size_t size)
+{
+	cache_copy(address, size);
+}
+
 /* Before each access of core to shared memory. */
 void
 euno_test_hook(EunoHookKind kind, const void *address, size_t size)
@@ -134,8 +141,11 @@ sim_alloc(void *tree_arg, int domain, size_t size)
 	node = below.alloc(tree_arg, domain, size);
 	if (vthread_current != NULL && source->pools[domain].extents > before)
 		vthread_current->clock += run.options->machine->extent;
-	if (placing > 0 && node != NULL && size >= 4096)
-		cache_place(node, size, (uint32_t) domain);
+
+	/* A radix tree's small nodes are all of one domain: where pages are put else. */
+	if (placing > 0 && node != NULL && (size >= PAGE || domain > 0))
+		cache_place((void *) ((uintptr_t) node & ~(uintptr_t) (PAGE - 1)),
+					size + ((uintptr_t) node & (PAGE - 1)), (uint32_t) domain);
 	return node;
 }
 
@@ -413,6 +423,8 @@ usage(void)
 			"--placement interleaved|first-node|first-touch\n"
 			"--domains N            of the tree, one after the other on the nodes\n"
 			"--directories N        that the tree has; else one for each domain\n"
+			"--copies N             of a radix tree: each node of the machine has the inner\n"
+			"                       nodes that branch on one of the first N bytes\n"
 			"--affine PERCENT       of the operations are on keys that only the\n"
 			"                       thread's node uses so\n"
 			"--contended N          contended leaves: those of the N most frequent rows\n"
@@ -452,7 +464,7 @@ static const struct option names[] = {
 	{"inserts", 1, NULL, 'i'}, {"roles", 0, NULL, 'R'},
 	{"operations", 1, NULL, 'o'}, {"warm", 1, NULL, 'W'},
 	{"placement", 1, NULL, 'p'}, {"domains", 1, NULL, 'd'}, {"directories", 1, NULL, 'D'},
-	{"affine", 1, NULL, 'A'}, {"contended", 1, NULL, 'X'}, {"part", 1, NULL, 'B'},
+	{"affine", 1, NULL, 'A'}, {"copies", 1, NULL, 'y'}, {"contended", 1, NULL, 'X'}, {"part", 1, NULL, 'B'},
 	{"round", 1, NULL, 'u'}, {"hot-rate", 1, NULL, 'H'}, {"alone", 0, NULL, 'a'},
 	{"seeds", 1, NULL, 'e'}, {"l2", 1, NULL, '2'}, {"l3", 1, NULL, '3'},
 	{"slack", 1, NULL, 'S'}, {"think", 1, NULL, 'T'},
@@ -523,6 +535,9 @@ parse(int argc, char **argv, Options *options, Workload *workload)
 				break;
 			case 'A':
 				workload->affine_percent = (uint32_t) atoi(optarg);
+				break;
+			case 'y':
+				subject_copies = (uint32_t) atoi(optarg);
 				break;
 			case 'S':
 				options->slack = NS(strtod(optarg, NULL));

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/art/art.h"
 #include "detector.h"
 #include "subjects.h"
 
@@ -30,6 +31,7 @@ typedef struct Session
 EunoEnvironment subject_env;
 int			subject_domains = 1;
 int			subject_directories = 0;
+uint32_t	subject_copies;
 uint64_t	subject_contended;
 bool		subject_alone;
 double		subject_hot_rate = 1000;
@@ -123,6 +125,20 @@ make_contended(uint64_t nrows, uint64_t (*key) (uint64_t i))
 	check(ops->set_mode(cx, tree, &pos, true), "a mode");
 }
 
+/* Copies the inner nodes from here down that branch high enough. */
+static void
+copy_nodes(ArtRef ref)
+{
+	ArtNode    *node = art_pointer(ref);
+	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
+
+	if (!art_is_node(ref) || art_level(node) >= subject_copies)
+		return;
+	subject_copy(node, art_node_size(art_type(node), art_segment_len(node)));
+	for (uint32_t i = 0; i < layout->capacity; i++)
+		copy_nodes(art_children(node)[i * layout->words]);
+}
+
 /* A new tree with these rows, whatever was there before. */
 static void
 load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
@@ -165,6 +181,10 @@ load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 	check(ops->create(&session(0)->cx, tree, &config), "creating a tree");
 	bulk_load(nrows, key);
 	detector_reset();
+	for (int d = 1; d < directories && which != &euno_bptree_ops; d++)
+		ops->maintain(&session(0)->cx, tree, d);
+	if (subject_copies > 0 && which != &euno_bptree_ops)
+		copy_nodes(art_body(tree)->root);
 	if (subject_contended > 0 && ops->set_mode != NULL)
 		make_contended(nrows, key);
 	if (subject_part > 0 && ops->steer != NULL)

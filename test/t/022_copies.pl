@@ -79,6 +79,10 @@ becomes('t_off', 3, 'copies come with replicate = on');
 $node->safe_psql('postgres', 'ALTER INDEX t_auto RESET (replicate)');
 becomes('t_auto', 3, 'and by use again with the default');
 
+# A radix tree has maps of its upper nodes; from here on it is there with the others.
+$node->safe_psql('postgres', 'CREATE INDEX t_art ON t USING euno (a, b) WITH (structure = art, replicate = on)');
+is(copies('t_art'), 3, 'a radix tree has copies, too');
+
 # Without a budget those are left that are asked for.
 $node->append_conf('postgresql.conf', 'euno.replica_budget = 0');
 $node->reload;

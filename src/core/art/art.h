@@ -46,6 +46,8 @@ typedef struct ArtPlace
 	EunoTree   *tree;
 	ArtWhere	where;
 	bool		rowex;			/* the versions mean nothing */
+	bool		near;			/* AT_GAP: the descent began at the slot's node;
+								 * holder and slot are not known */
 	ArtNode    *holder;			/* of the slot; NULL = the root slot */
 	ArtRef	   *slot;
 	EunoLock   *lock;			/* the holder's */
@@ -116,6 +118,13 @@ art_load_tid(const uint8_t *p)
 	return (EunoTid) high << 16 | low;
 }
 
+/* What the allocator is asked for. */
+static inline size_t
+art_round_up(size_t size)
+{
+	return (size + 15) & ~(size_t) 15;
+}
+
 /* Byte i of a bound, which has no end. */
 static inline int
 art_key_byte(const ArtKey *key, uint32_t i)
@@ -178,7 +187,17 @@ extern void euno_art_build_start(ArtBuild *build, EunoContext *cx,
 extern void *euno_art_build_alloc(ArtBuild *build, size_t size);
 extern void euno_art_build_undo(ArtBuild *build);
 
+/* art_near.c */
+extern ArtRef euno_art_near_find(EunoContext *cx, EunoTree *tree,
+								 const ArtKey *key, uint32_t *depth,
+								 uint64_t *version);
+extern void euno_art_forget(EunoTree *tree, const ArtKey *path,
+							const ArtNode *node);
+
 /* art_inner.c */
+extern void euno_art_node_init(ArtNode *node, ArtType type,
+							   const uint8_t *path, uint32_t from,
+							   uint32_t level);
 extern ArtType euno_art_node_type(uint32_t nchildren, uint32_t words);
 extern ArtNode *euno_art_build_node(ArtBuild *build, ArtType type,
 									const uint8_t *path, uint32_t from,
@@ -229,7 +248,7 @@ extern void euno_art_inline(const uint8_t *bytes, uint32_t n, ArtChild *child);
 /* art_descend.c */
 extern EunoStatus euno_art_descend(EunoContext *cx, EunoTree *tree,
 								   const ArtKey *key, bool rowex,
-								   ArtPlace *place);
+								   bool from_root, ArtPlace *place);
 extern EunoStatus euno_art_descend_to(EunoContext *cx, EunoTree *tree,
 									  const ArtKey *key, ArtPlace *place);
 extern ArtRef *euno_art_lock_slot(EunoContext *cx, EunoTree *tree,
@@ -266,6 +285,9 @@ extern EunoStatus euno_art_compact(EunoContext *cx, EunoTree *tree,
 								   uint32_t max_merges, uint32_t *merged);
 extern void euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 						  ArtNode *node, const ArtRef *slot);
+extern EunoStatus euno_art_set_domains(EunoContext *cx, EunoTree *tree,
+									   uint64_t domains);
+extern void euno_art_maintain(EunoContext *cx, EunoTree *tree, int domain);
 extern EunoStatus euno_art_tidy_nodes(EunoContext *cx, EunoTree *tree,
 									  uint32_t max_leaves,
 									  uint32_t *merged);

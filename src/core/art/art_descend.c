@@ -10,14 +10,14 @@
 /*
  * Finds the slot where the composite belongs.  EUNO_OK; EUNO_STALE (never with
  * "rowex"): start again; EUNO_CORRUPT.  The epoch has been entered; nothing is
- * locked.
+ * locked.  "from_root": the slot's holder must be known, wherever that is.
  */
 EunoStatus
 euno_art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key,
-				 bool rowex, ArtPlace *place)
+				 bool rowex, bool from_root, ArtPlace *place)
 {
-	return rowex ? art_descend(cx, tree, key, true, false, place) :
-		art_descend(cx, tree, key, false, false, place);
+	return rowex ? art_descend(cx, tree, key, true, false, from_root, place) :
+		art_descend(cx, tree, key, false, false, from_root, place);
 }
 
 /*
@@ -28,7 +28,7 @@ EunoStatus
 euno_art_descend_to(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 					ArtPlace *place)
 {
-	return art_descend(cx, tree, key, true, true, place);
+	return art_descend(cx, tree, key, true, true, false, place);
 }
 
 /*

@@ -86,9 +86,9 @@ euno_art_node_type(uint32_t nchildren, uint32_t words)
  * An empty node, not yet reachable.  It branches on byte "level" of "path", of
  * which bytes [from, level) become its segment.
  */
-static void
-node_init(ArtNode *node, ArtType type, const uint8_t *path, uint32_t from,
-		  uint32_t level)
+void
+euno_art_node_init(ArtNode *node, ArtType type, const uint8_t *path,
+				   uint32_t from, uint32_t level)
 {
 	static const uint8_t zeros[ART_NODE_MAX];
 	const ArtLayout *layout = &euno_art_layouts[type];
@@ -119,7 +119,7 @@ euno_art_build_node(ArtBuild *build, ArtType type, const uint8_t *path,
 											art_node_size(type, level - from));
 
 	if (node != NULL)
-		node_init(node, type, path, from, level);
+		euno_art_node_init(node, type, path, from, level);
 	return node;
 }
 

@@ -100,6 +100,7 @@ grow(Insert *ins)
 	art_count(cx, ins->tree, 1, 0);
 	euno_lock_release(ins->place.lock, cx->env);
 	euno_lock_release_obsolete(&node->lock, cx->env);
+	euno_art_forget(ins->tree, &ins->key, node);
 	euno_art_retire_ref(cx, ins->tree, ins->place.ref);
 	euno_art_copy_retire(cx, ins->tree, copy);
 	return EUNO_OK;
@@ -243,6 +244,24 @@ insert_leaf(Insert *ins)
 }
 
 /*
+ * Finds the slot where the entry belongs.  As euno_art_descend; a node that is
+ * full has to be replaced, and so its holder to be known.
+ */
+static EunoStatus
+find(Insert *ins, bool rowex)
+{
+	EunoStatus	status = euno_art_descend(ins->cx, ins->tree, &ins->key, rowex,
+										  false, &ins->place);
+	ArtNode    *node = art_pointer(ins->place.ref);
+
+	if (status == EUNO_OK && ins->place.where == ART_AT_GAP && ins->place.near &&
+		!euno_art_node_room(node, ins->key.bytes[art_level(node)]))
+		status = euno_art_descend(ins->cx, ins->tree, &ins->key, rowex, true,
+								  &ins->place);
+	return status;
+}
+
+/*
  * See EunoTreeOps.  With no_split, EUNO_FULL when a node of four or more
  * children is full.  No locks on entry or return.
  */
@@ -271,8 +290,7 @@ euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			euno_art_crowd(cx, tree, &ins.key, attempts,
 						   ins.place.depth, &wish, &status))
 			break;
-		status = euno_art_descend(cx, tree, &ins.key, art_body(tree)->rowex ||
-								  attempts >= ART_PATIENCE, &ins.place);
+		status = find(&ins, art_body(tree)->rowex || attempts >= ART_PATIENCE);
 		if (status == EUNO_OK)
 		{
 			if (ins.place.where == ART_AT_GAP)

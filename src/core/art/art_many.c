@@ -150,11 +150,19 @@ euno_art_read_keys(EunoContext *cx, EunoTree *tree,
 	euno_epoch_enter(cx->process);
 	for (i = 0; i < n; i++)
 	{
+		uint64_t	version;
+
 		memcpy(keys[i].bytes, positions[i].key, positions[i].keylen);
 		euno_art_key_set(&keys[i], positions[i].keylen);
-		at[i].ref = euno_load64_acquire(&body->root);
-		at[i].slot = &body->root;
 		at[i].depth = 0;
+		at[i].ref = cx->domain == 0 ? 0 :
+			euno_art_near_find(cx, tree, &keys[i], &at[i].depth, &version);
+		if (at[i].ref == 0)
+		{
+			at[i].ref = euno_load64_acquire(&body->root);
+			at[i].depth = 0;
+		}
+		at[i].slot = &body->root;
 		at[i].absent = false;
 		going |= 1U << i;
 	}

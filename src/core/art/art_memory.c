@@ -19,23 +19,17 @@
 
 #define SIZE_SHIFT	48
 
-static inline size_t
-round_up(size_t size)
-{
-	return (size + 15) & ~(size_t) 15;
-}
-
 /* Memory for a node; NULL if there is none.  No node may be locked. */
 void *
 euno_art_alloc(EunoContext *cx, EunoTree *tree, size_t size)
 {
-	void	   *p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, round_up(size));
+	void	   *p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, art_round_up(size));
 
 	if (p == NULL)
 	{
 		/* What is waiting for its epoch may do. */
 		euno_art_reclaim_all(cx, tree);
-		p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, round_up(size));
+		p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, art_round_up(size));
 	}
 	return p;
 }
@@ -44,7 +38,7 @@ euno_art_alloc(EunoContext *cx, EunoTree *tree, size_t size)
 void
 euno_art_free(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 {
-	cx->env->free(tree->alloc_arg, ART_DOMAIN, p, round_up(size));
+	cx->env->free(tree->alloc_arg, ART_DOMAIN, p, art_round_up(size));
 }
 
 /* Under the mutex: an empty block is at hand. */
@@ -140,7 +134,7 @@ art_retire(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 		block->n = 0;
 	}
 	block->items[block->n++] = (uint64_t) (uintptr_t) p |
-		(uint64_t) (round_up(size) / 16) << SIZE_SHIFT;
+		(uint64_t) (art_round_up(size) / 16) << SIZE_SHIFT;
 	if (block->n == ART_LIMBO_ITEMS)
 		limbo_close(cx, stripe);
 	euno_mutex_unlock(&stripe->mutex, cx->env);

@@ -194,7 +194,10 @@ typedef struct ArtBody
 	ArtRef		root;
 	struct EunoHeatTable *heat; /* NULL until there are conflicts */
 	bool		rowex;			/* constant */
-	uint8_t		pad[39];
+	EunoLock	near_mutex;		/* of who makes maps, and drops them */
+	struct ArtNear *near;		/* art_near.h; NULL: there were none yet */
+	uint64_t	near_domains;	/* that shall have maps, as bits, and the first */
+	uint8_t		pad[8];
 
 	/* counters, and where compact goes on; under its mutex */
 	uint64_t	splits;

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art_search.h"
+#include "core/art/art_near.h"
 
 static EunoStatus
 create(EunoTree *tree, const EunoTreeConfig *config, bool rowex)
@@ -14,6 +14,11 @@ create(EunoTree *tree, const EunoTreeConfig *config, bool rowex)
 		return EUNO_CORRUPT;
 	memset(tree->body, 0, sizeof(tree->body));
 	tree->config = *config;
+	if (tree->config.ndomains < 1)
+		tree->config.ndomains = 1;
+	art_body(tree)->near_domains =
+		euno_art_near_domains(tree, config->domains != 0 ? config->domains :
+							  UINT64_MAX);
 	art_body(tree)->rowex = rowex;
 	return EUNO_OK;
 }
@@ -71,7 +76,8 @@ euno_art_entries(EunoTree *tree)
 
 /*
  * See EunoTreeOps.  Exact only while nobody writes.  Each entry is a leaf.
- * Paths differ in length; the height is that of the longest of six.
+ * Paths differ in length; the height is that of the longest of six.  The bytes are
+ * those of the domain's map.
  */
 void
 euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
@@ -83,6 +89,8 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	for (int i = 0; i < ART_STRIPES; i++)
 		stats->inners += euno_load64(&body->stripes[i].inners);
 	stats->leaves = stats->entries;
+	stats->domains = euno_load64(&body->near_domains);
+	stats->inner_bytes = euno_art_near_bytes(tree, cx->domain);
 	stats->splits = euno_load64(&body->splits);
 	stats->merges = euno_load64(&body->merges);
 	euno_epoch_enter(cx->process);
@@ -112,6 +120,8 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	.walk = euno_art_walk, \
 	.compact = euno_art_compact, \
 	.tidy = euno_art_tidy_nodes, \
+	.maintain = euno_art_maintain, \
+	.set_domains = euno_art_set_domains, \
 	.verify = euno_art_verify, \
 	.entries = euno_art_entries, \
 	.stats = euno_art_stats, \

@@ -685,8 +685,8 @@ read_prefix(Read *rd, EunoTree *tree, const EunoPosition *pos)
 		memcpy(rd->at.bytes, pos->key, len);
 	euno_art_key_set(&rd->at, len);
 	status = rd->rowex ?
-		art_descend(rd->cx, tree, &rd->at, true, true, &place) :
-		art_descend(rd->cx, tree, &rd->at, false, true, &place);
+		art_descend(rd->cx, tree, &rd->at, true, true, false, &place) :
+		art_descend(rd->cx, tree, &rd->at, false, true, false, &place);
 	if (status != EUNO_OK)
 		return status;
 	if (place.where == ART_AT_LEAF && !art_is_absent(place.ref))

@@ -17,7 +17,7 @@ look(EunoContext *cx, EunoTree *tree, const ArtKey *key, uint32_t attempts,
 	 ArtPlace *place)
 {
 	bool		rowex = art_body(tree)->rowex || attempts >= ART_PATIENCE;
-	EunoStatus	status = euno_art_descend(cx, tree, key, rowex, place);
+	EunoStatus	status = euno_art_descend(cx, tree, key, rowex, false, place);
 	ArtChild	leaf;
 	ArtTail		tail;
 

@@ -201,12 +201,15 @@ art_read_lock(EunoContext *cx, EunoTree *tree, EunoLock *lock,
  * in a node is believed, and a pointer followed, when its version has been
  * looked at again.
  *
+ * In other domains than the first it begins as low as the domain's map says, unless
+ * "from_root" is set.
+ *
  * ROWEX: section 4.  No versions.  Every slot holds at every moment something
  * that was right to find there, and a node's level and path never change.
  */
 static inline EunoStatus
 art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
-			bool prefix, ArtPlace *place)
+			bool prefix, bool from_root, ArtPlace *place)
 {
 	ArtBody    *body = art_body(tree);
 	ArtNode    *holder = NULL;
@@ -217,12 +220,24 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 	uint32_t	depth = 0;
 	ArtSought	sought = prefix ? ART_PREFIX : ART_ENTRY;
 	uint32_t	level;
-	ArtRef		ref;
+	ArtNode    *node;
+	ArtRef		ref = 0;
 
 	cx->counters.descents++;
 	place->tree = tree;			/* for conflicts: not kept in a register */
 	place->rowex = rowex;
 	place->where = ART_AT_LEAF;
+	place->near = false;
+	if (cx->domain > 0 && !from_root)
+		ref = euno_art_near_find(cx, tree, key, &depth, &version);
+	if (ref != 0)
+	{
+		place->near = true;
+		node_version = version;
+		node = art_pointer(ref);
+		level = art_ref_level(ref);
+		goto on_path;			/* which the map has looked at */
+	}
 	if (!rowex && !art_read_lock(cx, place->tree, lock, &version, key, sought, 0, NULL))
 		return EUNO_STALE;		/* canceled */
 	ref = euno_load64_acquire(&body->root);
@@ -230,10 +245,10 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 		return euno_art_stale(cx, place->tree, key, sought, 0, NULL);
 	for (; art_is_node(ref); depth = level + 1)
 	{
-		ArtNode    *node = art_pointer(ref);
 		ArtRef	   *slot;
 		ArtRef		child;
 
+		node = art_pointer(ref);
 		level = art_ref_level(ref);
 		if (level < depth || level >= ART_MAX_COMPOSITE)
 			return EUNO_CORRUPT;
@@ -255,6 +270,7 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 			place->where = ART_AT_TREE;
 			break;
 		}
+on_path:
 		slot = art_slot(node, art_ref_type(ref), key->bytes[level], &child);
 		if (!rowex && !euno_lock_validate(&node->lock, node_version))
 			return euno_art_stale(cx, place->tree, key, sought, level, node);
@@ -269,6 +285,7 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 		version = node_version;
 		ref = child;
 	}
+	place->near = place->near && holder == NULL;
 	place->holder = holder;
 	place->slot = at;
 	place->lock = lock;
