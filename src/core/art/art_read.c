@@ -639,11 +639,11 @@ enter_root(Read *rd, EunoTree *tree)
 	rd->lock = &body->root_lock;
 	euno_art_key_position(rd->stop, &rd->end);
 	if (!rd->rowex && !art_read_lock(rd->cx, tree, rd->lock, &rd->version,
-									 &rd->at, ART_PREFIX, 0, NULL))
+									 &rd->key, ART_PATH, 0, NULL))
 		return EUNO_STALE;		/* canceled */
 	ref = euno_load64_acquire(&body->root);
 	if (!rd->rowex && !euno_lock_validate(rd->lock, rd->version))
-		return euno_art_stale(rd->cx, tree, &rd->at, ART_PREFIX, 0, NULL);
+		return euno_art_stale(rd->cx, tree, &rd->key, ART_PATH, 0, NULL);
 	if (art_is_node(ref))
 		return enter(rd, ref, 0, true, true);
 	leaf = art_child(ref, &body->root);
