@@ -153,12 +153,12 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->inserts));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->removals));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->restarts));
-	nulls[n] = ops && ops->maintain == NULL;
+	nulls[n] = ops && ops->set_mode == NULL;
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->right_moves));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->lock_waits));
 	for (int i = 0; i < EUNO_CAUSES; i++)
 	{
-		nulls[n] = i == EUNO_CAUSE_DIRECTORY && ops && ops->maintain == NULL;
+		nulls[n] = i == EUNO_CAUSE_DIRECTORY && ops && ops->set_mode == NULL;
 		values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->conflicts[i]));
 	}
 	nulls[n] = !ready || ops->set_mode == NULL;

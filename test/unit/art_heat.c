@@ -107,7 +107,7 @@ lock_of(uint32_t i, EunoLock **above)
 
 	composite_of(i, &key);
 	euno_epoch_enter(cx->process);
-	(void) euno_art_descend(cx, tree, &key, true, &place);
+	(void) euno_art_descend(cx, tree, &key, true, true, &place);
 	lock = place.where == ART_AT_GAP ?
 		&((ArtNode *) art_pointer(place.ref))->lock : place.lock;
 	if (place.where != ART_AT_GAP && place.holder != NULL)
