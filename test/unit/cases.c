@@ -116,7 +116,7 @@ const Case	cases[] = {
 	{"scatter-walk", KEYS_FIXED, "i0 i8 i12 a0 i4 i6", {"w4-8", "z0", "i2 i13"}, 1, 8, CASE_MODES},
 	{"scatter-walk-fold", KEYS_FIXED, "i0 i8 a0 i4 i6 i2", {"w4-6", "i10 i11", "c2"}, 1, 8, CASE_MODES},
 	{"scatter-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "a0 i1 i3 i5", "c9 f0-9"}, 1, 8, CASE_MODES},
-	{"scatter-posting", KEYS_POSTING, "i0-1 i4 a0 i2", {"i5 r1", "i3 l0", "f0-7"}, 1, 8, CASE_MODES},
+	{"scatter-posting", KEYS_POSTING, "i0-1 i4 a0 i2", {"i5 r1", "l0 i3", "f0-7"}, 1, 8, CASE_MODES},
 	{"scatter-lengths", KEYS_SLOTTED, "i0 i3 a0 i6", {"i1 c6", "i9 r6", "c1"}, 1, 8, CASE_MODES},
 	{"scatter-verify", KEYS_FIXED, "i0 i8 i12 a0 i4", {"v", "i2 r8", "z0"}, 1, 8, CASE_MODES},
 	{"scatter-evict", KEYS_FIXED, "i0 i8 i12 a0 i4", {"c4 i2 f0-12", "E"}, 1, 8, CASE_PINNED | CASE_MODES},
