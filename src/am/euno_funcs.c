@@ -133,6 +133,8 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 {
 	const EunoTreeOps *ops = slot->ops;
 	bool		ready = state == EUNO_STATE_READY;
+	bool		radix = ops && ops->set_mode == NULL;	/* no chain of leaves,
+														 * which have no modes */
 	int			n = 0;
 
 	values[n++] = ObjectIdGetDatum(slot->key.space);
@@ -153,16 +155,16 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->inserts));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->removals));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->restarts));
-	nulls[n] = ops && ops->set_mode == NULL;
+	nulls[n] = radix;
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->right_moves));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->lock_waits));
 	for (int i = 0; i < EUNO_CAUSES; i++)
 	{
-		nulls[n] = i == EUNO_CAUSE_DIRECTORY && ops && ops->set_mode == NULL;
+		nulls[n] = radix && i == EUNO_CAUSE_DIRECTORY;
 		values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->conflicts[i]));
 	}
-	nulls[n] = !ready || ops->set_mode == NULL;
-	nulls[n + 1] = nulls[n + 2] = ops && ops->set_mode == NULL;
+	nulls[n] = !ready || radix;
+	nulls[n + 1] = nulls[n + 2] = radix;
 	values[n++] = Int64GetDatum(stats->scattered);
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->contended));
 	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->mark_exits));

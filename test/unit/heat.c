@@ -268,13 +268,13 @@ test_many(const Universe *universe)
 	tap_end();
 }
 
-static uint64_t
-leaves(Case *c)
+static EunoTreeStats
+stats_of(Case *c)
 {
 	EunoTreeStats stats;
 
 	euno_bptree_ops.stats(&c->actor.cx, c->fixture.tree, &stats);
-	return stats.leaves;
+	return stats;
 }
 
 /* Every step-th entry is in the tree, and no other. */
@@ -300,7 +300,7 @@ test_tidy(const Universe *universe)
 
 	tap_begin("%s: merging a few leaves at a time", universe->shape->name);
 	open_case(&c, universe);
-	before = leaves(&c);
+	before = stats_of(&c).leaves;
 	set_all(&c, 16);
 	do
 	{
@@ -309,8 +309,8 @@ test_tidy(const Universe *universe)
 		CHECK(merged <= 3, "%u merges of 3 leaves", merged);
 		total += merged;
 	} while (status == EUNO_OK);
-	CHECK(leaves(&c) <= before / 8 && total == before - leaves(&c),
-		  "%llu of %llu leaves are left", (unsigned long long) leaves(&c),
+	CHECK(stats_of(&c).leaves <= before / 8 && total == before - stats_of(&c).leaves,
+		  "%llu of %llu leaves are left", (unsigned long long) stats_of(&c).leaves,
 		  (unsigned long long) before);
 	check_all(&c.actor, &c.model);
 
@@ -332,24 +332,6 @@ test_tidy(const Universe *universe)
 	tap_end();
 }
 
-static uint64_t
-contended(Case *c)
-{
-	EunoTreeStats stats;
-
-	euno_bptree_ops.stats(&c->actor.cx, c->fixture.tree, &stats);
-	return stats.scattered;
-}
-
-static uint64_t
-parted(Case *c)
-{
-	EunoTreeStats stats;
-
-	euno_bptree_ops.stats(&c->actor.cx, c->fixture.tree, &stats);
-	return stats.parted;
-}
-
 /* Conflicts about different keys part their leaf, as far as that is allowed. */
 static void
 test_parts(const Universe *universe)
@@ -363,19 +345,21 @@ test_parts(const Universe *universe)
 	open_case(&c, universe);
 	for (int i = 0; i < 400; i++)
 		fight(&c, 100 + i / 8 % 2 * 4);
-	CHECK(parted(&c) == 0, "unasked");
+	CHECK(stats_of(&c).parted == 0, "unasked");
 	euno_bptree_ops.steer(&c.actor.cx, c.fixture.tree, 200, most);
 	for (int i = 0; i < 400; i++)
 		fight(&c, 2000);
-	CHECK(parted(&c) == 0, "for one key");
-	before = leaves(&c);
+	CHECK(stats_of(&c).parted == 0, "for one key");
+	before = stats_of(&c).leaves;
 	for (int i = 0; i < 400; i++)
 		fight(&c, 100 + i / 8 % 2 * 4);
-	CHECK(parted(&c) >= 2 && leaves(&c) > before, "%llu of %llu leaves", (unsigned long long) parted(&c),
-		  (unsigned long long) leaves(&c));
+	CHECK(stats_of(&c).parted >= 2 && stats_of(&c).leaves > before,
+		  "%llu of %llu leaves", (unsigned long long) stats_of(&c).parted,
+		  (unsigned long long) stats_of(&c).leaves);
 	for (int i = 0; i < 10000; i++)
 		fight(&c, 100 + i / 8 % 64 * 2);
-	CHECK(parted(&c) >= most && parted(&c) <= most + 1, "%llu leaves", (unsigned long long) parted(&c));
+	CHECK(stats_of(&c).parted >= most && stats_of(&c).parted <= most + 1,
+		  "%llu leaves", (unsigned long long) stats_of(&c).parted);
 	(void) heat_of(&c, false, heat, 8);
 	CHECK(leads_to(&c, &heat[0], 100) + leads_to(&c, &heat[0], 104) < 2,
 		  "both keys are in one leaf");
@@ -404,11 +388,11 @@ test_merged_back(const Universe *universe)
 	for (uint32_t i = 300; i < 1800; i += 3)
 		toggle(&c.actor, &c.model, i);
 	do_compact(&c.actor);
-	before = leaves(&c);
+	before = stats_of(&c).leaves;
 	euno_epoch_enter(c.actor.cx.process);
 	euno_bpt_part_leaf(&c.actor.cx, c.fixture.tree, entry, 0);
 	euno_epoch_exit(c.actor.cx.process);
-	CHECK(parted(&c) == 2, "not parted");
+	CHECK(stats_of(&c).parted == 2, "not parted");
 	for (int pass = 0; pass < 3; pass++)
 	{
 		/* On the one side, then on the other. */
@@ -416,12 +400,12 @@ test_merged_back(const Universe *universe)
 			toggle(&c.actor, &c.model, pass == 2 ? 999 : 1000);
 		(void) euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree, UINT32_MAX,
 									   &merged);
-		CHECK(parted(&c) >= 1 || !fit, "merged in pass %d", pass);
+		CHECK(stats_of(&c).parted >= 1 || !fit, "merged in pass %d", pass);
 	}
 	for (int pass = 0; pass < 2; pass++)
 		(void) euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree, UINT32_MAX,
 									   &merged);
-	CHECK(parted(&c) == 0 && (leaves(&c) <= before || !fit), "not merged");
+	CHECK(stats_of(&c).parted == 0 && (stats_of(&c).leaves <= before || !fit), "not merged");
 	check_all(&c.actor, &c.model);
 	close_case(&c);
 	tap_end();
@@ -439,18 +423,19 @@ test_idle(const Universe *universe)
 	open_case(&c, universe);
 	CHECK(euno_bptree_ops.set_mode(&c.actor.cx, c.fixture.tree, NULL, true) ==
 		  EUNO_OK, "not all can be contended");
-	before = contended(&c);
+	before = stats_of(&c).scattered;
 	CHECK(before > 10, "%llu are", (unsigned long long) before);
 	for (int pass = 0; pass < 2; pass++)
 	{
 		toggle(&c.actor, &c.model, 1000);
 		toggle(&c.actor, &c.model, 1000);
-		CHECK(contended(&c) == before, "calm after %d passes", pass);
+		CHECK(stats_of(&c).scattered == before, "calm after %d passes", pass);
 		while (euno_bptree_ops.tidy(&c.actor.cx, c.fixture.tree, 7,
 									&merged) == EUNO_OK)
 			;
 	}
-	CHECK(contended(&c) == 1, "%llu are contended", (unsigned long long) contended(&c));
+	CHECK(stats_of(&c).scattered == 1, "%llu are contended",
+		  (unsigned long long) stats_of(&c).scattered);
 	check_all(&c.actor, &c.model);
 	close_case(&c);
 	tap_end();
