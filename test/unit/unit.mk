@@ -86,8 +86,11 @@ $(foreach mode,contended flapping crowded,$(eval $(call unit_mode,$(mode))))
 $(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix test/unit/,litmus.c coroutines.c memory.c tap.c env.c) $(UNIT_CORE))
 	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_model) -o $@ $^
 
+# The programs that the list names instead of a tree.
+UNIT_MUTATED = $(sort $(shell sed -n 's/.*| program:\([a-z_]*\) .*/\1/p' test/unit/mutants/list))
+
 .PHONY: unit-mutants
-unit-mutants: $(UNIT_BUILD)/model/schedules $(addprefix $(UNIT_BUILD)/plain/,canceled oracle domains arena)
+unit-mutants: $(UNIT_BUILD)/model/schedules $(addprefix $(UNIT_BUILD)/plain/,$(UNIT_MUTATED))
 	@PLAIN_FLAGS="-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_plain)" test/unit/mutants/run $(UNIT_BUILD)/model $(UNIT_CC) \
 		"-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_model)" $(MUTANTS)
 
