@@ -45,6 +45,9 @@ lib_missing_packages()
 		echo "postgresql-${major:-15}"
 	command -v clang >/dev/null || echo clang
 	printf '#include <numaif.h>\n' | gcc -E - >/dev/null 2>&1 || echo libnuma-dev
+	# Headers of a server with ICU include its headers; their package has not
+	# depended on these since Debian 13.
+	printf '#include <unicode/ucol.h>\n' | gcc -E - >/dev/null 2>&1 || echo libicu-dev
 	perl -MTest::More -MJSON::PP -e1 2>/dev/null && command -v prove >/dev/null || echo perl
 	perl -MIPC::Run -e1 2>/dev/null || echo libipc-run-perl
 	command -v ps >/dev/null || echo procps
