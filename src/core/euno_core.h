@@ -643,6 +643,24 @@ typedef struct EunoTree
 	uint8_t		body[4096] __attribute__((aligned(64)));
 } __attribute__((aligned(64))) EunoTree;
 
+/* One descent in so many is looked at for what is counted by domain. */
+#define EUNO_SAMPLE		64
+
+/*
+ * How many descents the one under way stands for in what is counted by domain; 0:
+ * it is left out.
+ */
+static inline uint32_t
+euno_sample_weight(const EunoContext *cx, const EunoTree *tree)
+{
+	if (tree->config.nparts < 2)
+		return 0;
+	if (cx->count_all)
+		return 1;
+	return (cx->phase + (uint32_t) cx->counters.descents) % EUNO_SAMPLE == 0 ?
+		EUNO_SAMPLE : 0;
+}
+
 extern const EunoTreeOps euno_bptree_ops;
 
 /*

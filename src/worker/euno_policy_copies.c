@@ -10,7 +10,8 @@
  * made if it is used often enough to matter.
  *
  * (STI-BT, section 8, lowers and raises its cut-off level by use.  Here a copy
- * is all inner nodes, hardly a hundredth of the tree, or none.)
+ * is all inner nodes, hardly a hundredth of the tree, or none; of a radix tree,
+ * core/art/art_near_policy.c says how deep it is.)
  *
  *-------------------------------------------------------------------------
  */

@@ -226,15 +226,16 @@ const Case	cases[] = {
 	{"domains-move", KEYS_FIXED, "D1 i0-9", {"D2 D1", "p5-1 c7", "c5 c9"}, 2, 8, CASE_MOVES},
 	/* maps of a radix tree's upper nodes; the second thread has one */
 	{"near-grow", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"i4 m", "c4"}, 2, 8, CASE_RADIX},
-	{"near-grow-both", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"i4 r0", "i5 c5 c4"}, 2, 8, CASE_RADIX},
+	{"near-grow-both", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"i4 r0", "i5 c5 c4"}, 2, 8, CASE_RADIX | CASE_COUNTED},
 	{"near-shrink", KEYS_FAN, "i0-5 i40 i41 i44 i45 D1 D2 r2-5", {"m", "c0 i2"}, 2, 8, CASE_RADIX},
-	{"near-desert", KEYS_FAN, "i0 i1 i40 i41 i44 i45 D1 D2", {"r0 r1 m", "i2", "c0 c2"}, 2, 8, CASE_RADIX},
+	{"near-desert", KEYS_FAN, "i0 i1 i40 i41 i44 i45 D1 D2", {"r0 r1 m", "i2", "c0 c2"}, 2, 8, CASE_RADIX | CASE_COUNTED},
 	{"near-lift", KEYS_FAN, "i0 i1 i40 i41 i44 i45 D1 D2 r40 r41", {"m", "i40 c0"}, 2, 8, CASE_RADIX},
 	{"near-part", KEYS_FAN, "i0 i1 i44 i45 D1 D2", {"i40 i2", "c40 i41 c0"}, 2, 8, CASE_RADIX},
 	{"near-lookup", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"i4 m", "l4 l0"}, 2, 8, CASE_RADIX},
 	{"near-build", KEYS_FAN, "i0-3 i40 i41 i44 i45", {"D2", "i4 c0 c4"}, 2, 8, CASE_RADIX | CASE_SINGLE},
 	{"near-build-3", KEYS_FAN, "i0-3 i40-43 i44 i45", {"D2 c4", "M c0 i5", "i4 r40 m"}, 2, 8, CASE_RADIX},
-	{"near-again", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"D1 D2", "c0 i4 c4", "i5 m"}, 2, 8, CASE_RADIX},
+	{"near-again", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"D1 D2", "c0 i4 c4", "i5 m"}, 2, 8, CASE_RADIX | CASE_COUNTED},
+	{"near-earn", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"i4 i42 m", "c0 c40 c1 M c4"}, 2, 8, CASE_RADIX | CASE_COUNTED},
 	/* a log that has lost notes */
 	{"log-full", KEYS_FIXED, "D2 i0-20", {"i21-22 M", "M c21", "r17-20 m"}, 2, 8, CASE_LAGGING},
 };

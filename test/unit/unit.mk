@@ -25,7 +25,7 @@ UNIT_FLAGS_alone = -O2 -DEUNO_ALONE=1
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
 UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=3 -DBPT_VOTES=2 -DBPT_LOG_SIZE=3 -DBPT_LEAF_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=192 -DBPT_CLOSING_PAUSES=1 -DBPT_SEGMENT_PAUSES=1 -DBPT_SEGMENT_ROUNDS=1 \
 	-DEUNO_QUEUES=1 -DEUNO_PATIENCE=1 -DEUNO_PATIENCE_LEAST=1 -DEUNO_LOOK_PAUSES=1 -DEUNO_LEADER_REQUESTS=1 -DBPT_CROWD=99 -DART_CROWD=99 \
-	-DEUNO_HEAT_SAMPLE=1 -DEUNO_HEAT_FIRST=1000 -DEUNO_HEAT_LEAVES=12
+	-DEUNO_HEAT_SAMPLE=1 -DEUNO_HEAT_FIRST=1000 -DEUNO_HEAT_LEAVES=12 -DART_USES=4 -DART_LEAST_DRAWN=1 -DART_LEAST_READS=1
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
 UNIT_LINK_fuzz = -fsanitize=fuzzer,address
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
@@ -35,7 +35,7 @@ UNIT_FLAGS_tsan = -O1 -fsanitize=thread
 UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c src/mem/euno_cache.c \
 	src/worker/euno_policy.c src/worker/euno_policy_copies.c
 UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c modes.c mob.c hook.c)
-UNIT_TESTS = arena oracle forms nomem canceled callouts liars domains heat art_heat crowd policy threads predicate epoch processes fuzz
+UNIT_TESTS = arena oracle forms nomem canceled callouts liars domains near heat art_heat crowd policy threads predicate epoch processes fuzz
 
 # "hook" has somebody else take over, or a process stop, between any two steps.
 # ThreadSanitizer has nothing to say about a single thread or other processes.

@@ -191,8 +191,14 @@ extern void euno_art_build_undo(ArtBuild *build);
 extern ArtRef euno_art_near_find(EunoContext *cx, EunoTree *tree,
 								 const ArtKey *key, uint32_t *depth,
 								 uint64_t *version);
-extern void euno_art_forget(EunoTree *tree, const ArtKey *path,
+extern void euno_art_forget(EunoContext *cx, EunoTree *tree,
+							const ArtKey *path, uint32_t depth,
 							const ArtNode *node);
+
+/* art_near_use.c */
+extern void euno_art_sample(EunoContext *cx, EunoTree *tree,
+							const ArtKey *key, bool from_root,
+							uint32_t weight) __attribute__((cold));
 
 /* art_inner.c */
 extern void euno_art_node_init(ArtNode *node, ArtType type,

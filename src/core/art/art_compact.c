@@ -149,7 +149,7 @@ unlinked(const Compact *c)
 static void
 retire(Compact *c)
 {
-	euno_art_forget(c->tree, &c->at, c->node);
+	euno_art_forget(c->cx, c->tree, &c->at, c->place.depth, c->node);
 	euno_art_copy_retire(c->cx, c->tree, &c->copy);
 	if (c->child != NULL)
 	{
@@ -158,7 +158,7 @@ retire(Compact *c)
 		c->at.bytes[depth - 1] = c->copy.from.bytes[0];
 		euno_art_path_copy(c->child, depth, c->at.bytes);
 		euno_art_key_set(&c->at, art_level(c->child));
-		euno_art_forget(c->tree, &c->at, c->child);
+		euno_art_forget(c->cx, c->tree, &c->at, depth, c->child);
 		euno_art_key_set(&c->at, depth - 1);
 		euno_art_copy_retire(c->cx, c->tree, &c->below);
 		euno_art_retire_ref(c->cx, c->tree, art_node_ref(c->child));

@@ -100,7 +100,7 @@ grow(Insert *ins)
 	art_count(cx, ins->tree, 1, 0);
 	euno_lock_release(ins->place.lock, cx->env);
 	euno_lock_release_obsolete(&node->lock, cx->env);
-	euno_art_forget(ins->tree, &ins->key, node);
+	euno_art_forget(cx, ins->tree, &ins->key, ins->place.depth, node);
 	euno_art_retire_ref(cx, ins->tree, ins->place.ref);
 	euno_art_copy_retire(cx, ins->tree, copy);
 	return EUNO_OK;

@@ -146,14 +146,18 @@ euno_art_read_keys(EunoContext *cx, EunoTree *tree,
 	uint32_t	i;
 
 	batch->nitems = 0;
-	cx->counters.descents += n;
 	euno_epoch_enter(cx->process);
 	for (i = 0; i < n; i++)
 	{
 		uint64_t	version;
+		uint32_t	weight;
 
 		memcpy(keys[i].bytes, positions[i].key, positions[i].keylen);
 		euno_art_key_set(&keys[i], positions[i].keylen);
+		cx->counters.descents++;
+		weight = euno_sample_weight(cx, tree);
+		if (weight > 0)
+			euno_art_sample(cx, tree, &keys[i], false, weight);
 		at[i].depth = 0;
 		at[i].ref = cx->domain == 0 ? 0 :
 			euno_art_near_find(cx, tree, &keys[i], &at[i].depth, &version);

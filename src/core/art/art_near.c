@@ -19,238 +19,33 @@
  *	  slots		a reference to a node of the map; with ART_EXIT, to one of the
  *				tree's that has none in the map; ART_GONE where there was such a
  *				one.  A slot is given out once.
- *	  Behind it is the next one of the map, from upper to lower levels.
+ *	  Behind it is its tail: the next one of the map, and the trace of its path.
  *
  *-------------------------------------------------------------------------
  */
 #include "core/art/art_near.h"
 
-/* Bytes of a map: the 100th part of a tree of 20 bytes an entry, and some. */
-#define MAP_LEAST		(64 * 1024)
-#define MAP_SHARE		5
-
-typedef struct Build
-{
-	EunoContext *cx;
-	EunoTree   *tree;
-	ArtMap	   *map;
-	int			domain;
-	bool		no_memory;
-	uint64_t	limit;			/* bytes */
-	ArtNode    *last;			/* of the map */
-} Build;
-
-static inline ArtNode **
-next_of(ArtNode *copy)
-{
-	return (ArtNode **) ((uint8_t *) copy +
-						 art_node_size(art_type(copy), art_segment_len(copy)));
-}
-
-static size_t
-copy_size(ArtType type, uint32_t segment_len)
-{
-	return art_round_up(art_node_size(type, segment_len) + sizeof(ArtNode *));
-}
-
-static void
-free_copy(EunoContext *cx, EunoTree *tree, int domain, ArtNode *copy)
-{
-	cx->env->free(tree->alloc_arg, domain, copy,
-				  copy_size(art_type(copy), art_segment_len(copy)));
-}
-
-/* How many bytes a map may take. */
-static uint64_t
-map_limit(EunoTree *tree)
-{
-	return MAP_LEAST + euno_art_entries(tree) / MAP_SHARE;
-}
-
-static uint64_t
-count_inners(EunoTree *tree)
-{
-	uint64_t	sum = 0;
-
-	for (int i = 0; i < ART_STRIPES; i++)
-		sum += euno_load64(&art_body(tree)->stripes[i].inners);
-	return sum;
-}
-
-/*
- * Copies a node to a map, for a slot at this depth, without children.  NULL: it
- * is not worth it, for hardly any of its children is an inner node; or there is no
- * room.  The root is worth it if any is.  Within an epoch.
- */
-static ArtNode *
-copy_node(Build *b, ArtRef ref, uint32_t depth)
-{
-	ArtNode    *node = art_pointer(ref);
-	uint32_t	level = art_level(node);
-	uint32_t	inners = 0;
-	uint8_t		path[ART_MAX_COMPOSITE];
-	ArtChildren children;
-	ArtNode    *copy;
-	ArtType		type;
-	size_t		size;
-
-	euno_art_node_children(node, &children);
-	for (uint32_t i = 0; i < children.n; i++)
-		inners += art_is_node(children.child[i].ref);
-	if (inners == 0 || (b->last != NULL && 2 * inners < children.n))
-		return NULL;
-	type = euno_art_node_type(inners + inners / 8 < 256 ? inners + inners / 8 : 256,
-							  1);
-	size = copy_size(type, level - depth);
-	if (b->map->bytes + size > b->limit)
-		return NULL;
-	copy = b->cx->env->alloc(b->tree->alloc_arg, b->domain, size);
-	b->no_memory = b->no_memory || copy == NULL;
-	if (copy == NULL)
-		return NULL;
-	euno_art_path_copy(node, depth, path);
-	euno_art_node_init(copy, type, path, depth, level);
-	*next_of(copy) = NULL;
-	return copy;
-}
-
-/* From now on the copy is one of the map. */
-static void
-append(Build *b, ArtNode *copy)
-{
-	if (b->last != NULL)
-		*next_of(b->last) = copy;
-	b->last = copy;
-	euno_store64(&b->map->bytes, b->map->bytes +
-				 copy_size(art_type(copy), art_segment_len(copy)));
-}
-
-/*
- * Locks a node of the tree, if nobody else has, and it is not obsolete.  Then no
- * one can replace it who does not see what is put into a map meanwhile.
- */
-static bool
-try_lock(ArtNode *node)
-{
-	uint64_t	word = euno_load64(&node->lock.word);
-
-	return (word & (EUNO_LOCK_LOCKED | EUNO_LOCK_OBSOLETE)) == 0 &&
-		euno_lock_upgrade(&node->lock, word);
-}
-
-/* Names a node of the tree, or a copy of it, in the map.  Within an epoch. */
-static void
-add_child(Build *b, ArtNode *parent, uint8_t byte, ArtRef ref)
-{
-	ArtNode    *node = art_pointer(ref);
-	ArtNode    *copy = copy_node(b, ref, art_level(parent) + 1);
-	ArtChild	child = {ref | ART_EXIT, {0, 0}};
-	bool		done = try_lock(node);
-
-	if (done)
-	{
-		if (copy != NULL)
-		{
-			euno_store64(&copy->lock.word, ref);
-			child.ref = art_node_ref(copy);
-		}
-		done = euno_art_node_add(parent, byte, &child);
-		euno_lock_release_unchanged(&node->lock, b->cx->env);
-	}
-	b->map->names += done;
-	if (copy != NULL && done)
-		append(b, copy);
-	else if (copy != NULL)
-		free_copy(b->cx, b->tree, b->domain, copy);
-}
-
-/*
- * Adds the children of a node of the map, if what it was made of is still linked:
- * only then what is found in that has not been retired before the epoch.
- */
-static void
-expand(Build *b, ArtNode *copy)
-{
-	ArtChildren children;
-	ArtRef		ref;
-	uint64_t	version;
-
-	euno_epoch_enter(b->cx->process);
-	ref = euno_load64_acquire(&copy->lock.word);
-	if (ref != 0 &&
-		euno_lock_read_or_leave(&((ArtNode *) art_pointer(ref))->lock, &version,
-								b->cx->env, &b->cx->counters))
-	{
-		euno_art_node_children(art_pointer(ref), &children);
-		for (uint32_t i = 0; i < children.n; i++)
-		{
-			if (art_is_node(children.child[i].ref))
-				add_child(b, copy, children.bytes[i], children.child[i].ref);
-		}
-	}
-	euno_epoch_exit(b->cx->process);
-}
-
-/* The map's first node, which is seen by all from now on. */
-static ArtNode *
-start(Build *b, ArtNode **root)
-{
-	ArtRef		ref;
-	ArtNode    *copy = NULL;
-
-	euno_epoch_enter(b->cx->process);
-	ref = euno_load64_acquire(&art_body(b->tree)->root);
-	if (art_is_node(ref))
-		copy = copy_node(b, ref, 0);
-	if (copy != NULL)
-	{
-		append(b, copy);
-		euno_store_ptr(root, copy);
-		if (try_lock(art_pointer(ref)))
-		{
-			euno_store64_release(&copy->lock.word, ref);
-			b->map->names++;
-			euno_lock_release_unchanged(&((ArtNode *) art_pointer(ref))->lock,
-										b->cx->env);
-		}
-	}
-	euno_epoch_exit(b->cx->process);
-	return copy;
-}
-
-/*
- * Makes a domain's map, level by level, as far as there is room.  The mutex is
- * held, there is no map.  False: there was no memory for all of it.
- */
-static bool
-build(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
-{
-	ArtMap	   *map = &near->maps[domain];
-	Build		b = {cx, tree, map, domain, false, map_limit(tree), NULL};
-
-	euno_store64(&map->lost, 0);
-	euno_store64(&map->bytes, 0);
-	map->names = 0;
-	map->inners = count_inners(tree);
-	for (ArtNode *copy = start(&b, &near->roots[domain]); copy != NULL;
-		 copy = *next_of(copy))
-		expand(&b, copy);
-	return !b.no_memory;
-}
-
 /* Gives back maps that nobody can see any more.  The mutex is held. */
 static void
 free_old(EunoContext *cx, EunoTree *tree, ArtMap *map, int domain)
 {
-	if (map->old == NULL ||
+	if (map->old_uses == NULL ||
 		!euno_epoch_passed(cx->process->epochs, map->old_epoch))
 		return;
 	while (map->old != NULL)
 	{
 		ArtNode    *copy = map->old;
 
-		map->old = *next_of(copy);
-		free_copy(cx, tree, domain, copy);
+		map->old = art_copy_tail(copy)->next;
+		cx->env->free(tree->alloc_arg, domain, copy,
+					  art_copy_size(art_type(copy), art_segment_len(copy)));
+	}
+	while (map->old_uses != NULL)
+	{
+		ArtUses    *uses = map->old_uses;
+
+		map->old_uses = uses->next;
+		cx->env->free(tree->alloc_arg, domain, uses, sizeof(ArtUses));
 	}
 }
 
@@ -259,23 +54,37 @@ free_old(EunoContext *cx, EunoTree *tree, ArtMap *map, int domain)
  * any more when it is replaced, but who still reads it holds an older epoch.
  */
 static void
-drop(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
+take_away(EunoContext *cx, ArtNear *near, int domain)
 {
 	ArtMap	   *map = &near->maps[domain];
 	ArtNode    *root = euno_load_ptr(&near->roots[domain]);
-	ArtNode    *last = root;
+	ArtUses    *uses = euno_load_ptr(&map->uses);
 
+	if (uses == NULL)
+		return;
+	euno_store_ptr(&near->roots[domain], (ArtNode *) NULL);
+	euno_store_ptr(&map->uses, (ArtUses *) NULL);
 	if (root != NULL)
 	{
-		euno_store_ptr(&near->roots[domain], (ArtNode *) NULL);
-		while (*next_of(last) != NULL)
-			last = *next_of(last);
-		*next_of(last) = map->old;
+		ArtNode    *last = root;
+
+		while (art_copy_tail(last)->next != NULL)
+			last = art_copy_tail(last)->next;
+		art_copy_tail(last)->next = map->old;
 		map->old = root;
-		map->old_epoch = euno_epoch_retire(cx->process->epochs);
-		euno_store64(&map->bytes, 0);
 	}
-	free_old(cx, tree, map, domain);
+	uses->next = map->old_uses;
+	map->old_uses = uses;
+	map->old_epoch = euno_epoch_retire(cx->process->epochs);
+	euno_store64(&map->bytes, 0);
+}
+
+/* The same, and gives it back if nobody reads it. */
+static void
+drop(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
+{
+	take_away(cx, near, domain);
+	free_old(cx, tree, &near->maps[domain], domain);
 }
 
 /* The table of all maps; NULL if there is no memory for it. */
@@ -325,7 +134,7 @@ euno_art_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
 		bool		made = euno_load_ptr(&near->roots[d]) != NULL;
 
 		if ((domains & bit) != 0 && !made)
-			ok = build(cx, tree, near, d) && ok;
+			ok = euno_art_near_make(cx, tree, near, d) && ok;
 		if ((domains & bit) == 0 || !ok)
 		{
 			drop(cx, tree, near, d);
@@ -342,16 +151,24 @@ euno_art_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
 	return ok ? EUNO_OK : EUNO_NO_MEMORY;
 }
 
-/* Is there a map to be made, or has the tree changed too much since it was? */
+/*
+ * Is there a map to be made, or have the tree or its uses changed too much since
+ * it was?
+ */
 static bool
-is_stale(EunoTree *tree, const ArtNear *near, int domain)
+is_stale(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
 {
 	const ArtMap *map = &near->maps[domain];
-	uint64_t	now = count_inners(tree);
+	uint64_t	now = euno_art_near_inners(tree);
 	uint64_t	change = now > map->inners ? now - map->inners : map->inners - now;
+	uint32_t	unserved;
+	uint32_t	reads;
 
-	return euno_load_ptr(&near->roots[domain]) == NULL || 8 * change > map->inners ||
-		8 * euno_load64(&map->lost) > map->names;
+	if (euno_load_ptr(&near->roots[domain]) == NULL || 8 * change > map->inners ||
+		8 * euno_load64(&map->lost) > map->names)
+		return true;
+	unserved = euno_art_near_unserved(cx, tree, near, domain, &reads);
+	return euno_art_near_outgrown(reads, unserved, map->unserved);
 }
 
 /*
@@ -374,11 +191,12 @@ euno_art_maintain(EunoContext *cx, EunoTree *tree, int domain)
 	{
 		free_old(cx, tree, &near->maps[domain], domain);
 		if ((euno_load64(&body->near_domains) >> domain & 1) != 0 &&
-			near->maps[domain].old == NULL && is_stale(tree, near, domain))
+			near->maps[domain].old_uses == NULL && is_stale(cx, tree, near, domain))
 		{
-			drop(cx, tree, near, domain);
-			if (!build(cx, tree, near, domain))
-				drop(cx, tree, near, domain);
+			take_away(cx, near, domain);
+			if (!euno_art_near_make(cx, tree, near, domain))
+				take_away(cx, near, domain);
+			free_old(cx, tree, &near->maps[domain], domain);
 		}
 	}
 	euno_mutex_unlock(&body->near_mutex, cx->env);
@@ -391,27 +209,30 @@ euno_art_near_bytes(EunoTree *tree, int domain)
 	const ArtNear *near = euno_load_ptr_acquire(&art_body(tree)->near);
 
 	if ((euno_load64(&art_body(tree)->near_domains) >> domain & 1) == 0)
-		return map_limit(tree);
+		return art_map_limit(tree);
 	return near == NULL ? 0 : euno_load64(&near->maps[domain].bytes);
 }
 
 /*
  * The name where a key's way through a map ends, or in the last copy on it, with
- * the bytes that lead to the node; 0 if there is none.
+ * the bytes that lead to the node, and how many copies are on the way; 0 if there is
+ * none.
  */
-static ArtRef
-lowest_name(ArtNode *root, const ArtKey *key, uint32_t *depth)
+static inline ArtRef
+lowest_name(ArtNode *root, const ArtKey *key, uint32_t *depth,
+			uint32_t *copies)
 {
 	ArtRef		at = art_node_ref(root);
 	ArtNode    *last = NULL;
 	uint32_t	from = 0;
 
-	*depth = 0;
+	*depth = *copies = 0;
 	while (art_is_node(at))
 	{
 		uint32_t	level = art_ref_level(at);
 		ArtNode    *copy = art_pointer(at);
 
+		++*copies;
 		art_fetch_node(at, key->bytes[level]);
 		if (level >= key->len || art_path_match(copy, key, from) != level)
 			break;
@@ -441,10 +262,11 @@ euno_art_near_find(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 	const ArtNear *near = euno_load_ptr_acquire(&art_body(tree)->near);
 	ArtNode    *node = near == NULL ? NULL :
 		euno_load_ptr_acquire(&near->roots[cx->domain]);
+	uint32_t	copies;
 	uint32_t	at;
 	ArtRef		ref;
 
-	ref = node == NULL ? 0 : lowest_name(node, key, &at);
+	ref = node == NULL ? 0 : lowest_name(node, key, &at, &copies);
 	if (ref == 0)
 		return 0;
 	node = art_pointer(ref);
@@ -456,6 +278,19 @@ euno_art_near_find(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 		return 0;
 	*depth = at;
 	return ref;
+}
+
+/* How many nodes of the domain's map a key's way goes through.  Within an epoch. */
+uint32_t
+euno_art_near_copies(EunoContext *cx, ArtNear *near, const ArtKey *key)
+{
+	ArtNode    *root = euno_load_ptr_acquire(&near->roots[cx->domain]);
+	uint32_t	copies = 0;
+	uint32_t	depth;
+
+	if (root != NULL)
+		(void) lowest_name(root, key, &depth, &copies);
+	return copies;
 }
 
 /* Takes a node out of a map, if that names it. */
@@ -494,10 +329,12 @@ forget_in(ArtNode *copy, const ArtKey *path, const ArtNode *node)
 
 /*
  * Takes a node out of all maps.  It is obsolete, and not yet retired; the path has
- * at least the bytes of its own.  Within an epoch, nothing locked.
+ * at least the bytes of its own, of which so many led to its slot.  Within an epoch,
+ * nothing locked.
  */
 void
-euno_art_forget(EunoTree *tree, const ArtKey *path, const ArtNode *node)
+euno_art_forget(EunoContext *cx, EunoTree *tree, const ArtKey *path,
+				uint32_t depth, const ArtNode *node)
 {
 	ArtNear    *near = euno_load_ptr_acquire(&art_body(tree)->near);
 
@@ -505,7 +342,10 @@ euno_art_forget(EunoTree *tree, const ArtKey *path, const ArtNode *node)
 	{
 		ArtNode    *root = euno_load_ptr_acquire(&near->roots[d]);
 
-		if (root != NULL && forget_in(root, path, node))
+		if (root == NULL)
+			continue;
+		if (forget_in(root, path, node))
 			(void) euno_add64(&near->maps[d].lost, 1);
+		euno_art_note_change(cx, &near->maps[d], path, depth);
 	}
 }

@@ -16,6 +16,8 @@ create(EunoTree *tree, const EunoTreeConfig *config, bool rowex)
 	tree->config = *config;
 	if (tree->config.ndomains < 1)
 		tree->config.ndomains = 1;
+	if (tree->config.nparts < tree->config.ndomains)
+		tree->config.nparts = tree->config.ndomains;
 	art_body(tree)->near_domains =
 		euno_art_near_domains(tree, config->domains != 0 ? config->domains :
 							  UINT64_MAX);

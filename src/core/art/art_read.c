@@ -630,10 +630,14 @@ static EunoStatus
 enter_root(Read *rd, EunoTree *tree)
 {
 	ArtBody    *body = art_body(tree);
+	uint32_t	weight;
 	ArtRef		ref;
 	ArtChild	leaf;
 
 	rd->cx->counters.descents++;
+	weight = euno_sample_weight(rd->cx, tree);
+	if (weight > 0)
+		euno_art_sample(rd->cx, tree, &rd->at, true, weight);
 	rd->truncated = false;
 	rd->nframes = 0;
 	rd->lock = &body->root_lock;

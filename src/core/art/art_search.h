@@ -220,10 +220,14 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 	uint32_t	depth = 0;
 	ArtSought	sought = prefix ? ART_PREFIX : ART_ENTRY;
 	uint32_t	level;
+	uint32_t	weight;
 	ArtNode    *node;
 	ArtRef		ref = 0;
 
 	cx->counters.descents++;
+	weight = euno_sample_weight(cx, tree);
+	if (weight > 0)
+		euno_art_sample(cx, tree, key, from_root, weight);
 	place->tree = tree;			/* for conflicts: not kept in a register */
 	place->rowex = rowex;
 	place->where = ART_AT_LEAF;

@@ -5,11 +5,12 @@
  *
  * Twice over all inner nodes, each checked at one version; in between, all
  * entries are read in order.  If no version has changed from the first time to
- * the second, nobody wrote, and the counts must be exact.
+ * the second, nobody wrote, and the counts must be exact.  What the maps of
+ * domains name is looked at twice, too.
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art_search.h"
+#include "core/art/art_near.h"
 
 #define VERIFY_ITEMS	256
 
@@ -252,6 +253,26 @@ check_entries(Verifier *v)
 	} while (status == EUNO_OK && v->batch.nitems > 0 && !v->cursor.at_hi);
 }
 
+/* Those of the maps' names that were suspect already, and need not be any more. */
+static void
+check_maps(Verifier *v, const ArtSuspect *before, uint32_t n, uint64_t epoch)
+{
+	ArtSuspect	now[ART_SUSPECTS];
+	uint32_t	nnow;
+
+	if (n == 0 || !euno_epoch_passed(v->cx->process->epochs, epoch))
+		return;
+	nnow = euno_art_near_suspects(v->cx, v->tree, now);
+	for (uint32_t i = 0; i < nnow; i++)
+	{
+		for (uint32_t k = 0; k < n; k++)
+		{
+			if (now[i].slot == before[k].slot && now[i].ref == before[k].ref)
+				found(v, "a near map names a node that is not in its place");
+		}
+	}
+}
+
 /*
  * Checks a tree; see EunoTreeOps.  Returns the number of findings.  Reports
  * and entries are given out without locks and epoch.
@@ -259,19 +280,25 @@ check_entries(Verifier *v)
 uint64_t
 euno_art_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 {
+	ArtSuspect	suspects[ART_SUSPECTS];
+	uint32_t	nsuspects;
 	EunoTreeStats stats;
 	uint64_t	versions;
 	uint64_t	inners;
+	uint64_t	epoch;
 	Verifier	v;
 
 	v.cx = cx;
 	v.tree = tree;
 	v.verify = verify;
 	v.findings = v.entries = 0;
+	nsuspects = euno_art_near_suspects(cx, tree, suspects);
+	epoch = nsuspects == 0 ? 0 : euno_epoch_retire(cx->process->epochs);
 	check_nodes(&v);
 	versions = v.versions;
 	inners = v.inners;
 	check_entries(&v);
+	check_maps(&v, suspects, nsuspects, epoch);
 	euno_art_stats(cx, tree, &stats);
 	check_nodes(&v);
 	if (versions != v.versions || inners != v.inners)

@@ -27,9 +27,6 @@
 #define BPT_CROWD				2
 #endif
 
-/* One descent in so many is looked at for what is counted by domain. */
-#define BPT_SAMPLE			64
-
 /* The longest key that is looked up the short way. */
 #define BPT_POINT_KEY		256
 
@@ -679,21 +676,6 @@ bpt_leaf_read(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 	}
 	*version = word;
 	return (word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) == 0;
-}
-
-/*
- * How many descents the one under way stands for in what is counted by domain; 0:
- * it is left out.
- */
-static inline uint32_t
-bpt_sample_weight(const EunoContext *cx, const EunoTree *tree)
-{
-	if (tree->config.nparts < 2)
-		return 0;
-	if (cx->count_all)
-		return 1;
-	return (cx->phase + (uint32_t) cx->counters.descents) % BPT_SAMPLE == 0 ?
-		BPT_SAMPLE : 0;
 }
 
 /* Before the first euno_bpt_seek with this place. */

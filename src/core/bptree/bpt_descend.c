@@ -173,7 +173,7 @@ descent_start(EunoContext *cx, EunoTree *tree, Descent *d)
 	d->node = directory_root(cx, tree, &d->dir);
 	d->parent = NULL;
 	d->parent_version = 0;
-	d->weight = bpt_sample_weight(cx, tree);
+	d->weight = euno_sample_weight(cx, tree);
 }
 
 /*
@@ -288,7 +288,7 @@ euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
 	BptInner   *node = directory_root(cx, tree, &dir);
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
-	uint32_t	weight = bpt_sample_weight(cx, tree);
+	uint32_t	weight = euno_sample_weight(cx, tree);
 
 	if (node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
@@ -523,7 +523,7 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		else
 			euno_bpt_conflict(cx, tree, leaf, key, EUNO_CAUSE_CHANGED);
 	}
-	weight = bpt_sample_weight(cx, tree);
+	weight = euno_sample_weight(cx, tree);
 	if (weight > 0)
 		euno_bpt_use_leaf(cx, tree, place->leaf, weight);
 	if (moves > 0)

@@ -131,7 +131,7 @@ euno_bpt_match_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	euno_epoch_enter(cx->process);
 	leaf = euno_bpt_descend_opaque(cx, tree, &key, false, &place);
 	done = leaf != NULL && read_leaf(cx, leaf, pos, batch);
-	weight = bpt_sample_weight(cx, tree);
+	weight = euno_sample_weight(cx, tree);
 	if (weight > 0 && done)
 		euno_bpt_use_leaf(cx, tree, leaf, weight);
 	euno_epoch_exit(cx->process);

@@ -266,7 +266,7 @@ euno_bpt_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	euno_epoch_enter(cx->process);
 	leaf = euno_bpt_descend_bytes(cx, tree, &key, false);
 	done = leaf != NULL && point_read(cx, leaf, &key, batch, &used);
-	weight = bpt_sample_weight(cx, tree);
+	weight = euno_sample_weight(cx, tree);
 	if (weight > 0 && done)
 		euno_bpt_use_leaf(cx, tree, leaf, weight);
 	euno_epoch_exit(cx->process);
