@@ -49,16 +49,18 @@ typedef struct EunoCache EunoCache;	/* euno_cache.h */
 /* In shared memory, zero-initialised, embedded in the tree's owner. */
 typedef struct EunoPool
 {
+	/* read by all who allocate; the rest is written by them */
 	EunoArena  *arena;
-	EunoLock	lock;
+	EunoCache  *cache;			/* NULL = none yet; in a node of the pool */
+	int32_t		domain;
+
+	EunoLock	lock __attribute__((aligned(64)));
 	uint64_t	extents;		/* how many it has; may be read unlocked */
 	uint64_t	live_bytes;		/* in nodes handed out, those in stripes of a
 								 * cache included; may be read unlocked */
-	int32_t		domain;
 	uint32_t	first_extent;	/* list of its extents, through the arena: number
 								 * of the newest plus 1; 0 = none */
 	uint32_t	cut;			/* bytes used of the newest extent */
-	EunoCache  *cache;			/* NULL = none yet; in a node of the pool */
 	void	   *free_nodes[EUNO_POOL_CLASSES];
 } __attribute__((aligned(64))) EunoPool;
 

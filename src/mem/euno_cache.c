@@ -9,8 +9,8 @@
  */
 #include "mem/euno_cache.h"
 
-#define CLASSES		32			/* those of at most EUNO_CACHE_LARGEST */
-#define BATCH_BYTES	2048		/* come from the pool, or go back, at a time */
+#define CLASSES		40			/* those of at most EUNO_CACHE_LARGEST */
+#define BATCH_BYTES	4096		/* come from the pool, or go back, at a time */
 #define BATCH_NODES	16
 
 uint64_t	euno_cache_from = 128;
@@ -18,7 +18,9 @@ uint64_t	euno_cache_from = 128;
 typedef struct Stripe
 {
 	EunoLock	lock;
-	uint64_t	bytes;			/* of the nodes in the lists */
+	uint32_t	bytes;			/* of the nodes in the lists */
+	uint32_t	most;			/* that they may have */
+	uint32_t	next;			/* class of which some go when there are too many */
 	void	   *nodes[CLASSES];
 } __attribute__((aligned(64))) Stripe;
 
@@ -71,6 +73,35 @@ give_back(EunoPool *pool, Stripe *stripe, int class, uint32_t n)
 	stripe->bytes -= given * euno_pool_class_size(class);
 }
 
+/* Looks again how large the pool is. */
+static void
+set_most(EunoPool *pool, Stripe *stripe)
+{
+	uint64_t	most = __atomic_load_n(&pool->extents, __ATOMIC_RELAXED) *
+		(EUNO_EXTENT_SIZE / 1024);
+
+	stripe->most = most < EUNO_CACHE_LEAST ? EUNO_CACHE_LEAST :
+		most > EUNO_CACHE_MOST ? EUNO_CACHE_MOST : (uint32_t) most;
+}
+
+/*
+ * Makes room for a batch in a stripe that is locked: each class in its turn gives
+ * one back.  Without that a stripe that is full of other classes would leave every
+ * allocation of this one to the pool, whose lock all processes share.
+ */
+static void
+make_room(EunoPool *pool, Stripe *stripe)
+{
+	set_most(pool, stripe);
+	while (stripe->bytes + BATCH_BYTES > stripe->most)
+	{
+		stripe->next = (stripe->next + 1) % CLASSES;
+		if (stripe->nodes[stripe->next] != NULL)
+			give_back(pool, stripe, stripe->next,
+					  batch_of(euno_pool_class_size(stripe->next)));
+	}
+}
+
 void
 euno_cache_drain(EunoPool *pool)
 {
@@ -102,11 +133,13 @@ euno_cache_alloc(EunoPool *pool, uint32_t process, size_t size)
 		if (!euno_mutex_lock_or_leave(&stripe->lock,
 									  euno_pool_environment(pool)))
 			return NULL;
-		if (stripe->nodes[class] == NULL &&
-			stripe->bytes + BATCH_BYTES <= EUNO_CACHE_BYTES)
+		if (stripe->nodes[class] == NULL)
+		{
+			make_room(pool, stripe);
 			stripe->bytes += bytes *
 				euno_pool_alloc_list(pool, &stripe->nodes[class], class,
 									 batch_of(bytes));
+		}
 		node = stripe->nodes[class];
 		if (node != NULL)
 		{
@@ -145,7 +178,11 @@ euno_cache_free(EunoPool *pool, uint32_t process, void *node, size_t size)
 	*euno_pool_link(node, class) = stripe->nodes[class];
 	stripe->nodes[class] = node;
 	stripe->bytes += bytes;
-	if (stripe->bytes > EUNO_CACHE_BYTES)
-		give_back(pool, stripe, class, batch_of(bytes));
+	if (stripe->bytes > stripe->most)
+	{
+		set_most(pool, stripe);
+		if (stripe->bytes > stripe->most)
+			give_back(pool, stripe, class, batch_of(bytes));
+	}
 	euno_mutex_unlock(&stripe->lock, euno_pool_environment(pool));
 }

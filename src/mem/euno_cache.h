@@ -7,7 +7,8 @@
  * Once the pool is large (euno_cache_from extents), small nodes are taken and
  * given back through stripes, each with a lock and a line of its own: a process
  * uses the one of its number.  A stripe gets nodes from the pool, and gives them
- * back, some at a time, and has at most EUNO_CACHE_BYTES of them.
+ * back, some at a time, and has at most a 1024th
+ * of the pool (not less than EUNO_CACHE_LEAST, nor more than EUNO_CACHE_MOST).
  *
  * No process owns a stripe, so there is nothing to be given back when one ends.
  * The stripes lie in a node of the pool: they go when it is released, and are in
@@ -22,9 +23,10 @@
 
 #include "mem/euno_arena.h"
 
-#define EUNO_CACHE_STRIPES	32
-#define EUNO_CACHE_BYTES	(16 * 1024)
-#define EUNO_CACHE_LARGEST	1024	/* larger nodes are not kept in stripes */
+#define EUNO_CACHE_STRIPES	64
+#define EUNO_CACHE_LEAST	(8 * 1024)
+#define EUNO_CACHE_MOST		(32 * 1024)
+#define EUNO_CACHE_LARGEST	2048	/* larger nodes are not kept in stripes */
 
 /* 128; tests set it to less.  Change it before forking. */
 extern uint64_t euno_cache_from;

@@ -68,6 +68,7 @@ make_node(EunoContext *cx, EunoTree *tree, Pending *p, uint32_t depth)
 		return 0;
 	p->nrefs = open->first;
 	art_count(cx, tree, 0, 1);
+	(void) euno_add64(&art_body(tree)->loaded, 1);
 	return art_node_ref(p->copy.node);
 }
 

@@ -197,7 +197,11 @@ replace(Compact *c)
 		return false;
 	}
 	euno_store64_release(slot, c->ref);
-	art_count(c->cx, c->tree, 0, c->copy.from.n < 2 ? -1 : 0);
+	if (c->copy.from.n < 2)
+	{
+		art_count(c->cx, c->tree, 0, -1);
+		(void) euno_add64(&art_body(c->tree)->dropped, 1);
+	}
 	euno_lock_release(c->place.lock, env);
 	euno_lock_release_obsolete(&c->node->lock, env);
 	if (c->child != NULL)

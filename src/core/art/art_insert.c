@@ -171,7 +171,6 @@ insert_above(Insert *ins, uint32_t level, uint8_t other, const ArtChild *old)
 	}
 	euno_store64_release(slot, art_node_ref(copy->node));
 	art_count(cx, ins->tree, 1, 1);
-	(void) euno_add64(&art_body(ins->tree)->splits, 1);
 	euno_lock_release(ins->place.lock, cx->env);
 	euno_art_copy_retire(cx, ins->tree, copy);
 	return EUNO_OK;

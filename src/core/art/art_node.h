@@ -168,7 +168,7 @@ _Static_assert(sizeof(ArtLimbo) == ART_LIMBO_SIZE, "a block of limbo");
  * What processes change at every operation, a line for each process or a few:
  * counters, and the limbo of what they have unlinked.
  */
-#define ART_STRIPES		32
+#define ART_STRIPES		56
 
 typedef struct ArtStripe
 {
@@ -199,12 +199,15 @@ typedef struct ArtBody
 	uint64_t	near_domains;	/* that shall have maps, as bits, and the first */
 	uint8_t		pad[8];
 
-	/* counters, and where compact goes on; under its mutex */
-	uint64_t	splits;
+	/* inner nodes that were loaded, and those that compact took out */
+	uint64_t	loaded;
+	uint64_t	dropped;
 	uint64_t	merges;
+
+	/* where compact goes on; under its mutex */
 	EunoLock	compact_mutex;
 	uint32_t	compact_len;
-	uint8_t		compact_at[1700];
+	uint8_t		compact_at[412];
 
 	ArtStripe	stripes[ART_STRIPES];
 } ArtBody;
