@@ -86,4 +86,16 @@ euno_is_crowded(EunoContext *cx, const void *where)
 	return *euno_crowd(cx, where) == where || cx->delegation.always;
 }
 
+/*
+ * Turns in a row without company before the edge of a tree is crowded no more: sooner
+ * than elsewhere, for whoever writes there is at it with each write.
+ */
+#define EUNO_EDGE_ALONE		4
+
+static inline bool
+euno_edge_is_left(const EunoContext *cx)
+{
+	return cx->delegation.alone >= EUNO_EDGE_ALONE;
+}
+
 #endif							/* EUNO_DELEGATE_H */

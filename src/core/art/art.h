@@ -340,9 +340,9 @@ extern EunoStatus euno_art_leaf(EunoContext *cx, EunoTree *tree,
 #endif
 
 /* Before each try of a write; see euno_art_crowd. */
-#define art_may_be_crowded(cx, attempts) \
+#define art_may_be_crowded(cx, tree, attempts) \
 	((attempts) >= ART_CROWD || (cx)->delegation.crowds || \
-	 (cx)->delegation.always)
+	 (cx)->delegation.always || euno_load64(&art_body(tree)->edge.where) != 0)
 
 extern bool euno_art_crowd(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 						   uint32_t attempts, uint32_t depth,

@@ -285,7 +285,7 @@ euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	{
 		uint64_t	waits = cx->counters.lock_waits;
 
-		if (art_may_be_crowded(cx, attempts) &&
+		if (art_may_be_crowded(cx, tree, attempts) &&
 			euno_art_crowd(cx, tree, &ins.key, attempts,
 						   ins.place.depth, &wish, &status))
 			break;

@@ -187,6 +187,18 @@ typedef struct ArtStripe
 
 _Static_assert(sizeof(ArtStripe) == 64, "a cache line");
 
+/*
+ * Where ascending keys crowd; a hint, of which one word may be older than the other.
+ * Composites count with so many bytes as the last byte of "where" says, 0: there is
+ * no edge.  Behind it are those whose last 8 of these bytes are "bytes" or
+ * greater; the ones before, which are alike, are known by the hash of "where".
+ */
+typedef struct ArtEdge
+{
+	uint64_t	where;
+	uint64_t	bytes;			/* if fewer than 8 count, zeros behind them */
+} ArtEdge;
+
 /* EunoTree.body */
 typedef struct ArtBody
 {
@@ -194,10 +206,11 @@ typedef struct ArtBody
 	ArtRef		root;
 	struct EunoHeatTable *heat; /* NULL until there are conflicts */
 	bool		rowex;			/* constant */
-	EunoLock	near_mutex;		/* of who makes maps, and drops them */
 	struct ArtNear *near;		/* art_near.h; NULL: there were none yet */
 	uint64_t	near_domains;	/* that shall have maps, as bits, and the first */
-	uint8_t		pad[8];
+	ArtEdge		edge;
+
+	EunoLock	near_mutex;		/* of who makes maps, and drops them */
 
 	/* inner nodes that were loaded, and those that compact took out */
 	uint64_t	loaded;
@@ -207,7 +220,7 @@ typedef struct ArtBody
 	/* where compact goes on; under its mutex */
 	EunoLock	compact_mutex;
 	uint32_t	compact_len;
-	uint8_t		compact_at[412];
+	uint8_t		compact_at[404];
 
 	ArtStripe	stripes[ART_STRIPES];
 } ArtBody;

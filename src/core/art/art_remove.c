@@ -72,7 +72,7 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	{
 		uint64_t	waits = cx->counters.lock_waits;
 
-		if (art_may_be_crowded(cx, attempts) &&
+		if (art_may_be_crowded(cx, tree, attempts) &&
 			euno_art_crowd(cx, tree, &key, attempts,
 						   place.depth, &wish, &status))
 			break;

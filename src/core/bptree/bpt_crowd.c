@@ -64,7 +64,7 @@ euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,
 		return false;
 	if (cx->counters.delegated > delegated)
 		euno_bpt_delegated(cx, tree, leaf, key);
-	if (leaf == edge && !euno_is_crowded(cx, where))
+	if (leaf == edge && euno_edge_is_left(cx))
 		euno_store_ptr(&body->edge, NULL);
 	return true;
 }
