@@ -71,19 +71,15 @@ euno_ahead_window(IndexScanDesc scan)
 	window->ahead.wanted = so->look_ahead;
 }
 
-/* The page's lines that are read first. */
-static Buffer
-fetch_page(Relation heap, EunoTid tid)
+/* The buffer that an item's page is in, as it seems. */
+static inline Buffer
+find_page(IndexScanDesc scan, EunoWindow *window, uint32 i)
 {
-	Buffer		buffer = PrefetchBuffer(heap, MAIN_FORKNUM,
-										(BlockNumber) (tid >> 16)).recent_buffer;
+	BlockNumber block = (BlockNumber) (window->tids[i] >> 16);
 
-	if (BufferIsValid(buffer))
-	{
-		euno_prefetch(GetBufferDescriptor(buffer - 1));
-		euno_prefetch(BufferGetBlock(buffer));
-	}
-	return buffer;
+	if (block == (BlockNumber) (window->tids[i - 1] >> 16))
+		return window->ahead.buffer[(i - 1) % EUNO_AHEAD];
+	return PrefetchBuffer(scan->heapRelation, MAIN_FORKNUM, block).recent_buffer;
 }
 
 static inline ItemId
@@ -95,18 +91,38 @@ line_pointer(Buffer buffer, EunoTid tid)
 	return (ItemId) (page + (SizeOfPageHeaderData - sizeof(ItemIdData) + at) % BLCKSZ);
 }
 
+/* The page's lines that are read first. */
+static inline void
+fetch_page(Buffer buffer, EunoTid tid)
+{
+	if (!BufferIsValid(buffer))
+		return;
+	euno_prefetch(BufferGetBlock(buffer));
+	euno_prefetch(line_pointer(buffer, tid));
+	euno_prefetch(GetBufferDescriptor(buffer - 1));
+}
+
 static inline void
 fetch_tuple(Buffer buffer, EunoTid tid)
 {
-	ItemId		item = line_pointer(buffer, tid);
+	const char *tuple;
 
-	euno_prefetch((char *) BufferGetBlock(buffer) + ItemIdGetOffset(item) % BLCKSZ);
+	if (!BufferIsValid(buffer))
+		return;
+	tuple = (char *) BufferGetBlock(buffer) +
+		ItemIdGetOffset(line_pointer(buffer, tid)) % BLCKSZ;
+	euno_prefetch(tuple);
+	euno_prefetch(tuple + 64);
 }
 
 /*
  * The item at the window's place is about to be returned, in the direction in
  * which the window was read.  Looks further ahead the more the scan returns:
  * one that ends soon must not pay for rows that nobody wants.
+ *
+ * Most of a prefetch's own time is to find out where in memory its page is.
+ * Looking for a buffer takes locks, and no prefetch begins before a lock behind
+ * which it stands; so several buffers are looked for, then all is prefetched.
  */
 void
 euno_ahead_step(IndexScanDesc scan, EunoWindow *window)
@@ -116,31 +132,23 @@ euno_ahead_step(IndexScanDesc scan, EunoWindow *window)
 	uint32		pos = (uint32) window->pos;
 	uint32		limit;
 
-	if (so->returned < EUNO_AHEAD)
-		so->returned++;
-	limit = Min(pos + 1 + so->returned, window->nitems);
 	if (ahead->pages <= pos)
 	{
 		ahead->pages = ahead->tuples = pos + 1;
 		ahead->buffer[pos % EUNO_AHEAD] = InvalidBuffer;
 	}
+	if (so->distance < EUNO_AHEAD)
+		so->distance += 2;
+	limit = Min(pos + 1 + so->distance, window->nitems);
+	if (limit < ahead->pages + EUNO_AHEAD_GROUP && limit < window->nitems)
+		return;
+	for (uint32 i = ahead->pages; i < limit; i++)
+		ahead->buffer[i % EUNO_AHEAD] = find_page(scan, window, i);
 	for (; ahead->pages < limit; ahead->pages++)
-	{
-		EunoTid		tid = window->tids[ahead->pages];
-		Buffer		buffer = ahead->buffer[(ahead->pages - 1) % EUNO_AHEAD];
-
-		if (tid >> 16 != window->tids[ahead->pages - 1] >> 16)
-			buffer = fetch_page(scan->heapRelation, tid);
-		ahead->buffer[ahead->pages % EUNO_AHEAD] = buffer;
-		if (BufferIsValid(buffer))
-			euno_prefetch(line_pointer(buffer, tid));
-	}
-	limit = Min(pos + 1 + so->returned / 2, window->nitems);
+		fetch_page(ahead->buffer[ahead->pages % EUNO_AHEAD],
+				   window->tids[ahead->pages]);
+	limit = Min(pos + 1 + so->distance / 2, window->nitems);
 	for (; ahead->tuples < limit; ahead->tuples++)
-	{
-		Buffer		buffer = ahead->buffer[ahead->tuples % EUNO_AHEAD];
-
-		if (BufferIsValid(buffer))
-			fetch_tuple(buffer, window->tids[ahead->tuples]);
-	}
+		fetch_tuple(ahead->buffer[ahead->tuples % EUNO_AHEAD],
+					window->tids[ahead->tuples]);
 }

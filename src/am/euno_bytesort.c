@@ -28,6 +28,7 @@
 #include "utils/memutils.h"
 
 #include "am/euno_bytesort.h"
+#include "core/euno_shared.h"
 #include "euno_compat.h"
 
 /* Below this many, comparing is faster than counting digits. */
@@ -520,8 +521,8 @@ next_in_memory(EunoByteSort *sort, SortRun *run)
 	{
 		const SortItem *ahead = &sort->items[sort->next + PREFETCH_ITEMS];
 
-		__builtin_prefetch(sort->buffer + ahead->offset);
-		__builtin_prefetch(sort->buffer + ahead->offset + ahead->length - 1);
+		euno_prefetch(sort->buffer + ahead->offset);
+		euno_prefetch(sort->buffer + ahead->offset + ahead->length - 1);
 	}
 	run->data = item_composite(sort, item, run->buffer, &run->length,
 							   &run->payloadlen);

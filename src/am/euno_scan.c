@@ -58,6 +58,7 @@ make_scan(EunoIndex *idx, int nkeys)
 	so->plan = euno_scan_plan_create(idx->schema, nkeys, context);
 	so->current = euno_window_make(so);
 	so->first_batch = FIRST_BATCH;
+	so->first_parts = FIRST_PARTS;
 	return so;
 }
 
@@ -93,7 +94,7 @@ keep_scan(EunoScan *so)
 	*so = (EunoScan)
 	{
 		.idx = idx,.context = so->context,.plan = so->plan,.current = window,
-		.first_batch = so->first_batch
+		.first_batch = so->first_batch,.first_parts = so->first_parts
 	};
 	window->forward = true;
 	MemoryContextSetParent(so->context, idx->context);
@@ -154,7 +155,7 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	so->marked_window = NULL;
 	so->is_marked = false;
 	so->counted = false;
-	so->returned = 0;
+	so->distance = 0;
 	so->predicate.wanted = IsolationIsSerializable() &&
 		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot);
 }

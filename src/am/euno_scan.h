@@ -31,6 +31,9 @@
  */
 #define EUNO_AHEAD	16
 
+/* How many rows' pages to look for at a time. */
+#define EUNO_AHEAD_GROUP 4
+
 /* Items before these have been asked for; a ring of the pages' buffers. */
 typedef struct EunoAhead
 {
@@ -89,12 +92,12 @@ typedef struct EunoScan
 	bool		hazard_set;
 	bool		ahead_known;	/* look_ahead is set */
 	bool		look_ahead;
-	uint32		returned;		/* rows that may have been looked ahead of, up
-								 * to EUNO_AHEAD */
+	uint32		distance;		/* how many rows to look ahead */
 	uint32		batch;			/* how many entries the next read asks for */
 	uint32		first_batch;	/* how many the first one of a range does */
-	uint32		reads;			/* of the range, since it began */
-	uint32		parts;			/* of how many parts */
+	uint32		reads;			/* windows, since the scan began */
+	uint32		parts;			/* of how many parts the next read may be */
+	uint32		first_parts;	/* of how many the first one may */
 	int			key_patience;	/* > 0: parts may be looked up several at once */
 	EunoPredicate predicate;
 

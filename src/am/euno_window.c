@@ -76,20 +76,32 @@ prepare_window(EunoScan *so, EunoWindow *window, uint32 capacity)
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * How much to ask for first, after a scan that asked for so much and came to an
+ * end with "left" items of its last window unused.
+ */
+static uint32
+learn(const EunoScan *so, uint32 first, int32 left, uint32 least, uint32 most)
+{
+	if (so->reads > 1)
+		return Min(4 * first, most);
+	if (so->reads == 1 && first > least && left > (int32) first / 2)
+		return first / 2;
+	return first;
+}
+
 void
 euno_window_learn(EunoScan *so)
 {
 	EunoWindow *window = so->current;
 	int32		left = (int32) window->nitems - (window->pos + 1);
 
-	if (so->range.exact && !so->range.parts)
-	{
-		if (so->reads > 1)
-			so->first_batch = Min(4 * so->first_batch, MOST_FIRST_BATCH);
-		else if (so->reads == 1 && so->first_batch > FIRST_BATCH &&
-				 left > (int32) so->first_batch / 2)
-			so->first_batch /= 2;
-	}
+	if (so->range.parts)
+		so->first_parts = learn(so, so->first_parts, left, FIRST_PARTS,
+								FULL_PARTS);
+	else if (so->range.exact)
+		so->first_batch = learn(so, so->first_batch, left, FIRST_BATCH,
+								MOST_FIRST_BATCH);
 	so->reads = 0;
 }
 
@@ -107,7 +119,7 @@ euno_window_restart(EunoScan *so)
 	window->placed = window->entire = false;
 	so->batch = so->range.exact && !so->range.parts ? so->first_batch :
 		FIRST_BATCH;
-	so->parts = FIRST_PARTS;
+	so->parts = so->first_parts;
 	so->key_patience = so->idx->order == EUNO_ORDER_BYTES ? KEY_PATIENCE : 0;
 }
 
@@ -477,6 +489,7 @@ read_parts(IndexScanDesc scan, EunoWindow *window, bool forward)
 	else if (so->range.exact)
 		so->batch = FULL_BATCH;
 	so->parts = FULL_PARTS;
+	so->reads++;
 	return true;
 }
 

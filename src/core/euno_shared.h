@@ -307,12 +307,17 @@ euno_fence_after_rmw(void)
 #endif
 }
 
-/* The line at p will be read soon; p need not be valid. */
+/*
+ * The line at p will be read soon; p need not be valid.  To GCC, a function that
+ * does nothing but prefetch has no effect, and calls of it are dropped: the
+ * empty assembly is one.
+ */
 static inline void
 euno_prefetch(const void *p)
 {
 	EUNO_HOOK(EUNO_HOOK_PREFETCH, p, 1);
 	__builtin_prefetch(p);
+	__asm__ __volatile__("");
 }
 
 /*

@@ -498,13 +498,13 @@ prefetch(ArtRef ref)
 	else if (art_is_node(ref))
 	{
 		for (uint32_t at = 0; at < 256; at += 64)
-			__builtin_prefetch(p + at);
+			euno_prefetch(p + at);
 		return AHEAD / 2;
 	}
 	for (uint32_t at = 0; at < size; at += 64)
-		__builtin_prefetch(p + at);
+		euno_prefetch(p + at);
 	if (size > 64)
-		__builtin_prefetch(p + size - 1);
+		euno_prefetch(p + size - 1);
 	return (size + 63) / 64;
 }
 
