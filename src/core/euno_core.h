@@ -313,9 +313,10 @@ typedef struct EunoDelegation
 } EunoDelegation;
 
 /*
- * The leaf that a context's last insert went to, or that comes after what it has
- * read: a guess where the next operation goes.  To be looked at only within an epoch in which the tree's stamp was found
- * to be this one; zeros at first.
+ * The leaf, or the node of a radix tree, that a context's last insert went to, or the
+ * leaf that comes after what it has read: a guess where the next operation goes.  To be
+ * looked at only within an epoch in which the tree's stamp was found to be this one;
+ * zeros at first.
  */
 typedef struct EunoLast
 {
@@ -323,6 +324,9 @@ typedef struct EunoLast
 	uint64_t	stamp;
 	bool		again;			/* so did the one before */
 } EunoLast;
+
+/* The longest path of a radix tree's node that is remembered. */
+#define EUNO_LAST_PATH	64
 
 /*
  * One per process and open tree, in private memory.  A context runs one
@@ -349,6 +353,8 @@ typedef struct EunoContext
 	uint32_t	phase;			/* descents before those in "counters", and any
 								 * number to begin with: which ones are sampled */
 	EunoLast	last;
+	uint8_t		last_path[EUNO_LAST_PATH];	/* radix trees, with last.again: of the
+											 * node, up to the byte it branches on */
 	EunoLast	next;			/* the leaf at which a scan's next batch begins;
 								 * "again" is not used */
 	uint32_t	conflicts;		/* at leaves, ever; of which some are looked at */

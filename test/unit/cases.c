@@ -209,6 +209,17 @@ const Case	cases[] = {
 	{"prefix-lift", KEYS_FIXED, "i0 i1 r1", {"m", "i1 c0 i2"}, 1, 8, CASE_RADIX},
 	{"path-dead", KEYS_FIXED, "i0 i1 r1", {"i2", "i1 c0 m", "m"}, 1, 8, CASE_RADIX},
 	{"below", KEYS_FAN, "i0 i1 i40", {"i2", "f0-40 c1"}, 1, 8, CASE_RADIX},
+	/* inserts that begin at the node that the last ones went to */
+	{"row", KEYS_FAN, "i0 i1 i2", {"i3 i4 i5 i6", "i8 r3", "c4 c6"}, 1, 8, CASE_RADIX},
+	{"row-same", KEYS_FAN, "k0-3 i0 i1", {"i2 i3 i4 i5", "i5 i4"}, 1, 8, CASE_RADIX},
+	{"row-grow", KEYS_FAN, "i0 i1 i2", {"i3 r3 i3 r3 i4 c4", "i5 i6 i7"}, 1, 8, CASE_RADIX},
+	{"row-read", KEYS_FAN, "k0-3 i0", {"i1 i2 i3 i4", "f0-4", "l3 l4"}, 1, 40, CASE_RADIX},
+	{"row-path", KEYS_FAN, "i0 i1 i2", {"i3 i4 i40 i41 i5", "i44 c3"}, 1, 8, CASE_RADIX},
+	{"row-merge", KEYS_FAN, "i0-5 i40 r2-5", {"i2 r2 i2 r2 i3 c3", "m", "c0"}, 1, 8, CASE_RADIX},
+	{"row-gone", KEYS_FAN, "i0-2 i40 i41", {"i3 r3 i3 r3 i4 c4", "r0-3 m", "m c4"}, 1, 8, CASE_RADIX},
+	{"row-reuse", KEYS_FAN, "i0-5 i40 r2-5", {"i2 r2 i2 r2 i3 c3", "m m i40 i41 i42", "f0-42"}, 1, 8, CASE_RADIX},
+	{"row-direct", KEYS_FAN, "k0-130 i0 i2", {"i3 i4 i5", "i5 r4", "c4"}, 1, 40, CASE_RADIX},
+	{"row-wide", KEYS_WIDE, "i0 i2 i4", {"i6 i8 i10", "r4 i5 i10", "f0-10"}, 1, 8, CASE_RADIX},
 	/* the same with wide slots */
 	{"wide-read", KEYS_WIDE, "i0 i2", {"i4 i6", "f0-8", "i1 c4"}, 1, 8, CASE_RADIX},
 	{"wide-again", KEYS_WIDE, "i0 i2 i4", {"r2 i3", "f0-4", "c2"}, 1, 8, CASE_RADIX},

@@ -187,6 +187,16 @@ extern void euno_art_build_start(ArtBuild *build, EunoContext *cx,
 extern void *euno_art_build_alloc(ArtBuild *build, size_t size);
 extern void euno_art_build_undo(ArtBuild *build);
 
+/* art_last.c */
+extern ArtRef euno_art_start(EunoContext *cx, EunoTree *tree,
+							 const ArtKey *key, uint32_t *depth,
+							 uint64_t *version);
+extern bool euno_art_append(EunoContext *cx, EunoTree *tree,
+							const EunoEntry *entry, uint64_t stamp);
+extern void euno_art_note_last(EunoContext *cx, const ArtNode *node,
+							   ArtNode *now, uint64_t stamp,
+							   const ArtKey *key);
+
 /* art_near.c */
 extern ArtRef euno_art_near_find(EunoContext *cx, EunoTree *tree,
 								 const ArtKey *key, uint32_t *depth,
@@ -208,7 +218,9 @@ extern ArtType euno_art_node_type(uint32_t nchildren, uint32_t words);
 extern ArtNode *euno_art_build_node(ArtBuild *build, ArtType type,
 									const uint8_t *path, uint32_t from,
 									uint32_t level);
-extern bool euno_art_node_room(ArtNode *node, uint8_t byte);
+extern uint32_t euno_art_node_place(ArtNode *node, uint8_t byte);
+extern void euno_art_node_put(ArtNode *node, uint32_t at, uint8_t byte,
+							  const ArtChild *child);
 extern bool euno_art_node_add(ArtNode *node, uint8_t byte,
 							  const ArtChild *child);
 extern void euno_art_node_map(ArtNode *node, uint64_t map[4],

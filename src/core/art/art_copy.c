@@ -11,7 +11,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art.h"
+#include "core/art/art_search.h"
 
 /* The bytes of a leaf from this depth on. */
 static inline uint32_t
@@ -134,25 +134,56 @@ convert(ArtBuild *build, ArtCopy *copy, const ArtChild *from, uint32_t depth,
 }
 
 /*
+ * The slot of a new node's next child in the order of bytes: where it should be, or
+ * the first one behind those before it, "next"; but so that it and all that follow,
+ * "n" in all, have room.
+ */
+static inline uint32_t
+place_next(ArtType type, uint8_t byte, uint32_t next, uint32_t n)
+{
+	uint32_t	capacity = euno_art_layouts[type].capacity;
+	uint32_t	at = art_place(capacity, byte);
+
+	if (type == ART_N256)
+		return byte;
+	if (at < next)
+		at = next;
+	return at < capacity - n ? at : capacity - n;
+}
+
+/*
  * Makes the node, of this type, for a slot at depth "from"; path and level as
- * in euno_art_build_node.  False if there is no memory.
+ * in euno_art_build_node.  The children are in the order of their bytes; only the
+ * last one need not be.  False if there is no memory.
  */
 bool
 euno_art_copy_build(ArtBuild *build, ArtCopy *copy, ArtType type,
 					const uint8_t *path, uint32_t from, uint32_t level)
 {
+	const uint8_t *bytes = copy->from.bytes;
+	uint32_t	n = copy->from.n;
+	uint32_t	next = 0;
+
 	copy->nreplaced = 0;
 	copy->node = euno_art_build_node(build, type, path, from, level);
 	if (copy->node == NULL)
 		return false;
-	for (uint32_t i = 0; i < copy->from.n; i++)
+	for (uint32_t i = 0; i < n; i++)
 	{
 		ArtChild	child;
+		uint32_t	at;
 
 		if (!convert(build, copy, &copy->from.child[i], level + 1,
 					 euno_art_layouts[type].words, &child))
 			return false;
-		(void) euno_art_node_add(copy->node, copy->from.bytes[i], &child);
+		if (i > 0 && bytes[i] < bytes[i - 1])
+			at = euno_art_node_place(copy->node, bytes[i]);
+		else
+		{
+			at = place_next(type, bytes[i], next, n - i);
+			next = at + 1;
+		}
+		euno_art_node_put(copy->node, at, bytes[i], &child);
 	}
 	return true;
 }

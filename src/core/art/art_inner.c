@@ -72,7 +72,8 @@ const ArtLayout euno_art_layouts[ART_NTYPES] = {
 ArtType
 euno_art_node_type(uint32_t nchildren, uint32_t words)
 {
-	int			type = ART_N2;
+	static const uint8_t first[ART_WORDS] = {ART_N2, ART_W2, ART_V2};
+	int			type = first[words - 1];
 
 	/* in the table the capacities of slots of a size ascend */
 	while (type < ART_NTYPES &&
@@ -123,16 +124,62 @@ euno_art_build_node(ArtBuild *build, ArtType type, const uint8_t *path,
 	return node;
 }
 
+/* The place of the set bit that is nearest to this one; there is one. */
+static inline uint32_t
+nearest_bit(uint64_t bits, uint32_t place)
+{
+	uint64_t	right = bits >> place;
+	uint64_t	left = bits << (63 - place);
+	uint32_t	after = right != 0 ? (uint32_t) __builtin_ctzll(right) : 64;
+	uint32_t	before = left != 0 ? (uint32_t) __builtin_clzll(left) : 64;
+
+	return after <= before ? place + after : place - before;
+}
+
 /*
- * Number of the free slot of a LIST or INDEX nearest to where a byte's child
- * should be; the capacity if there is none.
+ * A LIST's free slot nearest to where a byte's child should be; ART_NO_SLOT.  The
+ * key of a free one is 0, and so may that of one be which is not.
  */
 static uint32_t
-free_slot(ArtNode *node, const ArtLayout *layout, uint8_t byte)
+free_in_list(ArtNode *node, const ArtLayout *layout, uint8_t byte)
 {
 	const ArtRef *children = art_children(node);
 	uint32_t	place = art_place(layout->capacity, byte);
+	uint64_t	zeros = 0;
 
+	for (uint32_t base = 0; base < layout->capacity; base += 16)
+		zeros |= (uint64_t) art_match16((const uint8_t *) node + ART_KEYS + base,
+										0) << base;
+	zeros &= (UINT64_C(1) << layout->capacity) - 1;
+	while (zeros != 0)
+	{
+		uint32_t	at = nearest_bit(zeros, place);
+
+		if (euno_load64(&children[at * layout->words]) == 0)
+			return at;
+		zeros &= ~(UINT64_C(1) << at);
+	}
+	return ART_NO_SLOT;
+}
+
+/*
+ * The same of an INDEX.  Where bytes ascend, all slots are taken up to that of the
+ * byte before, or one of the four before: behind it there is one.
+ */
+static uint32_t
+free_in_index(ArtNode *node, const ArtLayout *layout, uint8_t byte)
+{
+	const ArtRef *children = art_children(node);
+	uint32_t	place = art_place(layout->capacity, byte);
+	uint32_t	behind = 0;
+
+	if (euno_load32(&node->used) >= layout->capacity)
+		return ART_NO_SLOT;
+	for (uint32_t b = byte; behind == 0 && b > 0 && byte - b < 4; b--)
+		behind = euno_load8(&node->body[b - 1]);
+	if (behind > place && behind < layout->capacity &&
+		euno_load64(&children[behind * layout->words]) == 0)
+		return behind;
 	for (uint32_t distance = 0; distance < layout->capacity; distance++)
 	{
 		if (place + distance < layout->capacity &&
@@ -142,44 +189,41 @@ free_slot(ArtNode *node, const ArtLayout *layout, uint8_t byte)
 			euno_load64(&children[(place - distance) * layout->words]) == 0)
 			return place - distance;
 	}
-	return layout->capacity;
-}
-
-/* Is there a slot for a byte that has none? */
-bool
-euno_art_node_room(ArtNode *node, uint8_t byte)
-{
-	ArtType		type = art_type(node);
-	const ArtLayout *layout = &euno_art_layouts[type];
-
-	if (type > ART_LAST_LIST)
-		return type == ART_N256 || euno_load32(&node->used) < layout->capacity;
-	return free_slot(node, layout, byte) < layout->capacity;
+	return ART_NO_SLOT;
 }
 
 /*
- * Adds a child under a byte that has no slot.  False if there is none left.
- * The node is locked, or not yet reachable.
+ * The number of the slot that a byte would get which has none: the free one
+ * nearest to where its child should be.  ART_NO_SLOT if there is none left.
+ */
+uint32_t
+euno_art_node_place(ArtNode *node, uint8_t byte)
+{
+	ArtType		type = art_type(node);
+
+	if (type == ART_N256)
+		return byte;
+	return type > ART_LAST_LIST ?
+		free_in_index(node, &euno_art_layouts[type], byte) :
+		free_in_list(node, &euno_art_layouts[type], byte);
+}
+
+/*
+ * Adds a child under a byte that has no slot, in this free one.  The node is locked,
+ * or not yet reachable.
  *
  * The reference comes after the slot's other words, which stay as they are from
  * then on.  Readers of a LIST look at the child first and then again at the key;
  * readers of an INDEX that see the number but not yet the child see nothing there.
  */
-bool
-euno_art_node_add(ArtNode *node, uint8_t byte, const ArtChild *child)
+void
+euno_art_node_put(ArtNode *node, uint32_t at, uint8_t byte,
+				  const ArtChild *child)
 {
 	ArtType		type = art_type(node);
 	const ArtLayout *layout = &euno_art_layouts[type];
-	ArtRef	   *slot = art_children(node);
-	uint32_t	at = byte;
+	ArtRef	   *slot = art_children(node) + at * layout->words;
 
-	if (type != ART_N256)
-	{
-		at = free_slot(node, layout, byte);
-		if (at == layout->capacity)
-			return false;
-	}
-	slot += at * layout->words;
 	if (type <= ART_LAST_LIST)
 		euno_store8((uint8_t *) node + ART_KEYS + at, byte);
 	for (uint32_t i = 1; i < layout->words; i++)
@@ -191,6 +235,17 @@ euno_art_node_add(ArtNode *node, uint8_t byte, const ArtChild *child)
 		euno_fence_release();
 		euno_store8(&node->body[byte], (uint8_t) (at + 1));
 	}
+}
+
+/* The same in the slot that it would get.  False if there is none left. */
+bool
+euno_art_node_add(ArtNode *node, uint8_t byte, const ArtChild *child)
+{
+	uint32_t	at = euno_art_node_place(node, byte);
+
+	if (at == ART_NO_SLOT)
+		return false;
+	euno_art_node_put(node, at, byte, child);
 	return true;
 }
 

@@ -17,8 +17,10 @@ typedef struct Insert
 	EunoTree   *tree;
 	const EunoEntry *entry;
 	bool		no_split;
+	uint64_t	stamp;			/* the tree's, before anything was locked */
 	ArtKey		key;
 	ArtPlace	place;
+	uint32_t	at;				/* AT_GAP: the slot that the byte would get */
 	ArtBuild	build;
 	ArtCopy		copy;
 } Insert;
@@ -83,7 +85,7 @@ grow(Insert *ins)
 	}
 
 	/* without versions, others may have been here since */
-	if (slot != NULL &&
+	if (slot != NULL && ins->place.rowex &&
 		(!euno_art_copy_holds(copy, node) ||
 		 art_slot(node, art_type(node), byte, &other) != NULL))
 	{
@@ -101,6 +103,7 @@ grow(Insert *ins)
 	euno_lock_release(ins->place.lock, cx->env);
 	euno_lock_release_obsolete(&node->lock, cx->env);
 	euno_art_forget(cx, ins->tree, &ins->key, ins->place.depth, node);
+	euno_art_note_last(cx, node, copy->node, ins->stamp, &ins->key);
 	euno_art_retire_ref(cx, ins->tree, ins->place.ref);
 	euno_art_copy_retire(cx, ins->tree, copy);
 	return EUNO_OK;
@@ -114,27 +117,29 @@ insert_gap(Insert *ins)
 	ArtNode    *node = art_pointer(ins->place.ref);
 	uint32_t	level = art_level(node);
 	uint8_t		byte = ins->key.bytes[level];
-	bool		room = euno_art_node_room(node, byte);
 	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
 	ArtChild	leaf;
 	ArtRef		other;
 
-	if (!room && ins->no_split && layout->capacity >= 4)
-		return EUNO_FULL;
-	if (!room)
-		return grow(ins);
+	if (ins->at == ART_NO_SLOT)
+		return ins->no_split && layout->capacity >= 4 ? EUNO_FULL : grow(ins);
 	if (!new_leaf(ins, level + 1, layout->words, &leaf))
 		return EUNO_NO_MEMORY;
 	if (!euno_art_lock_node(cx, &ins->place))
 		return EUNO_STALE;
-	if (art_slot(node, art_type(node), byte, &other) != NULL ||
-		!euno_art_node_add(node, byte, &leaf))
+
+	/* without versions, others may have been here since */
+	if (ins->place.rowex &&
+		(art_slot(node, art_type(node), byte, &other) != NULL ||
+		 (ins->at = euno_art_node_place(node, byte)) == ART_NO_SLOT))
 	{
 		euno_lock_release_unchanged(&node->lock, cx->env);
 		return EUNO_STALE;
 	}
+	euno_art_node_put(node, ins->at, byte, &leaf);
 	art_count(cx, ins->tree, 1, 0);
 	euno_lock_release(&node->lock, cx->env);
+	euno_art_note_last(cx, node, node, ins->stamp, &ins->key);
 	return EUNO_OK;
 }
 
@@ -172,6 +177,8 @@ insert_above(Insert *ins, uint32_t level, uint8_t other, const ArtChild *old)
 	euno_store64_release(slot, art_node_ref(copy->node));
 	art_count(cx, ins->tree, 1, 1);
 	euno_lock_release(ins->place.lock, cx->env);
+	euno_art_note_last(cx, ins->place.holder, ins->place.holder, ins->stamp,
+					   &ins->key);
 	euno_art_copy_retire(cx, ins->tree, copy);
 	return EUNO_OK;
 }
@@ -212,6 +219,8 @@ insert_empty(Insert *ins)
 	euno_store64_release(slot, leaf.ref);
 	art_count(cx, ins->tree, 1, 0);
 	euno_lock_release(ins->place.lock, cx->env);
+	euno_art_note_last(cx, ins->place.holder, ins->place.holder, ins->stamp,
+					   &ins->key);
 	if (retire)
 		euno_art_retire_ref(cx, ins->tree, ins->place.ref);
 	return EUNO_OK;
@@ -242,31 +251,39 @@ insert_leaf(Insert *ins)
 	return insert_above(ins, at, other, &old);
 }
 
-/*
- * Finds the slot where the entry belongs.  As euno_art_descend; a node that is
- * full has to be replaced, and so its holder to be known.
- */
+/* Finds the slot where the entry belongs.  As euno_art_descend. */
+static EunoStatus
+find_from(Insert *ins, bool rowex, bool from_root)
+{
+	EunoStatus	status = euno_art_descend(ins->cx, ins->tree, &ins->key, rowex,
+										  from_root, &ins->place);
+	ArtNode    *node = art_pointer(ins->place.ref);
+
+	if (status == EUNO_OK && ins->place.where == ART_AT_GAP)
+		ins->at = euno_art_node_place(node, ins->key.bytes[art_level(node)]);
+	return status;
+}
+
+/* The same; a node that is full has to be replaced, and so its holder to be known. */
 static EunoStatus
 find(Insert *ins, bool rowex)
 {
-	EunoStatus	status = euno_art_descend(ins->cx, ins->tree, &ins->key, rowex,
-										  false, &ins->place);
-	ArtNode    *node = art_pointer(ins->place.ref);
+	EunoStatus	status = find_from(ins, rowex, false);
 
-	if (status == EUNO_OK && ins->place.where == ART_AT_GAP && ins->place.near &&
-		!euno_art_node_room(node, ins->key.bytes[art_level(node)]))
-		status = euno_art_descend(ins->cx, ins->tree, &ins->key, rowex, true,
-								  &ins->place);
+	if (status == EUNO_OK && ins->place.where == ART_AT_GAP &&
+		ins->place.near && ins->at == ART_NO_SLOT)
+		status = find_from(ins, rowex, true);
 	return status;
 }
 
 /*
- * See EunoTreeOps.  With no_split, EUNO_FULL when a node of four or more
- * children is full.  No locks on entry or return.
+ * Finds the entry's place and puts it there; see euno_art_insert.  Within an epoch,
+ * since when the tree's stamp is this one.  *waste: memory was unlinked, or taken in
+ * vain, and some may wait to be given back.
  */
-EunoStatus
-euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
-				bool no_split)
+static EunoStatus __attribute__((noinline))
+insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
+				bool no_split, uint64_t stamp, bool *waste)
 {
 	EunoWish	wish = {.ops = &euno_art_olc_ops,.entry = entry,
 	.no_split = no_split};
@@ -278,9 +295,9 @@ euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	ins.tree = tree;
 	ins.entry = entry;
 	ins.no_split = no_split;
+	ins.stamp = stamp;
 	euno_art_key_entry(entry, &ins.key);
 	euno_art_build_start(&ins.build, cx, tree);
-	euno_epoch_enter(cx->process);
 	for (uint32_t attempts = 0;; attempts++)
 	{
 		uint64_t	waits = cx->counters.lock_waits;
@@ -316,8 +333,29 @@ euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			break;
 		}
 	}
+	*waste = ins.build.n > 0;
+	return status;
+}
+
+/*
+ * See EunoTreeOps.  With no_split, EUNO_FULL when a node of four or more
+ * children is full.  No locks on entry or return.
+ */
+EunoStatus
+euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
+				bool no_split)
+{
+	EunoStatus	status = EUNO_OK;
+	bool		waste = false;
+	uint64_t	stamp;
+
+	euno_epoch_enter(cx->process);
+	stamp = euno_load64(&art_body(tree)->stamp);
+	if (!cx->last.again || art_may_be_crowded(cx, tree, 0) ||
+		!euno_art_append(cx, tree, entry, stamp))
+		status = insert_anywhere(cx, tree, entry, no_split, stamp, &waste);
 	euno_epoch_exit(cx->process);
-	if (ins.build.n > 0)
+	if (waste)
 		euno_art_reclaim(cx, tree);
 	return status;
 }

@@ -98,12 +98,18 @@ euno_art_unreserve(EunoContext *cx, EunoTree *tree, uint32_t n)
 	euno_mutex_unlock(&stripe->mutex, cx->env);
 }
 
-/* Under the mutex: nothing more will be noted in the open block. */
+/*
+ * Under the mutex: nothing more will be noted in the open block.  Who remembers one
+ * of its nodes looks at the stamp: it has changed before the epoch is advanced that
+ * the block waits for.
+ */
 static void
-limbo_close(EunoContext *cx, ArtStripe *stripe)
+limbo_close(EunoContext *cx, EunoTree *tree, ArtStripe *stripe)
 {
 	ArtLimbo   *block = stripe->open;
 
+	euno_store64(&art_body(tree)->stamp,
+				 euno_epoch_retire(cx->process->epochs));
 	block->epoch = euno_epoch_retire(cx->process->epochs);
 	block->next = NULL;
 	if (stripe->closed_tail != NULL)
@@ -136,7 +142,7 @@ art_retire(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 	block->items[block->n++] = (uint64_t) (uintptr_t) p |
 		(uint64_t) (art_round_up(size) / 16) << SIZE_SHIFT;
 	if (block->n == ART_LIMBO_ITEMS)
-		limbo_close(cx, stripe);
+		limbo_close(cx, tree, stripe);
 	euno_mutex_unlock(&stripe->mutex, cx->env);
 }
 
@@ -165,7 +171,7 @@ reclaim(EunoContext *cx, EunoTree *tree, ArtStripe *stripe, bool all)
 		{
 			/* What others have reserved fits the spare blocks. */
 			stripe->room -= ART_LIMBO_ITEMS - stripe->open->n;
-			limbo_close(cx, stripe);
+			limbo_close(cx, tree, stripe);
 		}
 		block = stripe->closed;
 		if (block != NULL &&

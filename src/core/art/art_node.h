@@ -139,6 +139,7 @@ typedef struct ArtNode
 #define ART_NODE_HEADER		16
 #define ART_KEYS			12	/* offset of a LIST's keys */
 #define ART_NODE_MAX		3328	/* bytes, without a segment */
+#define ART_NO_SLOT			256 /* no slot's number */
 
 _Static_assert(offsetof(ArtNode, body) == ART_NODE_HEADER, "header of a node");
 _Static_assert(offsetof(ArtNode, keys) == ART_KEYS, "keys of a list");
@@ -207,10 +208,12 @@ typedef struct ArtBody
 	struct EunoHeatTable *heat; /* NULL until there are conflicts */
 	bool		rowex;			/* constant */
 	struct ArtNear *near;		/* art_near.h; NULL: there were none yet */
-	uint64_t	near_domains;	/* that shall have maps, as bits, and the first */
+	uint64_t	stamp;			/* of all trees' since the server's start unlike any
+								 * other; another one before a node is given back */
 	ArtEdge		edge;
 
 	EunoLock	near_mutex;		/* of who makes maps, and drops them */
+	uint64_t	near_domains;	/* that shall have maps, as bits, and the first */
 
 	/* inner nodes that were loaded, and those that compact took out */
 	uint64_t	loaded;
@@ -220,7 +223,7 @@ typedef struct ArtBody
 	/* where compact goes on; under its mutex */
 	EunoLock	compact_mutex;
 	uint32_t	compact_len;
-	uint8_t		compact_at[404];
+	uint8_t		compact_at[396];
 
 	ArtStripe	stripes[ART_STRIPES];
 } ArtBody;

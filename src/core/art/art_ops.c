@@ -8,7 +8,8 @@
 #include "core/art/art_near.h"
 
 static EunoStatus
-create(EunoTree *tree, const EunoTreeConfig *config, bool rowex)
+create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config,
+	   bool rowex)
 {
 	if (config->order != EUNO_ORDER_BYTES)
 		return EUNO_CORRUPT;
@@ -22,6 +23,7 @@ create(EunoTree *tree, const EunoTreeConfig *config, bool rowex)
 		euno_art_near_domains(tree, config->domains != 0 ? config->domains :
 							  UINT64_MAX);
 	art_body(tree)->rowex = rowex;
+	art_body(tree)->stamp = euno_epoch_retire(cx->process->epochs);
 	return EUNO_OK;
 }
 
@@ -29,15 +31,13 @@ create(EunoTree *tree, const EunoTreeConfig *config, bool rowex)
 static EunoStatus
 create_olc(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 {
-	(void) cx;
-	return create(tree, config, false);
+	return create(cx, tree, config, false);
 }
 
 static EunoStatus
 create_rowex(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 {
-	(void) cx;
-	return create(tree, config, true);
+	return create(cx, tree, config, true);
 }
 
 /* The child nearest to a byte, at its right if there is one; 0 if none. */

@@ -201,8 +201,8 @@ art_read_lock(EunoContext *cx, EunoTree *tree, EunoLock *lock,
  * in a node is believed, and a pointer followed, when its version has been
  * looked at again.
  *
- * In other domains than the first it begins as low as the domain's map says, unless
- * "from_root" is set.
+ * It begins at the node that the last inserts went to, or as low as the domain's map
+ * says, if that is known to be on the way; unless "from_root" is set.
  *
  * ROWEX: section 4.  No versions.  Every slot holds at every moment something
  * that was right to find there, and a node's level and path never change.
@@ -232,15 +232,15 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 	place->rowex = rowex;
 	place->where = ART_AT_LEAF;
 	place->near = false;
-	if (cx->domain > 0 && !from_root)
-		ref = euno_art_near_find(cx, tree, key, &depth, &version);
+	if ((cx->last.again || cx->domain > 0) && !from_root)
+		ref = euno_art_start(cx, tree, key, &depth, &version);
 	if (ref != 0)
 	{
 		place->near = true;
 		node_version = version;
 		node = art_pointer(ref);
 		level = art_ref_level(ref);
-		goto on_path;			/* which the map has looked at */
+		goto on_path;			/* that has been looked at */
 	}
 	if (!rowex && !art_read_lock(cx, place->tree, lock, &version, key, sought, 0, NULL))
 		return EUNO_STALE;		/* canceled */
