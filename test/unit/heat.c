@@ -30,16 +30,23 @@ typedef struct Case
 	uint32_t	after;			/* comparisons before that */
 } Case;
 
+/* With the first n entries. */
 static void
-open_case(Case *c, const Universe *universe)
+open_some(Case *c, const Universe *universe, uint32_t n)
 {
 	memset(c, 0, sizeof(*c));
 	fixture_open(&c->fixture, &euno_bptree_ops, universe, 90, 1);
 	model_init(&c->model, universe);
 	actor_init(&c->actor, &c->fixture, 1, seed);
 	actor_init(&c->rival, &c->fixture, 2, seed + 1);
-	for (uint32_t i = 0; i < universe->n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		do_insert(&c->actor, &c->model, i);
+}
+
+static void
+open_case(Case *c, const Universe *universe)
+{
+	open_some(c, universe, universe->n);
 }
 
 static void
@@ -441,6 +448,29 @@ test_idle(const Universe *universe)
 	tap_end();
 }
 
+/* Somebody has the directory's mutex while leaves are split. */
+static void
+test_directory(const Universe *universe)
+{
+	uint64_t   *conflicts;
+	EunoLock   *mutex;
+	Case		c;
+
+	tap_begin("conflicts at inner nodes");
+	open_some(&c, universe, universe->n / 2);
+	conflicts = &c.actor.cx.counters.conflicts[EUNO_CAUSE_DIRECTORY];
+	mutex = &bpt_body(c.fixture.tree)->directories[0].mutex;
+	CHECK(*conflicts == 0, "%llu without others", (unsigned long long) *conflicts);
+	CHECK(euno_mutex_trylock(mutex), "the mutex is locked");
+	for (uint32_t i = universe->n / 2; i < universe->n; i++)
+		do_insert(&c.actor, &c.model, i);
+	euno_mutex_unlock(mutex, &test_env);
+	CHECK(*conflicts > 0, "none while the directory is busy");
+	check_all(&c.actor, &c.model);
+	close_case(&c);
+	tap_end();
+}
+
 int
 main(void)
 {
@@ -457,6 +487,7 @@ main(void)
 	test_rounds(compared);
 	test_many(compared);
 	test_idle(plain);
+	test_directory(plain);
 	test_parts(compared);
 	test_merged_back(plain);
 	test_merged_back(compared);
