@@ -80,6 +80,8 @@ operate(Actor *actor, uint32_t i)
 	EunoCursor	cursor;
 	EunoStatus	status;
 
+	/* Not where the last inserts went: of a radix tree, the root is locked. */
+	actor->cx.last.again = false;
 	canceled_waits = 0;
 	status = ops->insert(&actor->cx, tree, entry, false);
 	CHECK(status == EUNO_CANCELED, "insert: status %d", status);
