@@ -25,6 +25,9 @@
  */
 #include "core/art/art_near.h"
 
+/* One in so many of a large map's names that are taken out is counted. */
+#define LOST_SAMPLE	16
+
 /* Gives back maps that nobody can see any more.  The mutex is held. */
 static void
 free_old(EunoContext *cx, EunoTree *tree, ArtMap *map, int domain)
@@ -328,6 +331,19 @@ forget_in(ArtNode *copy, const ArtKey *path, const ArtNode *node)
 }
 
 /*
+ * A map has lost a name.  If it has many, what is counted is a sample: otherwise all
+ * who replace nodes would write to one word.
+ */
+static void
+count_lost(ArtMap *map, const ArtNode *node)
+{
+	if (euno_load32(&map->names) < 64 * LOST_SAMPLE)
+		(void) euno_add64(&map->lost, 1);
+	else if ((uintptr_t) node / 64 % LOST_SAMPLE == 0)
+		(void) euno_add64(&map->lost, LOST_SAMPLE);
+}
+
+/*
  * Takes a node out of all maps.  It is obsolete, and not yet retired; the path has
  * at least the bytes of its own, of which so many led to its slot.  Within an epoch,
  * nothing locked.
@@ -345,7 +361,7 @@ euno_art_forget(EunoContext *cx, EunoTree *tree, const ArtKey *path,
 		if (root == NULL)
 			continue;
 		if (forget_in(root, path, node))
-			(void) euno_add64(&near->maps[d].lost, 1);
+			count_lost(&near->maps[d], node);
 		euno_art_note_change(cx, &near->maps[d], path, depth);
 	}
 }

@@ -22,6 +22,7 @@ typedef struct Make
 	bool		no_room;		/* for some node that would fill what is left */
 	uint64_t	limit;			/* bytes */
 	uint32_t	base;			/* bytes that all keys have in common */
+	uint32_t	names;			/* of nodes of the tree, in the map */
 	ArtNode    *last;			/* of the map */
 	ArtMeasure	measure;
 } Make;
@@ -224,8 +225,8 @@ expand(Make *m, ArtNode *copy)
 		if (!art_is_node(child))
 			continue;
 		trace = art_trace_byte(trace, m->base, depth - 1, byte);
-		m->map->names += (earns(m, child, depth, trace, &candidate) &&
-						  add_copy(m, copy, byte, NULL, child, &candidate)) ||
+		m->names += (earns(m, child, depth, trace, &candidate) &&
+					 add_copy(m, copy, byte, NULL, child, &candidate)) ||
 			name_node(m, copy, byte, NULL, child, NULL);
 	}
 	euno_epoch_exit(m->cx->process);
@@ -319,7 +320,7 @@ start(Make *m, ArtNode **root)
 		if (try_lock(first.node))
 		{
 			euno_store64_release(&copy->lock.word, ref);
-			m->map->names++;
+			m->names++;
 			euno_lock_release_unchanged(&first.node->lock, m->cx->env);
 		}
 	}
@@ -336,6 +337,7 @@ init(Make *m, EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
 	m->domain = domain;
 	m->no_memory = m->no_room = false;
 	m->limit = art_map_limit(tree);
+	m->names = 0;
 	m->last = NULL;
 	m->measure.nreads = m->measure.nchanges = 0;
 }
@@ -356,7 +358,6 @@ euno_art_near_make(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
 	init(&m, cx, tree, near, domain);
 	euno_store64(&m.map->lost, 0);
 	euno_store64(&m.map->bytes, 0);
-	m.map->names = 0;
 	m.map->inners = euno_art_near_inners(tree);
 	for (ArtNode *copy = start(&m, root); copy != NULL;
 		 copy = art_copy_tail(copy)->next)
@@ -370,6 +371,7 @@ euno_art_near_make(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
 		fill(&m, copy);
 		more = more || copy == end;
 	}
+	euno_store32(&m.map->names, m.names);
 	m.map->unserved = euno_art_near_unserved(cx, tree, near, domain, &reads);
 	return !m.no_memory;
 }
