@@ -698,6 +698,8 @@ extern void euno_context_reset(EunoContext *cx);
 /* Sets the nesting depth back; at 0 the epoch is left. */
 extern void euno_process_reset(EunoProcess *process, uint32_t depth);
 
+extern void euno_sort64(uint64_t *numbers, uint32_t n);
+
 /* Puts a cursor before (forward) or after (backward) all of its range. */
 static inline void
 euno_cursor_start(EunoCursor *cursor)

@@ -743,9 +743,8 @@ euno_pool_free_list(EunoPool *pool, void **list, int class, uint32_t n)
 {
 	uint32_t	done;
 
-	if (*list == NULL)
+	if (*list == NULL || !euno_mutex_lock_or_leave(&pool->lock, pool->arena->env))
 		return 0;
-	euno_mutex_lock(&pool->lock, pool->arena->env);
 	for (done = 0; done < n && *list != NULL; done++)
 	{
 		void	   *node = *list;

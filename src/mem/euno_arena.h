@@ -148,8 +148,9 @@ euno_pool_link(void *node, int class)
 extern const EunoEnvironment *euno_pool_environment(const EunoPool *pool);
 
 /*
- * Up to n nodes of a class from the pool to the list, or back; how many.  Takes
- * and leaves the pool's lock.  Asks the arena for nothing: that may take long.
+ * Up to n nodes of a class from the pool to the list, or back; how many, none if
+ * the operation is canceled while it waits.  Takes and leaves the pool's lock.
+ * Asks the arena for nothing: that may take long.
  */
 extern uint32_t euno_pool_alloc_list(EunoPool *pool, void **list, int class,
 									 uint32_t n);

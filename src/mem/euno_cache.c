@@ -64,13 +64,17 @@ cache_of(EunoPool *pool)
 	return none;
 }
 
-/* Gives up to n nodes of a class back to the pool.  The stripe is locked. */
-static void
+/*
+ * Gives up to n nodes of a class back to the pool.  How many: none if there are none,
+ * or if the operation is canceled.  The stripe is locked.
+ */
+static uint32_t
 give_back(EunoPool *pool, Stripe *stripe, int class, uint32_t n)
 {
 	uint32_t	given = euno_pool_free_list(pool, &stripe->nodes[class], class, n);
 
 	stripe->bytes -= given * euno_pool_class_size(class);
+	return given;
 }
 
 /* Looks again how large the pool is. */
@@ -87,19 +91,22 @@ set_most(EunoPool *pool, Stripe *stripe)
 /*
  * Makes room for a batch in a stripe that is locked: each class in its turn gives
  * one back.  Without that a stripe that is full of other classes would leave every
- * allocation of this one to the pool, whose lock all processes share.
+ * allocation of this one to the pool, whose lock all processes share.  False if
+ * the operation was canceled.
  */
-static void
+static bool
 make_room(EunoPool *pool, Stripe *stripe)
 {
 	set_most(pool, stripe);
 	while (stripe->bytes + BATCH_BYTES > stripe->most)
 	{
 		stripe->next = (stripe->next + 1) % CLASSES;
-		if (stripe->nodes[stripe->next] != NULL)
+		if (stripe->nodes[stripe->next] != NULL &&
 			give_back(pool, stripe, stripe->next,
-					  batch_of(euno_pool_class_size(stripe->next)));
+					  batch_of(euno_pool_class_size(stripe->next))) == 0)
+			return false;
 	}
+	return true;
 }
 
 void
@@ -111,9 +118,10 @@ euno_cache_drain(EunoPool *pool)
 	{
 		Stripe	   *stripe = &cache->stripes[i];
 
-		euno_mutex_lock(&stripe->lock, euno_pool_environment(pool));
+		if (!euno_mutex_lock_or_leave(&stripe->lock, euno_pool_environment(pool)))
+			return;
 		for (int class = 0; class < CLASSES; class++)
-			give_back(pool, stripe, class, UINT32_MAX);
+			(void) give_back(pool, stripe, class, UINT32_MAX);
 		euno_mutex_unlock(&stripe->lock, euno_pool_environment(pool));
 	}
 }
@@ -133,13 +141,10 @@ euno_cache_alloc(EunoPool *pool, uint32_t process, size_t size)
 		if (!euno_mutex_lock_or_leave(&stripe->lock,
 									  euno_pool_environment(pool)))
 			return NULL;
-		if (stripe->nodes[class] == NULL)
-		{
-			make_room(pool, stripe);
+		if (stripe->nodes[class] == NULL && make_room(pool, stripe))
 			stripe->bytes += bytes *
 				euno_pool_alloc_list(pool, &stripe->nodes[class], class,
 									 batch_of(bytes));
-		}
 		node = stripe->nodes[class];
 		if (node != NULL)
 		{
@@ -148,7 +153,7 @@ euno_cache_alloc(EunoPool *pool, uint32_t process, size_t size)
 		}
 		euno_mutex_unlock(&stripe->lock, euno_pool_environment(pool));
 	}
-	if (node == NULL)
+	if (node == NULL && !euno_is_canceled(euno_pool_environment(pool)))
 		node = euno_pool_alloc(pool, size);
 	if (node == NULL && __atomic_load_n(&pool->cache, __ATOMIC_RELAXED) != NULL &&
 		!euno_is_canceled(euno_pool_environment(pool)))
@@ -182,7 +187,7 @@ euno_cache_free(EunoPool *pool, uint32_t process, void *node, size_t size)
 	{
 		set_most(pool, stripe);
 		if (stripe->bytes > stripe->most)
-			give_back(pool, stripe, class, batch_of(bytes));
+			(void) give_back(pool, stripe, class, batch_of(bytes));
 	}
 	euno_mutex_unlock(&stripe->lock, euno_pool_environment(pool));
 }

@@ -7,8 +7,9 @@
  * Once the pool is large (euno_cache_from extents), small nodes are taken and
  * given back through stripes, each with a lock and a line of its own: a process
  * uses the one of its number.  A stripe gets nodes from the pool, and gives them
- * back, some at a time, and has at most a 1024th
- * of the pool (not less than EUNO_CACHE_LEAST, nor more than EUNO_CACHE_MOST).
+ * back, some at a time, and has at most a 1024th of the pool (not less than
+ * EUNO_CACHE_LEAST, nor more than EUNO_CACHE_MOST; a canceled operation that cannot
+ * wait for the pool's lock leaves more in it).
  *
  * No process owns a stripe, so there is nothing to be given back when one ends.
  * The stripes lie in a node of the pool: they go when it is released, and are in
@@ -40,7 +41,7 @@ extern void *euno_cache_alloc(EunoPool *pool, uint32_t process, size_t size);
 extern void euno_cache_free(EunoPool *pool, uint32_t process, void *node,
 							size_t size);
 
-/* Gives all that is in stripes back to the pool. */
+/* Gives what is in stripes back to the pool: all, unless the operation is canceled. */
 extern void euno_cache_drain(EunoPool *pool);
 
 #endif							/* EUNO_CACHE_H */

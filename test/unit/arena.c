@@ -654,6 +654,32 @@ test_images(void)
 	tap_end();
 }
 
+/* The same where a stripe is full of nodes of another size, which it gives back. */
+static void
+test_canceled_stripe(EunoPool *pool, const EunoEnvironment *env)
+{
+	void	   *nodes[EUNO_CACHE_LEAST / 256];
+	int			n = EUNO_CACHE_LEAST / 256;
+	void	   *node;
+
+	euno_cache_from = 0;
+	for (int i = 0; i < n; i++)
+		nodes[i] = euno_cache_alloc(pool, 0, 256);
+	for (int i = 0; i < n; i++)
+		euno_cache_free(pool, 0, nodes[i], 256);
+	canceled_waits = 0;
+	euno_mutex_lock(&pool->lock, env);
+	CHECK(euno_cache_alloc(pool, 0, 128) == NULL, "a node of a locked pool");
+	euno_mutex_unlock(&pool->lock, env);
+	canceled_waits = 0;
+	node = euno_cache_alloc(pool, 0, 128);
+	CHECK(node != NULL, "no node later");
+	euno_cache_free(pool, 0, node, 128);
+	euno_cache_drain(pool);
+	CHECK(pool->live_bytes == CACHE_SIZE, "%llu bytes are lost",
+		  (unsigned long long) pool->live_bytes - CACHE_SIZE);
+}
+
 /* Somebody is stopped who takes memory: those who are canceled get none. */
 static void
 test_canceled(void)
@@ -668,9 +694,10 @@ test_canceled(void)
 	if (arena == NULL)
 		arena = euno_arena_reserve(ARENA_BYTES, 1, &env);
 	euno_pool_init(&pool, arena, 0);
+	euno_cache_from = UINT64_MAX;
 	for (size_t size = 64; size <= 4096; size *= 64)
 	{
-		/* With and without a cache. */
+		/* A cache's process, too. */
 		node = euno_pool_alloc(&pool, size);
 		CHECK(node != NULL, "no node");
 		for (int stripe = -1; stripe < 1; stripe++)
@@ -690,6 +717,7 @@ test_canceled(void)
 	}
 	CHECK(pool.live_bytes == 0, "%llu bytes are lost",
 		  (unsigned long long) pool.live_bytes);
+	test_canceled_stripe(&pool, &env);
 	euno_pool_release(&pool);
 	tap_end();
 }
@@ -707,7 +735,7 @@ main(void)
 		test_exhaustion();
 		test_cache();
 		test_return();
-	test_trim();
+		test_trim();
 		test_arguments();
 		test_canceled();
 		test_processes();

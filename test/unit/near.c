@@ -196,6 +196,64 @@ test_changes(const EunoTreeOps *ops, const Universe *universe)
 	tap_end();
 }
 
+/*
+ * What is lost of a large map is counted, about, and it is made anew once that is
+ * much, though the tree is no larger.
+ */
+static void
+test_lost(const EunoTreeOps *ops, const Universe *universe)
+{
+	uint64_t	names;
+	uint64_t	lost;
+	uint64_t	made;
+	Case		c;
+
+	tap_begin("%s: a large map that has lost much is made anew", ops->name);
+	open_case(&c, ops, universe);
+	c.actor.cx.domain = 0;
+	names = map_of(&c)->names;
+	change(&c, part(&c, 20), part(&c, 60));
+	lost = map_of(&c)->lost;
+	printf("# %llu of %llu names lost\n", (unsigned long long) lost,
+		   (unsigned long long) names);
+	CHECK(names >= 1024, "only %llu names", (unsigned long long) names);
+	CHECK(lost > names / 4 && lost < names * 3 / 4, "%llu of %llu names lost",
+		  (unsigned long long) lost, (unsigned long long) names);
+	made = c.fixture.source->calls;
+	c.fixture.ops->maintain(&c.actor.cx, c.fixture.tree, DOMAIN);
+	CHECK(c.fixture.source->calls > made && map_of(&c)->lost == 0,
+		  "it is not made anew");
+	close_case(&c);
+	tap_end();
+}
+
+/* One insert in so many is looked at, wherever it begins: these see one node each. */
+static void
+test_appends(const EunoTreeOps *ops, const Universe *universe)
+{
+	EunoCounters *counters;
+	uint64_t	nodes;
+	Case		c;
+
+	tap_begin("%s: inserts at the last node are looked at", ops->name);
+	fixture_open(&c.fixture, ops, universe, 90, 2);
+	actor_init(&c.actor, &c.fixture, 1, seed);
+	model_init(&c.model, universe);
+	counters = &c.actor.cx.counters;
+	for (uint32_t i = 0; i < universe->n / 2; i++)
+		do_insert(&c.actor, &c.model, i);
+	nodes = counters->inner_nodes;
+	for (uint32_t i = universe->n / 2; i < universe->n; i++)
+		do_insert(&c.actor, &c.model, i);
+	nodes = counters->inner_nodes - nodes;
+	printf("# %llu nodes in %u inserts\n", (unsigned long long) nodes,
+		   universe->n / 2);
+	CHECK(nodes > universe->n * 2 / 5 && nodes < universe->n,
+		  "%llu nodes in %u inserts", (unsigned long long) nodes, universe->n / 2);
+	close_case(&c);
+	tap_end();
+}
+
 /* A measure of these uses and changes. */
 static void
 measure_of(ArtMeasure *measure, const uint64_t *drawn, uint32_t n)
@@ -491,8 +549,12 @@ main(void)
 		test_uses(ops, universe);
 		test_even(ops, universe);
 		test_changes(ops, universe);
+		test_lost(ops, universe);
 		test_verify(ops, universe);
 		test_making(ops, universe);
+		universe_free(universe);
+		universe = universe_make(shape_by_name("dense int8"), ENTRIES / 3, seed);
+		test_appends(ops, universe);
 		universe_free(universe);
 	}
 	return tap_done();

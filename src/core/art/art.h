@@ -209,6 +209,9 @@ extern void euno_art_forget(EunoContext *cx, EunoTree *tree,
 extern void euno_art_sample(EunoContext *cx, EunoTree *tree,
 							const ArtKey *key, bool from_root,
 							uint32_t weight) __attribute__((cold));
+extern void euno_art_count_nodes(EunoContext *cx, uint32_t weight,
+								 uint32_t copies,
+								 uint32_t nodes) __attribute__((cold));
 
 /* art_inner.c */
 extern void euno_art_node_init(ArtNode *node, ArtType type,
@@ -312,6 +315,7 @@ extern EunoStatus euno_art_tidy_nodes(EunoContext *cx, EunoTree *tree,
 extern uint64_t euno_art_verify(EunoContext *cx, EunoTree *tree,
 								const EunoVerify *verify);
 extern uint64_t euno_art_entries(EunoTree *tree);
+extern uint64_t euno_art_inners(EunoTree *tree);
 extern void euno_art_stats(EunoContext *cx, EunoTree *tree,
 						   EunoTreeStats *stats);
 

@@ -67,6 +67,7 @@ euno_art_append(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	uint32_t	level;
 	uint32_t	n;
 	uint32_t	at;
+	uint32_t	weight;
 	uint8_t		byte;
 	ArtType		type;
 	ArtChild	leaf;
@@ -98,6 +99,9 @@ euno_art_append(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	art_count(cx, tree, 1, 0);
 	euno_lock_release(&node->lock, cx->env);
 	cx->counters.descents++;
+	weight = euno_sample_weight(cx, tree);
+	if (weight > 0)
+		euno_art_count_nodes(cx, weight, 0, 1);
 	return true;
 }
 

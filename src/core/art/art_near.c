@@ -162,7 +162,7 @@ static bool
 is_stale(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
 {
 	const ArtMap *map = &near->maps[domain];
-	uint64_t	now = euno_art_near_inners(tree);
+	uint64_t	now = euno_art_inners(tree);
 	uint64_t	change = now > map->inners ? now - map->inners : map->inners - now;
 	uint32_t	unserved;
 	uint32_t	reads;
@@ -331,15 +331,16 @@ forget_in(ArtNode *copy, const ArtKey *path, const ArtNode *node)
 }
 
 /*
- * A map has lost a name.  If it has many, what is counted is a sample: otherwise all
- * who replace nodes would write to one word.
+ * A map has lost a name.  If it has many, what is counted is a sample, drawn by the
+ * node's address: otherwise all who replace nodes would write to one word.
  */
 static void
 count_lost(ArtMap *map, const ArtNode *node)
 {
 	if (euno_load32(&map->names) < 64 * LOST_SAMPLE)
 		(void) euno_add64(&map->lost, 1);
-	else if ((uintptr_t) node / 64 % LOST_SAMPLE == 0)
+	else if ((uintptr_t) node * UINT64_C(0x9E3779B97F4A7C15) >> 32 <
+			 (UINT64_C(1) << 32) / LOST_SAMPLE)
 		(void) euno_add64(&map->lost, LOST_SAMPLE);
 }
 

@@ -84,7 +84,6 @@ extern bool euno_art_near_make(EunoContext *cx, EunoTree *tree, ArtNear *near,
 extern uint32_t euno_art_near_unserved(EunoContext *cx, EunoTree *tree,
 									   ArtNear *near, int domain,
 									   uint32_t *reads);
-extern uint64_t euno_art_near_inners(EunoTree *tree);
 
 /* art_near_use.c */
 extern void euno_art_note_use(EunoContext *cx, ArtNear *near,

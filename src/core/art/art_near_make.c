@@ -38,17 +38,6 @@ typedef struct Candidate
 	ArtProspect prospect;
 } Candidate;
 
-/* How much a tree has grown since a map was made shows in this number. */
-uint64_t
-euno_art_near_inners(EunoTree *tree)
-{
-	uint64_t	sum = 0;
-
-	for (int i = 0; i < ART_STRIPES; i++)
-		sum += euno_load64(&art_body(tree)->stripes[i].inners);
-	return sum;
-}
-
 /*
  * What a node's copy would be, and how the node is used.  "trace" is that of
  * what leads to its slot.  Within an epoch.
@@ -358,7 +347,7 @@ euno_art_near_make(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
 	init(&m, cx, tree, near, domain);
 	euno_store64(&m.map->lost, 0);
 	euno_store64(&m.map->bytes, 0);
-	m.map->inners = euno_art_near_inners(tree);
+	m.map->inners = euno_art_inners(tree);
 	for (ArtNode *copy = start(&m, root); copy != NULL;
 		 copy = art_copy_tail(copy)->next)
 		expand(&m, copy);

@@ -15,8 +15,6 @@
  */
 #include "core/art/art_near.h"
 
-#include <stdlib.h>
-
 /*
  * One replaced node in so many is noted: eight times as many as uses, for about so
  * much more it costs to take a name out of all maps, and to name the next node.
@@ -79,15 +77,6 @@ euno_art_note_change(EunoContext *cx, ArtMap *map, const ArtKey *path,
 									  path->bytes, 0, depth - 1));
 }
 
-static int
-compare_traces(const void *a, const void *b)
-{
-	uint64_t	x = *(const uint64_t *) a;
-	uint64_t	y = *(const uint64_t *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* What was noted, sorted.  The notes stay where they are. */
 void
 euno_art_measure(const ArtUses *uses, ArtMeasure *measure)
@@ -102,8 +91,20 @@ euno_art_measure(const ArtUses *uses, ArtMeasure *measure)
 		else if (trace != 0)
 			measure->changes[measure->nchanges++] = trace;
 	}
-	qsort(measure->reads, measure->nreads, sizeof(uint64_t), compare_traces);
-	qsort(measure->changes, measure->nchanges, sizeof(uint64_t), compare_traces);
+	euno_sort64(measure->reads, measure->nreads);
+	euno_sort64(measure->changes, measure->nchanges);
+}
+
+/* Counts what one descent came by, of a map and of the tree, for so many. */
+void
+euno_art_count_nodes(EunoContext *cx, uint32_t weight, uint32_t copies,
+					 uint32_t nodes)
+{
+	cx->counters.inner_nodes += (uint64_t) weight * (copies + nodes);
+	if (cx->domain == ART_DOMAIN)
+		return;
+	cx->counters.remote += weight;
+	cx->counters.remote_inner_nodes += (uint64_t) weight * nodes;
 }
 
 /*
@@ -144,9 +145,5 @@ euno_art_sample(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 			(void) art_slot(node, type, key->bytes[level], &ref);
 		depth = level + 1;
 	}
-	cx->counters.inner_nodes += (uint64_t) weight * (copies + nodes);
-	if (cx->domain == ART_DOMAIN)
-		return;
-	cx->counters.remote += weight;
-	cx->counters.remote_inner_nodes += (uint64_t) weight * nodes;
+	euno_art_count_nodes(cx, weight, copies, nodes);
 }

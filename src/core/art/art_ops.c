@@ -76,6 +76,17 @@ euno_art_entries(EunoTree *tree)
 	return sum;
 }
 
+/* The tree's nodes.  Exact only while nobody writes. */
+uint64_t
+euno_art_inners(EunoTree *tree)
+{
+	uint64_t	sum = 0;
+
+	for (int i = 0; i < ART_STRIPES; i++)
+		sum += euno_load64(&art_body(tree)->stripes[i].inners);
+	return sum;
+}
+
 /*
  * See EunoTreeOps.  Exact only while nobody writes.  Each entry is a leaf.
  * Paths differ in length; the height is that of the longest of six.  The bytes are
@@ -88,8 +99,7 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 
 	memset(stats, 0, sizeof(*stats));
 	stats->entries = euno_art_entries(tree);
-	for (int i = 0; i < ART_STRIPES; i++)
-		stats->inners += euno_load64(&body->stripes[i].inners);
+	stats->inners = euno_art_inners(tree);
 	stats->leaves = stats->entries;
 	stats->domains = euno_load64(&body->near_domains);
 	stats->inner_bytes = euno_art_near_bytes(tree, cx->domain);

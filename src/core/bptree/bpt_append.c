@@ -26,6 +26,7 @@ euno_bpt_append(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 	uint64_t	version;
 	BptView		view;
 	uint64_t	head;
+	uint32_t	weight;
 
 	if (!euno_lock_glance(&leaf->lock, &version) ||
 		!bpt_view(leaf, &view) || view.format != BPT_FIXED ||
@@ -53,5 +54,8 @@ euno_bpt_append(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 		cx->leaf = leaf->number;
 	euno_lock_release(&leaf->lock, cx->env);
 	cx->counters.descents++;
+	weight = euno_sample_weight(cx, tree);
+	if (weight > 0)
+		euno_bpt_use_leaf(cx, tree, leaf, weight);
 	return true;
 }

@@ -151,7 +151,7 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	stamp = euno_load64(&bpt_body(tree)->stamp);
 	leaf = last_leaf(cx, stamp);
 	if (leaf == NULL || cx->part_leaf != 0 ||
-		bpt_may_be_crowded(cx, tree, 0) || euno_sample_weight(cx, tree) > 0 ||
+		bpt_may_be_crowded(cx, tree, 0) ||
 		!euno_bpt_append(cx, tree, leaf, entry, &key))
 		status = insert_anywhere(cx, tree, entry, no_split, &key, stamp, leaf);
 	euno_epoch_exit(cx->process);

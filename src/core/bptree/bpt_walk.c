@@ -110,33 +110,6 @@ walk_copy(EunoContext *cx, BptLeaf *leaf, WalkLeaf *wl)
 	return view.torn ? EUNO_CORRUPT : EUNO_OK;
 }
 
-static int
-compare_tids(const void *a, const void *b)
-{
-	EunoTid		x = *(const EunoTid *) a;
-	EunoTid		y = *(const EunoTid *) b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Sorts without a library call that might allocate. */
-static void
-sort_tids(EunoTid *tids, uint32_t n)
-{
-	for (uint32_t gap = n / 2; gap > 0; gap /= 2)
-	{
-		for (uint32_t i = gap; i < n; i++)
-		{
-			EunoTid		tid = tids[i];
-			uint32_t	k = i;
-
-			for (; k >= gap && compare_tids(&tids[k - gap], &tid) > 0; k -= gap)
-				tids[k] = tids[k - gap];
-			tids[k] = tid;
-		}
-	}
-}
-
 /*
  * Walks one leaf.  EUNO_STALE: it was split since its TIDs were copied; it
  * must be walked again.
@@ -161,7 +134,7 @@ walk_leaf(EunoContext *cx, EunoTree *tree, EunoWalk *walk, BptLeaf *leaf,
 	}
 	if (wl->ngone > 0)
 	{
-		sort_tids(wl->gone, wl->ngone);
+		euno_sort64(wl->gone, wl->ngone);
 		euno_epoch_enter(cx->process);
 		if (!euno_lock_acquire_or_leave(&leaf->lock, cx->env, &cx->counters))
 			status = walk_refused(leaf);
