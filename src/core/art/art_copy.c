@@ -51,8 +51,8 @@ euno_art_weight(const ArtChildren *children, uint32_t depth, ArtType type)
 }
 
 /*
- * The type for these children and some more, so many in all.  Their slots are at
- * this depth.  Wider slots that save records may make the node an eighth larger
+ * The type for these children and some more like them, so many in all.  Their slots
+ * are at this depth.  Wider slots that save records may make the node an eighth larger
  * than they are worth in bytes: they save a cache miss, too.
  */
 ArtType
@@ -64,6 +64,8 @@ euno_art_choose(const ArtChildren *children, uint32_t depth,
 	size_t		least;
 
 	weigh_records(children, depth, records);
+	for (uint32_t w = 0; w < ART_WORDS; w++)
+		records[w] = records[w] * capacity / children->n;
 	least = euno_art_layouts[best].size + records[0];
 	for (uint32_t w = 2; w <= ART_WORDS && records[w - 2] > 0; w++)
 	{
@@ -101,9 +103,17 @@ euno_art_copy_add(ArtCopy *copy, uint8_t byte, const ArtChild *child)
 	copy->from.child[copy->from.n++] = *child;
 }
 
+/* Is a child in slots of so many words at this depth what it is now? */
+static inline bool
+is_kept(ArtRef ref, uint32_t depth, uint32_t words)
+{
+	return art_is_node(ref) || (art_is_leaf(ref) && (ref & ART_PAYLOAD) != 0) ||
+		art_is_leaf(ref) == (rest_of(ref, depth) > art_inline_max(words));
+}
+
 /*
- * A child as it is in slots of so many words at this depth.  A record that is
- * done without is noted.  False if there is no memory.
+ * A child that is not, as it then is.  A record that is done without is noted.
+ * False if there is no memory.
  */
 static bool
 convert(ArtBuild *build, ArtCopy *copy, const ArtChild *from, uint32_t depth,
@@ -114,9 +124,6 @@ convert(ArtBuild *build, ArtCopy *copy, const ArtChild *from, uint32_t depth,
 	ArtTail		tail;
 
 	*child = *from;
-	if (art_is_node(ref) || (art_is_leaf(ref) && (ref & ART_PAYLOAD) != 0) ||
-		art_is_leaf(ref) == (rest_of(ref, depth) > art_inline_max(words)))
-		return true;
 	if (!euno_art_leaf_tail(from, depth, &tail))
 		return true;
 	if (art_is_leaf(ref))
@@ -161,21 +168,28 @@ euno_art_copy_build(ArtBuild *build, ArtCopy *copy, ArtType type,
 					const uint8_t *path, uint32_t from, uint32_t level)
 {
 	const uint8_t *bytes = copy->from.bytes;
+	const uint32_t words = euno_art_layouts[type].words;
 	uint32_t	n = copy->from.n;
 	uint32_t	next = 0;
+	ArtRef	   *children;
 
 	copy->nreplaced = 0;
 	copy->node = euno_art_build_node(build, type, path, from, level);
 	if (copy->node == NULL)
 		return false;
+	children = art_children(copy->node);
 	for (uint32_t i = 0; i < n; i++)
 	{
-		ArtChild	child;
+		const ArtChild *child = &copy->from.child[i];
+		ArtChild	converted;
 		uint32_t	at;
 
-		if (!convert(build, copy, &copy->from.child[i], level + 1,
-					 euno_art_layouts[type].words, &child))
-			return false;
+		if (!is_kept(child->ref, level + 1, words))
+		{
+			if (!convert(build, copy, child, level + 1, words, &converted))
+				return false;
+			child = &converted;
+		}
 		if (i > 0 && bytes[i] < bytes[i - 1])
 			at = euno_art_node_place(copy->node, bytes[i]);
 		else
@@ -183,7 +197,7 @@ euno_art_copy_build(ArtBuild *build, ArtCopy *copy, ArtType type,
 			at = place_next(type, bytes[i], next, n - i);
 			next = at + 1;
 		}
-		euno_art_node_put(copy->node, at, bytes[i], &child);
+		art_node_put(copy->node, type, children, at, bytes[i], child);
 	}
 	return true;
 }

@@ -209,35 +209,9 @@ euno_art_node_place(ArtNode *node, uint8_t byte)
 }
 
 /*
- * Adds a child under a byte that has no slot, in this free one.  The node is locked,
- * or not yet reachable.
- *
- * The reference comes after the slot's other words, which stay as they are from
- * then on.  Readers of a LIST look at the child first and then again at the key;
- * readers of an INDEX that see the number but not yet the child see nothing there.
+ * Adds a child under a byte that has no slot.  False if there is none left.  As
+ * art_node_put.
  */
-void
-euno_art_node_put(ArtNode *node, uint32_t at, uint8_t byte,
-				  const ArtChild *child)
-{
-	ArtType		type = art_type(node);
-	const ArtLayout *layout = &euno_art_layouts[type];
-	ArtRef	   *slot = art_children(node) + at * layout->words;
-
-	if (type <= ART_LAST_LIST)
-		euno_store8((uint8_t *) node + ART_KEYS + at, byte);
-	for (uint32_t i = 1; i < layout->words; i++)
-		euno_store64(slot + i, child->more[i - 1]);
-	euno_store64_release(slot, child->ref);
-	if (type > ART_LAST_LIST && type != ART_N256)
-	{
-		euno_store32(&node->used, euno_load32(&node->used) + 1);
-		euno_fence_release();
-		euno_store8(&node->body[byte], (uint8_t) (at + 1));
-	}
-}
-
-/* The same in the slot that it would get.  False if there is none left. */
 bool
 euno_art_node_add(ArtNode *node, uint8_t byte, const ArtChild *child)
 {
@@ -245,7 +219,7 @@ euno_art_node_add(ArtNode *node, uint8_t byte, const ArtChild *child)
 
 	if (at == ART_NO_SLOT)
 		return false;
-	euno_art_node_put(node, at, byte, child);
+	art_node_put(node, art_type(node), art_children(node), at, byte, child);
 	return true;
 }
 

@@ -10,6 +10,11 @@
  */
 #include "core/art/art_search.h"
 
+/* Tests make it 1, for nodes of all sizes. */
+#ifndef ART_STEPS
+#define ART_STEPS	4
+#endif
+
 /* What is to be done with the entry. */
 typedef struct Insert
 {
@@ -48,6 +53,40 @@ grown(uint32_t nchildren)
 }
 
 /*
+ * The same where the insert before came to this node, too, and the byte is behind
+ * those of all its children, as ascending keys' are: as many as it will have if they
+ * go on in such steps up to the last byte, and an eighth of what is yet to come.  They
+ * may also end here, so no more than ART_STEPS times what there were.
+ */
+static uint32_t
+grown_by_steps(const ArtChildren *children, uint8_t byte)
+{
+	uint32_t	n = children->n;
+	uint32_t	left = 255U - byte;
+	uint32_t	steps = left * (n - 1) / (byte - children->bytes[0]);
+	uint32_t	wanted = n + (steps + steps / 8 < left ? steps + steps / 8 : left);
+	uint32_t	most = ART_STEPS * (n - 1);
+
+	if (wanted > most)
+		wanted = most;
+	return wanted > n ? wanted : n;
+}
+
+/* Slots for the node that replaces a full one; the copy has its children, and the new one. */
+static uint32_t
+capacity(const Insert *ins, uint8_t byte)
+{
+	const ArtChildren *children = &ins->copy.from;
+	const EunoLast *last = &ins->cx->last;
+	uint32_t	n = children->n;
+
+	if (n > 1 && byte > children->bytes[n - 2] &&
+		last->leaf == art_pointer(ins->place.ref) && last->stamp == ins->stamp)
+		return grown_by_steps(children, byte);
+	return grown(n);
+}
+
+/*
  * A full node is replaced by a copy that has room: a larger one, unless many of
  * its children have been removed.  EUNO_OK; EUNO_STALE: look again;
  * EUNO_NO_MEMORY.
@@ -71,7 +110,7 @@ grow(Insert *ins)
 	euno_art_copy_add(copy, byte, &leaf);
 	if (!euno_art_copy_build(&ins->build, copy,
 							 euno_art_choose(&copy->from, level + 1,
-											 grown(copy->from.n)),
+											 capacity(ins, byte)),
 							 ins->key.bytes, ins->place.depth, level))
 		return EUNO_NO_MEMORY;
 	unlinked = 1 + euno_art_copy_unlinks(copy);
@@ -136,7 +175,7 @@ insert_gap(Insert *ins)
 		euno_lock_release_unchanged(&node->lock, cx->env);
 		return EUNO_STALE;
 	}
-	euno_art_node_put(node, ins->at, byte, &leaf);
+	art_node_put(node, art_type(node), art_children(node), ins->at, byte, &leaf);
 	art_count(cx, ins->tree, 1, 0);
 	euno_lock_release(&node->lock, cx->env);
 	euno_art_note_last(cx, node, node, ins->stamp, &ins->key);

@@ -95,7 +95,7 @@ euno_art_append(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	/* At the version that was read, it is what it was. */
 	if (!euno_lock_upgrade(&node->lock, version))
 		return false;
-	euno_art_node_put(node, at, byte, &leaf);
+	art_node_put(node, type, art_children(node), at, byte, &leaf);
 	art_count(cx, tree, 1, 0);
 	euno_lock_release(&node->lock, cx->env);
 	cx->counters.descents++;

@@ -103,6 +103,34 @@ art_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 }
 
 /*
+ * Adds a child under a byte that has no slot, in this free one.  The node, of this
+ * type and with its slots there, is locked, or not yet reachable.
+ *
+ * The reference comes after the slot's other words, which stay as they are from
+ * then on.  Readers of a LIST look at the child first and then again at the key;
+ * readers of an INDEX that see the number but not yet the child see nothing there.
+ */
+static inline void
+art_node_put(ArtNode *node, ArtType type, ArtRef *children, uint32_t at,
+			 uint8_t byte, const ArtChild *child)
+{
+	const ArtLayout *layout = &euno_art_layouts[type];
+	ArtRef	   *slot = children + at * layout->words;
+
+	if (type <= ART_LAST_LIST)
+		euno_store8((uint8_t *) node + ART_KEYS + at, byte);
+	for (uint32_t i = 1; i < layout->words; i++)
+		euno_store64(slot + i, child->more[i - 1]);
+	euno_store64_release(slot, child->ref);
+	if (type > ART_LAST_LIST && type != ART_N256)
+	{
+		euno_store32(&node->used, euno_load32(&node->used) + 1);
+		euno_fence_release();
+		euno_store8(&node->body[byte], (uint8_t) (at + 1));
+	}
+}
+
+/*
  * The first byte in which a key differs from a node's path, the node's level
  * if none does; or the key's length, if all of the key is on the path.  The
  * key's first "depth" bytes do not differ.  Reads only what never changes.
