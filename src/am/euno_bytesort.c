@@ -20,6 +20,7 @@
 #include "postgres.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include "lib/binaryheap.h"
 #include "miscadmin.h"
@@ -33,6 +34,8 @@
 
 /* Below this many, comparing is faster than counting digits. */
 #define SMALL_GROUP 48
+
+#define HUGE_PAGE_SIZE	((uintptr_t) 2 * 1024 * 1024)
 
 #define PREFETCH_ITEMS 24
 
@@ -93,6 +96,35 @@ struct EunoByteSort
 	binaryheap *heap;			/* of run numbers, while merging */
 	int			last_run;		/* the one the last entry came from; -1 */
 };
+
+/*
+ * Sorting goes all over its memory, and so through the page tables, too; and
+ * small pages take a fault each.  The system may decline.
+ */
+static void *
+ask_huge_pages(void *memory, Size size)
+{
+#ifdef MADV_HUGEPAGE
+	uintptr_t	start = TYPEALIGN(HUGE_PAGE_SIZE, (uintptr_t) memory);
+	uintptr_t	end = TYPEALIGN_DOWN(HUGE_PAGE_SIZE, (uintptr_t) memory + size);
+
+	if (start < end)
+		(void) madvise((void *) start, end - start, MADV_HUGEPAGE);
+#endif
+	return memory;
+}
+
+static void *
+alloc_large(EunoByteSort *sort, Size size)
+{
+	return ask_huge_pages(MemoryContextAllocHuge(sort->context, size), size);
+}
+
+static void *
+grow_large(void *memory, Size size)
+{
+	return ask_huge_pages(repalloc_huge(memory, size), size);
+}
 
 EunoByteSort *
 euno_bytesort_begin(int work_mem_kb, FileSet *files, int participant)
@@ -289,8 +321,7 @@ sort_memory(EunoByteSort *sort)
 {
 	if (sort->ascending)
 		return;
-	sort->scratch = MemoryContextAllocHuge(sort->context,
-										   sort->nitems * sizeof(SortItem));
+	sort->scratch = alloc_large(sort, sort->nitems * sizeof(SortItem));
 	if (sort->is_short)
 		sort_short(sort);
 	else
@@ -410,9 +441,9 @@ make_room(EunoByteSort *sort, Size bytes)
 		return;
 	}
 	if (buffer_size != sort->buffer_size)
-		sort->buffer = repalloc_huge(sort->buffer, buffer_size);
+		sort->buffer = grow_large(sort->buffer, buffer_size);
 	if (max_items != sort->max_items)
-		sort->items = repalloc_huge(sort->items, max_items * sizeof(SortItem));
+		sort->items = grow_large(sort->items, max_items * sizeof(SortItem));
 	sort->buffer_size = buffer_size;
 	sort->max_items = (uint32) max_items;
 }
