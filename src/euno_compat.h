@@ -102,6 +102,15 @@
 	tuplesort_getdatum(state, true, value, isnull, NULL)
 #endif
 
+/* Up to 16 the database's own collation of the C library has no locale. */
+#include "catalog/pg_collation.h"
+#include "utils/pg_locale.h"
+#define euno_locale_is_libc(locale) \
+	((locale) == NULL || (locale)->provider == COLLPROVIDER_LIBC)
+#define euno_strxfrm(to, from, size, locale) \
+	((locale) == NULL ? strxfrm(to, from, size) : \
+	 strxfrm_l(to, from, size, (locale)->info.lt))
+
 /* 16 checks for short reads itself. */
 #include "storage/buffile.h"
 #if PG_VERSION_NUM >= 160000
@@ -135,22 +144,6 @@ euno_buffile_read(BufFile *file, void *ptr, size_t size)
 	Size eunoestimateparallelscan(void)
 #define euno_parallel_scan_offset(pscan) ((pscan)->ps_offset)
 #endif
-
-/* 18 speaks of CompareType where there was a btree strategy number. */
-#include "utils/lsyscache.h"
-static inline bool
-euno_is_ordering_operator(Oid op)
-{
-	Oid			opfamily;
-	Oid			opcintype;
-#if PG_VERSION_NUM >= 180000
-	CompareType strategy;
-#else
-	int16		strategy;
-#endif
-
-	return get_ordering_op_properties(op, &opfamily, &opcintype, &strategy);
-}
 
 /* 18 counts searches in the scan descriptor too. */
 #include "access/genam.h"

@@ -21,7 +21,6 @@
 #include "storage/sharedfileset.h"
 #include "storage/shm_toc.h"
 #include "utils/relcache.h"
-#include "utils/tuplesort.h"
 
 #include "core/euno_hazard.h"
 #include "euno_compat.h"
@@ -220,12 +219,16 @@ typedef struct EunoSort EunoSort;
 /* What the participants in a parallel sort share; the leader is number 0. */
 typedef struct EunoSortShare
 {
-	SharedFileSet *files;		/* BYTES order */
-	Sharedsort *tuplesort;		/* COMPARE order */
+	SharedFileSet *files;
 	int			participant;
 } EunoSortShare;
 
-extern EunoSort *euno_sort_begin(const EunoKeySchema *schema, Relation index,
+/*
+ * All memory, up to work_mem_kb, and temporary files are the sort's own; but a
+ * participant in a parallel sort, which has a share, puts its runs into the file
+ * set of all.  The schema must stay.
+ */
+extern EunoSort *euno_sort_begin(const EunoKeySchema *schema,
 								 int work_mem_kb, EunoSortShare *share);
 extern void euno_sort_add(EunoSort *sort, const Datum *values,
 						  const bool *isnull, EunoTid tid);
@@ -248,10 +251,10 @@ extern int	euno_sort_export(EunoSort *sort);
 /* The leader, before euno_sort_perform: take a worker's runs over. */
 extern void euno_sort_import(EunoSort *sort, int participant, int nruns);
 
+/* Ends adding.  May be interrupted. */
 extern void euno_sort_perform(EunoSort *sort);
 
-/* False if an opclass has no operator tuplesort knows: order is only by TID. */
-extern bool euno_sort_is_ordered(EunoSort *sort);
+/* The next entry in order; its bytes are valid until the next call. */
 extern bool euno_sort_next(EunoSort *sort, EunoEntry *entry);
 extern void euno_sort_end(EunoSort *sort);
 

@@ -181,7 +181,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 									  &result->heap_tuples);
 	if (parallel == NULL)
 	{
-		sort = euno_sort_begin(idx->schema, index, maintenance_work_mem, NULL);
+		sort = euno_sort_begin(idx->schema, maintenance_work_mem, NULL);
 		result->heap_tuples = table_index_build_scan(heap, index, index_info,
 													 true, true, euno_sort_add_tuple,
 													 sort, NULL);

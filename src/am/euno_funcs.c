@@ -19,6 +19,7 @@
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 
 #include "am/euno_am.h"

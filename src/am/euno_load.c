@@ -99,21 +99,18 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 	const EunoTreeOps *ops = slot->ops;
 	EunoBulk   *bulk = palloc(ops->bulk_size);
 	EunoContext *cx = &idx->cx;
-	bool		ordered = euno_sort_is_ordered(sort);
 	EunoEntry	entry;
-	EunoStatus	status = EUNO_OK;
+	EunoStatus	status;
 	int64		loaded = 0;
 
 	/* Whoever writes needs this tree more than those who read need others. */
 	loading = idx;
-	if (ordered && slot->must_stay)
+	if (slot->must_stay)
 		euno_make_room = make_room;
-	if (ordered)
-		status = ops->bulk_begin(cx, &slot->tree, bulk);
+	status = ops->bulk_begin(cx, &slot->tree, bulk);
 	while (status == EUNO_OK && euno_sort_next(sort, &entry))
 	{
-		status = ordered ? ops->bulk_add(cx, bulk, &entry) :
-			insert_entry(idx, slot, &entry);
+		status = ops->bulk_add(cx, bulk, &entry);
 		if ((++loaded & 1023) == 0)
 		{
 			CHECK_FOR_INTERRUPTS();
@@ -125,7 +122,7 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 	euno_make_room = NULL;
 	if (status == EUNO_OK && slot->must_stay)
 		make_room_for_end(idx, slot);
-	if (status == EUNO_OK && ordered)
+	if (status == EUNO_OK)
 		status = ops->bulk_end(cx, bulk);
 	if (status != EUNO_OK)
 		euno_index_error(idx, index, status);

@@ -31,9 +31,8 @@
 #include "euno_compat.h"
 
 #define KEY_SHARED		UINT64CONST(0xE000000000000001)
-#define KEY_TUPLESORT	UINT64CONST(0xE000000000000002)
-#define KEY_SCAN		UINT64CONST(0xE000000000000003)
-#define KEY_QUERY		UINT64CONST(0xE000000000000004)
+#define KEY_SCAN		UINT64CONST(0xE000000000000002)
+#define KEY_QUERY		UINT64CONST(0xE000000000000003)
 
 /* What one worker found; read after it has ended. */
 typedef struct WorkerResult
@@ -85,20 +84,17 @@ set_up_shared(ParallelContext *pcxt, Relation heap, Relation index,
 	int			participants = pcxt->nworkers + 1;
 	Size		shared_size = offsetof(BuildShared, results) +
 		pcxt->nworkers * sizeof(WorkerResult);
-	Size		sort_size = tuplesort_estimate_shared(participants);
 	Size		scan_size = rebuild ? 0 :
 		table_parallelscan_estimate(heap, snapshot);
 	Size		query_size = debug_query_string ? strlen(debug_query_string) + 1 : 1;
 	BuildShared *shared;
-	Sharedsort *tuplesort;
 	ParallelTableScanDesc scan;
 	char	   *query;
 
 	shm_toc_estimate_chunk(&pcxt->estimator, shared_size);
-	shm_toc_estimate_chunk(&pcxt->estimator, sort_size);
 	shm_toc_estimate_chunk(&pcxt->estimator, scan_size);
 	shm_toc_estimate_chunk(&pcxt->estimator, query_size);
-	shm_toc_estimate_keys(&pcxt->estimator, 4);
+	shm_toc_estimate_keys(&pcxt->estimator, 3);
 	InitializeParallelDSM(pcxt);
 	if (pcxt->seg == NULL)
 		return NULL;
@@ -114,10 +110,6 @@ set_up_shared(ParallelContext *pcxt, Relation heap, Relation index,
 	shared->participants = participants;
 	SharedFileSetInit(&shared->files, pcxt->seg);
 	shm_toc_insert(pcxt->toc, KEY_SHARED, shared);
-
-	tuplesort = shm_toc_allocate(pcxt->toc, sort_size);
-	tuplesort_initialize_shared(tuplesort, participants, pcxt->seg);
-	shm_toc_insert(pcxt->toc, KEY_TUPLESORT, tuplesort);
 
 	if (!rebuild)
 	{
@@ -174,9 +166,8 @@ euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
 	}
 
 	build->share.files = &shared->files;
-	build->share.tuplesort = shm_toc_lookup(pcxt->toc, KEY_TUPLESORT, false);
 	build->share.participant = 0;
-	*sort = euno_sort_begin(schema, index,
+	*sort = euno_sort_begin(schema,
 							maintenance_work_mem / shared->participants,
 							&build->share);
 	*heap_tuples = scan_part(heap, index, index_info, shared, pcxt->toc, true,
@@ -237,11 +228,9 @@ euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 
 	SharedFileSetAttach(&shared->files, seg);
 	share.files = &shared->files;
-	share.tuplesort = shm_toc_lookup(toc, KEY_TUPLESORT, false);
 	share.participant = ParallelWorkerNumber + 1;
-	tuplesort_attach_shared(share.tuplesort, seg);
 
-	sort = euno_sort_begin(euno_key_schema(index, CurrentMemoryContext), index,
+	sort = euno_sort_begin(euno_key_schema(index, CurrentMemoryContext),
 						   maintenance_work_mem / shared->participants, &share);
 	result->heap_tuples = scan_part(heap, index, index_info, shared, toc,
 									false, sort);

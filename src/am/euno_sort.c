@@ -3,164 +3,511 @@
  * euno_sort.c
  *	  Entries in key order.
  *
- * In BYTES order our own sort does it (euno_bytesort.c).  In COMPARE order
- * PostgreSQL's tuplesort sorts the columns by their operators, and the TID, as
- * an int8, comes last.
+ * Composites (key and TID) are collected in one buffer.  When it is full they
+ * are sorted; what does not fit in memory is written out in sorted runs, which
+ * are merged at the end.  In a parallel build, the workers leave such runs to
+ * the leader.
+ *
+ * tuplesort calls a comparator for every pair; byte strings can be radix sorted,
+ * unless they came in order: by eight bytes at a time, from where they begin to
+ * differ; groups that are equal there go on with the next eight.  Rows, in
+ * COMPARE order, are sorted in euno_sort_rows.c.
+ *
+ * Composites of one length, up to 16 bytes (a bigint has 15), and without
+ * payloads are kept as two numbers in the array that is sorted; there is no
+ * buffer.  When another one comes, what is there becomes a run.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/stratnum.h"
-#include "catalog/pg_operator_d.h"
-#include "catalog/pg_type_d.h"
-#include "executor/tuptable.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "lib/binaryheap.h"
 #include "miscadmin.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/tuplesort.h"
+#include "port/pg_bswap.h"
+#include "storage/buffile.h"
+#include "utils/memutils.h"
 
 #include "am/euno_am.h"
-#include "am/euno_bytesort.h"
+#include "am/euno_sort_items.h"
+#include "core/euno_shared.h"
 #include "euno_compat.h"
+
+#define HUGE_PAGE_SIZE	((uintptr_t) 2 * 1024 * 1024)
+
+#define PREFETCH_ITEMS 24
+
+#define MIN_BUFFER	((Size) 1024 * 1024)
+#define MAX_BUFFER	((Size) 0xFFFFFFF0)	/* offsets are 32 bits wide */
+#define MAX_COMPOSITE (EUNO_MAX_ENTRY + EUNO_TID_BYTES)
+
+#define SHORT_COMPOSITE (2 * sizeof(uint64))
+
+/* A run starts with the number of its entries, a uint64. */
+typedef struct SortRun
+{
+	BufFile    *file;			/* NULL: the items in memory */
+	uint64		left;			/* entries not read yet */
+	uint16		length;			/* of the current one */
+	uint16		payloadlen;
+	const uint8_t *data;		/* its composite and payload */
+	uint8_t		buffer[MAX_COMPOSITE] pg_attribute_aligned(MAXIMUM_ALIGNOF);	/* which are here, if
+																	 * from a file */
+} SortRun;
 
 struct EunoSort
 {
 	const EunoKeySchema *schema;
-	EunoOrder	order;
-	bool		ordered;		/* false: only by TID */
+	EunoRowOrder *rows;			/* COMPARE order only */
 	uint8_t    *form_buffer;
-	EunoSortShare *share;		/* NULL: nobody else takes part */
-	int			work_mem_kb;
-	EunoByteSort *bytes;		/* BYTES only; all below are COMPARE only */
-	Relation	index;
-	Tuplesortstate *state;
-	TupleTableSlot *input;
-	TupleTableSlot *slot;
-	int			natts;			/* index columns, without the TID */
-	int			imported;		/* workers whose runs are to be merged */
-	bool		own_sorted;		/* euno_sort_own was called */
+	MemoryContext context;
+	Size		limit;			/* of the buffer and two arrays of items */
+	uint8_t    *buffer;
+	Size		buffer_size;
+	Size		buffer_used;
+	EunoSortItem   *items;
+	EunoSortItem   *scratch;		/* as large as items, while sorting */
+	uint32		nitems;
+	uint32		max_items;
+	bool		is_short;		/* the items are short composites, all */
+	uint32		short_length;	/* of this length */
+	bool		ascending;		/* the items came in order */
+	bool		sorted;			/* the items are, for good */
+	uint32		prefix;			/* bytes that all composites share */
+	uint32		next;			/* reading from memory */
+	FileSet    *files;			/* NULL: nobody else reads our runs */
+	int			participant;
+	int			nruns;
+	int			max_runs;
+	SortRun   **runs;
+	binaryheap *heap;			/* of run numbers, while merging */
+	int			last_run;		/* the one the last entry came from; -1 */
 };
 
 /*
- * Sort operators of the key columns.  False if some opclass's "<" is not known
- * to a btree family, which tuplesort needs.
+ * Sorting goes all over its memory, and so through the page tables, too; and
+ * small pages take a fault each.  The system may decline.
  */
-static bool
-sort_operators(Relation index, int nkeys, AttrNumber *attnums, Oid *operators,
-			   Oid *collations, bool *nulls_first)
+static void *
+ask_huge_pages(void *memory, Size size)
 {
-	for (int i = 0; i < nkeys; i++)
-	{
-		bool		desc = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
+#ifdef MADV_HUGEPAGE
+	uintptr_t	start = TYPEALIGN(HUGE_PAGE_SIZE, (uintptr_t) memory);
+	uintptr_t	end = TYPEALIGN_DOWN(HUGE_PAGE_SIZE, (uintptr_t) memory + size);
 
-		attnums[i] = i + 1;
-		collations[i] = index->rd_indcollation[i];
-		nulls_first[i] = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
-		operators[i] = get_opfamily_member(index->rd_opfamily[i],
-										   index->rd_opcintype[i],
-										   index->rd_opcintype[i],
-										   desc ? BTGreaterStrategyNumber :
-										   BTLessStrategyNumber);
-		if (!OidIsValid(operators[i]) ||
-			!euno_is_ordering_operator(operators[i]))
-			return false;
-	}
-	return true;
+	if (start < end)
+		(void) madvise((void *) start, end - start, MADV_HUGEPAGE);
+#endif
+	return memory;
 }
 
-/*
- * Begin a tuplesort of the columns; "coordinate" says who takes part in it, if
- * it is a parallel one.
- */
-static Tuplesortstate *
-begin_tuplesort(EunoSort *sort, SortCoordinate coordinate)
+static void *
+alloc_large(EunoSort *sort, Size size)
 {
-	Relation	index = sort->index;
-	TupleDesc	tupdesc = sort->input->tts_tupleDescriptor;
-	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-	AttrNumber	attnums[INDEX_MAX_KEYS + 1];
-	Oid			operators[INDEX_MAX_KEYS + 1];
-	Oid			collations[INDEX_MAX_KEYS + 1];
-	bool		nulls_first[INDEX_MAX_KEYS + 1];
-
-	sort->ordered = sort_operators(index, nkeys, attnums, operators,
-								   collations, nulls_first);
-	if (!sort->ordered)
-		nkeys = 0;
-	attnums[nkeys] = sort->natts + 1;
-	operators[nkeys] = Int8LessOperator;
-	collations[nkeys] = InvalidOid;
-	nulls_first[nkeys] = false;
-	return tuplesort_begin_heap(tupdesc, nkeys + 1, attnums, operators,
-								collations, nulls_first, sort->work_mem_kb,
-								coordinate, TUPLESORT_NONE);
+	return ask_huge_pages(MemoryContextAllocHuge(sort->context, size), size);
 }
 
+static void *
+grow_large(void *memory, Size size)
+{
+	return ask_huge_pages(repalloc_huge(memory, size), size);
+}
+
+/* From now on composites are in the buffer. */
 static void
-begin_compare_sort(EunoSort *sort)
+begin_long(EunoSort *sort)
 {
-	TupleDesc	source = RelationGetDescr(sort->index);
-	TupleDesc	tupdesc = CreateTemplateTupleDesc(source->natts + 1);
-	SortCoordinate coordinate = NULL;
-
-	sort->natts = source->natts;
-	for (int i = 1; i <= source->natts; i++)
-		TupleDescCopyEntry(tupdesc, i, source, i);
-	TupleDescInitEntry(tupdesc, source->natts + 1, "tid", INT8OID, -1, 0);
-	sort->input = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
-	sort->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
-
-	if (sort->share)
-	{
-		coordinate = palloc0(sizeof(SortCoordinateData));
-		coordinate->isWorker = true;
-		coordinate->nParticipants = -1;
-		coordinate->sharedsort = sort->share->tuplesort;
-	}
-	sort->state = begin_tuplesort(sort, coordinate);
+	sort->is_short = false;
+	sort->buffer_size = MIN_BUFFER / 2;
+	sort->buffer = MemoryContextAllocHuge(sort->context, sort->buffer_size);
 }
 
 EunoSort *
-euno_sort_begin(const EunoKeySchema *schema, Relation index, int work_mem_kb,
+euno_sort_begin(const EunoKeySchema *schema, int work_mem_kb,
 				EunoSortShare *share)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "euno sort",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
 	EunoSort   *sort = palloc0(sizeof(EunoSort));
 
 	sort->schema = schema;
-	sort->order = euno_key_order(schema);
 	sort->form_buffer = palloc(EUNO_KEY_FORM_BYTES);
-	sort->share = share;
-	sort->work_mem_kb = work_mem_kb;
-	sort->index = index;
-	if (sort->order == EUNO_ORDER_BYTES)
+	sort->context = context;
+	sort->limit = Max((Size) work_mem_kb * 1024, 2 * MIN_BUFFER);
+	sort->limit = Min(sort->limit, MAX_BUFFER);
+	sort->is_short = true;
+	sort->max_items = MIN_BUFFER / 2 / sizeof(EunoSortItem);
+	sort->items = palloc(sort->max_items * sizeof(EunoSortItem));
+	sort->ascending = true;
+	sort->last_run = -1;
+	if (share != NULL)
 	{
-		sort->ordered = true;
-		sort->bytes = euno_bytesort_begin(work_mem_kb,
-										  share ? &share->files->fs : NULL,
-										  share ? share->participant : 0);
+		sort->files = &share->files->fs;
+		sort->participant = share->participant;
 	}
-	else
-		begin_compare_sort(sort);
+	if (euno_key_order(schema) == EUNO_ORDER_COMPARE)
+	{
+		sort->rows = euno_row_order_make(schema);
+		begin_long(sort);
+	}
+	MemoryContextSwitchTo(old);
 	return sort;
 }
 
-int
-euno_sort_export(EunoSort *sort)
+/* The eight bytes at "depth", as a number; zeros past the end. */
+static inline uint64
+head_at(const uint8_t *composite, uint32 length, uint32 depth)
 {
-	if (sort->order == EUNO_ORDER_BYTES)
-		return euno_bytesort_export(sort->bytes);
-	tuplesort_performsort(sort->state);
-	return 1;
+	uint64		head = 0;
+
+	if (likely(length >= depth + sizeof(head)))
+		memcpy(&head, composite + depth, sizeof(head));
+	else if (length > depth)
+		memcpy(&head, composite + depth, length - depth);
+	return pg_ntoh64(head);
 }
 
-void
-euno_sort_import(EunoSort *sort, int participant, int nruns)
+/* All composites are distinct, and no one is the beginning of another. */
+static inline bool
+less_from(const uint8_t *buffer, const EunoSortItem *a, const EunoSortItem *b,
+		  uint32 depth)
 {
-	if (sort->order == EUNO_ORDER_BYTES)
-		euno_bytesort_import(sort->bytes, participant, nruns);
+	uint32		length = Min(a->length, b->length);
+
+	if (length <= depth)
+		return a->length < b->length;
+	return memcmp(buffer + a->offset + depth, buffer + b->offset + depth,
+				  length - depth) < 0;
+}
+
+static void
+insertion_sort(const uint8_t *buffer, EunoSortItem *items, uint32 n, uint32 depth)
+{
+	for (uint32 i = 1; i < n; i++)
+	{
+		EunoSortItem	item = items[i];
+		uint32		j = i;
+
+		for (; j > 0 && less_from(buffer, &item, &items[j - 1], depth); j--)
+			items[j] = items[j - 1];
+		items[j] = item;
+	}
+}
+
+/* Sort items that are equal in their first "depth" bytes. */
+static void
+sort_group(EunoSort *sort, EunoSortItem *items, uint32 n, uint32 depth)
+{
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	for (uint32 i = 0; i < n; i++)
+		items[i].head = head_at(sort->buffer + items[i].offset,
+								items[i].length, depth);
+	euno_sort_heads(items, sort->scratch, n);
+
+	for (uint32 i = 0; i < n;)
+	{
+		uint32		end = i + 1;
+
+		while (end < n && items[end].head == items[i].head)
+			end++;
+		if (end - i > EUNO_SMALL_GROUP && depth < MAX_COMPOSITE)
+			sort_group(sort, items + i, end - i, depth + sizeof(uint64));
+		else if (end - i > 1)
+			insertion_sort(sort->buffer, items + i, end - i,
+						   depth + sizeof(uint64));
+		i = end;
+	}
+}
+
+static void
+swap_words(EunoSortItem *items, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint64		head = items[i].head;
+
+		items[i].head = items[i].rest;
+		items[i].rest = head;
+	}
+}
+
+/* Sort short composites with equal heads. */
+static void
+sort_short_group(EunoSort *sort, EunoSortItem *items, uint32 n)
+{
+	uint32		ordered = 1;
+
+	while (ordered < n && items[ordered - 1].rest < items[ordered].rest)
+		ordered++;
+	if (ordered == n)
+		return;					/* as they often were found in the table */
+	if (n <= EUNO_SMALL_GROUP)
+	{
+		for (uint32 i = ordered; i < n; i++)
+		{
+			EunoSortItem	item = items[i];
+			uint32		j = i;
+
+			for (; j > 0 && item.rest < items[j - 1].rest; j--)
+				items[j] = items[j - 1];
+			items[j] = item;
+		}
+		return;
+	}
+	CHECK_FOR_INTERRUPTS();
+	swap_words(items, n);
+	euno_sort_heads(items, sort->scratch, n);
+	swap_words(items, n);
+}
+
+static void
+sort_short(EunoSort *sort)
+{
+	EunoSortItem   *items = sort->items;
+
+	CHECK_FOR_INTERRUPTS();
+	euno_sort_heads(items, sort->scratch, sort->nitems);
+	for (uint32 i = 0; i < sort->nitems;)
+	{
+		uint32		end = i + 1;
+
+		while (end < sort->nitems && items[end].head == items[i].head)
+			end++;
+		if (end - i > 1)
+			sort_short_group(sort, items + i, end - i);
+		i = end;
+	}
+}
+
+static void
+sort_memory(EunoSort *sort)
+{
+	if (sort->ascending)
+		return;
+	sort->scratch = alloc_large(sort, sort->nitems * sizeof(EunoSortItem));
+	if (sort->rows != NULL)
+		euno_sort_rows(sort->rows, sort->buffer, sort->items, sort->scratch,
+					   sort->nitems);
+	else if (sort->is_short)
+		sort_short(sort);
 	else
-		sort->imported++;
+		sort_group(sort, sort->items, sort->nitems, sort->prefix);
+	pfree(sort->scratch);
+	sort->scratch = NULL;
+}
+
+static SortRun *
+add_run(EunoSort *sort, BufFile *file)
+{
+	SortRun    *run = MemoryContextAlloc(sort->context, sizeof(SortRun));
+
+	if (sort->nruns == sort->max_runs)
+	{
+		sort->max_runs = Max(16, 2 * sort->max_runs);
+		sort->runs = sort->runs ?
+			repalloc(sort->runs, sort->max_runs * sizeof(SortRun *)) :
+			MemoryContextAlloc(sort->context, sort->max_runs * sizeof(SortRun *));
+	}
+	sort->runs[sort->nruns++] = run;
+	run->file = file;
+	run->left = sort->nitems;
+	return run;
+}
+
+static void
+run_name(char *name, int participant, int number)
+{
+	snprintf(name, MAXPGPATH, "euno-%d-%d", participant, number);
+}
+
+/* The composite of an item, in the buffer or in "room". */
+static const uint8_t *
+item_composite(const EunoSort *sort, const EunoSortItem *item, uint8_t *room,
+			   uint16 *length, uint16 *payloadlen)
+{
+	uint64		words[2];
+
+	if (!sort->is_short)
+	{
+		*length = item->length;
+		*payloadlen = item->payloadlen;
+		return sort->buffer + item->offset;
+	}
+	words[0] = pg_hton64(item->head);
+	words[1] = pg_hton64(item->rest);
+	memcpy(room, words, sizeof(words));
+	*length = (uint16) sort->short_length;
+	*payloadlen = 0;
+	return room;
+}
+
+/* Sort what is in memory, write it out, and begin anew. */
+static void
+write_run(EunoSort *sort)
+{
+	MemoryContext old = MemoryContextSwitchTo(sort->context);
+	uint64		count = sort->nitems;
+	char		name[MAXPGPATH];
+	BufFile    *file;
+
+	sort_memory(sort);
+	run_name(name, sort->participant, sort->nruns);
+	file = sort->files ? BufFileCreateFileSet(sort->files, name) :
+		BufFileCreateTemp(false);
+	BufFileWrite(file, &count, sizeof(count));
+	for (uint32 i = 0; i < sort->nitems; i++)
+	{
+		uint8_t		room[SHORT_COMPOSITE];
+		uint16		lengths[2];
+		const uint8_t *composite = item_composite(sort, &sort->items[i], room,
+												  &lengths[0], &lengths[1]);
+
+		BufFileWrite(file, lengths, sizeof(lengths));
+		BufFileWrite(file, (void *) composite, lengths[0] + lengths[1]);
+	}
+	add_run(sort, file);
+	sort->nitems = 0;
+	sort->buffer_used = 0;
+	sort->ascending = true;
+	MemoryContextSwitchTo(old);
+}
+
+/* Not all composites are short, or of one length: go on with the buffer. */
+static void
+become_long(EunoSort *sort)
+{
+	if (sort->nitems > 0)
+		write_run(sort);
+	begin_long(sort);
+	if (sort->max_items > MIN_BUFFER / 2 / sizeof(EunoSortItem))
+	{
+		sort->max_items = MIN_BUFFER / 2 / sizeof(EunoSortItem);
+		sort->items = repalloc_huge(sort->items,
+									sort->max_items * sizeof(EunoSortItem));
+	}
+}
+
+/* Room for one more entry: grow within the limit, else write a run. */
+static void
+make_room(EunoSort *sort, Size bytes)
+{
+	Size		buffer_size = sort->buffer_size;
+	Size		max_items = sort->max_items;
+
+	if (sort->buffer_used + bytes > buffer_size)
+		buffer_size = Min(2 * buffer_size, MAX_BUFFER);
+	if (sort->nitems >= max_items)
+		max_items *= 2;
+
+	if (buffer_size + 2 * max_items * sizeof(EunoSortItem) > sort->limit)
+	{
+		write_run(sort);
+		return;
+	}
+	if (buffer_size != sort->buffer_size)
+		sort->buffer = grow_large(sort->buffer, buffer_size);
+	if (max_items != sort->max_items)
+		sort->items = grow_large(sort->items, max_items * sizeof(EunoSortItem));
+	sort->buffer_size = buffer_size;
+	sort->max_items = (uint32) max_items;
+}
+
+static inline void
+store_composite(uint8_t *to, const EunoEntry *entry)
+{
+	memcpy(to, entry->key, entry->keylen);
+	for (int i = 0; i < EUNO_TID_BYTES; i++)
+		to[entry->keylen + i] =
+			(uint8_t) (entry->tid >> (8 * (EUNO_TID_BYTES - 1 - i)));
+}
+
+static void
+add_short(EunoSort *sort, const EunoEntry *entry)
+{
+	uint8_t		composite[SHORT_COMPOSITE] = {0};
+	EunoSortItem   *item;
+
+	if (unlikely(sort->nitems >= sort->max_items))
+		make_room(sort, 0);
+	store_composite(composite, entry);
+	item = &sort->items[sort->nitems++];
+	item->head = head_at(composite, SHORT_COMPOSITE, 0);
+	item->rest = head_at(composite, SHORT_COMPOSITE, sizeof(uint64));
+	if (sort->ascending && sort->nitems > 1)
+		sort->ascending = item[-1].head < item->head ||
+			(item[-1].head == item->head && item[-1].rest < item->rest);
+}
+
+/* Shortens "prefix" to what another composite shares with the first one. */
+static inline void
+note_prefix(EunoSort *sort, const uint8_t *composite, uint32 length)
+{
+	const uint8_t *first = sort->buffer + sort->items[0].offset;
+
+	sort->prefix = Min(sort->prefix, length);
+	if (memcmp(first, composite, sort->prefix) != 0)
+	{
+		uint32		same = 0;
+
+		while (first[same] == composite[same])
+			same++;
+		sort->prefix = same;
+	}
+}
+
+static EunoSortItem *
+add_composite(EunoSort *sort, const EunoEntry *entry)
+{
+	uint32		length = entry->keylen + EUNO_TID_BYTES;
+	EunoSortItem *item;
+	uint8_t    *composite;
+
+	if (unlikely(sort->buffer_used + length + entry->payloadlen > sort->buffer_size ||
+				 sort->nitems >= sort->max_items))
+		make_room(sort, length + entry->payloadlen);
+
+	composite = sort->buffer + sort->buffer_used;
+	store_composite(composite, entry);
+	if (entry->payloadlen > 0)
+		memcpy(composite + length, entry->payload, entry->payloadlen);
+
+	item = &sort->items[sort->nitems++];
+	item->offset = (uint32) sort->buffer_used;
+	item->length = (uint16) length;
+	item->payloadlen = (uint16) entry->payloadlen;
+	sort->buffer_used += length + entry->payloadlen;
+	return item;
+}
+
+static void
+add_long(EunoSort *sort, const EunoEntry *entry)
+{
+	EunoSortItem *item = add_composite(sort, entry);
+
+	if (sort->nitems == 1)
+		sort->prefix = item->length;
+	else
+	{
+		note_prefix(sort, sort->buffer + item->offset, item->length);
+		sort->ascending = sort->ascending &&
+			less_from(sort->buffer, item - 1, item, sort->prefix);
+	}
+}
+
+static void
+add_row(EunoSort *sort, const EunoEntry *entry)
+{
+	EunoSortItem *item = add_composite(sort, entry);
+
+	/* Rows are aligned; the buffer has a multiple of that. */
+	sort->buffer_used = MAXALIGN(sort->buffer_used);
+	sort->ascending = false;
+	item->head = euno_row_head(sort->rows, entry->key, entry->keylen, 0);
 }
 
 void
@@ -168,30 +515,26 @@ euno_sort_add(EunoSort *sort, const Datum *values, const bool *isnull,
 			  EunoTid tid)
 {
 	EunoEntry	entry;
+	uint32_t	length;
 
-	if (sort->order == EUNO_ORDER_BYTES)
+	euno_key_form(sort->schema, values, isnull, sort->form_buffer, &entry);
+	entry.tid = tid;
+	length = entry.keylen + EUNO_TID_BYTES;
+	if (sort->rows != NULL)
+		add_row(sort, &entry);
+	else if (likely(sort->is_short && entry.payloadlen == 0 &&
+					length <= SHORT_COMPOSITE &&
+					(length == sort->short_length || sort->nitems == 0)))
 	{
-		euno_key_form(sort->schema, values, isnull, sort->form_buffer, &entry);
-		entry.tid = tid;
-		euno_bytesort_add(sort->bytes, &entry);
-		return;
+		sort->short_length = length;
+		add_short(sort, &entry);
 	}
-
-	ExecClearTuple(sort->input);
-	for (int i = 0; i < sort->natts; i++)
+	else
 	{
-		Datum		value = values[i];
-
-		/* Fetch toasted values now, while there is a snapshot for it. */
-		if (!isnull[i] && TupleDescAttr(sort->input->tts_tupleDescriptor, i)->attlen == -1)
-			value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
-		sort->input->tts_values[i] = value;
-		sort->input->tts_isnull[i] = isnull[i];
+		if (sort->is_short)
+			become_long(sort);
+		add_long(sort, &entry);
 	}
-	sort->input->tts_values[sort->natts] = Int64GetDatum((int64) tid);
-	sort->input->tts_isnull[sort->natts] = false;
-	ExecStoreVirtualTuple(sort->input);
-	tuplesort_puttupleslot(sort->state, sort->input);
 }
 
 void
@@ -208,76 +551,161 @@ euno_sort_add_root(void *sort, ItemPointer root, Datum *values, bool *isnull,
 	euno_sort_add(sort, values, isnull, euno_tid_pack(root));
 }
 
+static inline void
+next_in_memory(EunoSort *sort, SortRun *run)
+{
+	EunoSortItem   *item = &sort->items[sort->next++];
+
+	/* Sorted entries lie all over the buffer. */
+	if (!sort->is_short && sort->next + PREFETCH_ITEMS < sort->nitems)
+	{
+		const EunoSortItem *ahead = &sort->items[sort->next + PREFETCH_ITEMS];
+
+		euno_prefetch(sort->buffer + ahead->offset);
+		euno_prefetch(sort->buffer + ahead->offset + ahead->length - 1);
+	}
+	run->data = item_composite(sort, item, run->buffer, &run->length,
+							   &run->payloadlen);
+}
+
+/* Go to the run's next entry; false at its end. */
+static bool
+advance_run(EunoSort *sort, SortRun *run)
+{
+	if (run->left == 0)
+		return false;
+	run->left--;
+	if (run->file == NULL)
+	{
+		next_in_memory(sort, run);
+		return true;
+	}
+	euno_buffile_read(run->file, &run->length,
+					  sizeof(run->length) + sizeof(run->payloadlen));
+	euno_buffile_read(run->file, run->buffer, run->length + run->payloadlen);
+	return true;
+}
+
+/* binaryheap keeps the greatest on top: answer the other way around. */
+static int
+compare_runs(Datum a, Datum b, void *arg)
+{
+	EunoSort *sort = arg;
+	SortRun    *x = sort->runs[DatumGetInt32(a)];
+	SortRun    *y = sort->runs[DatumGetInt32(b)];
+	int			result;
+
+	/* Runs do not keep the rows' heads. */
+	if (sort->rows != NULL)
+		return euno_sort_compare_rows(sort->rows, y->data, y->length, 0,
+									  x->data, x->length, 0);
+	result = memcmp(x->data, y->data, Min(x->length, y->length));
+	return result != 0 ? -result : (int) y->length - (int) x->length;
+}
+
+/* Go to a run's first entry. */
+static bool
+start_run(EunoSort *sort, SortRun *run)
+{
+	if (run->file != NULL)
+	{
+		if (BufFileSeek(run->file, 0, 0, SEEK_SET) != 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not rewind temporary file of a euno index build")));
+		euno_buffile_read(run->file, &run->left, sizeof(run->left));
+		run->data = run->buffer;
+	}
+	return advance_run(sort, run);
+}
+
+int
+euno_sort_export(EunoSort *sort)
+{
+	write_run(sort);
+	for (int i = 0; i < sort->nruns; i++)
+		BufFileExportFileSet(sort->runs[i]->file);
+	return sort->nruns;
+}
+
+void
+euno_sort_import(EunoSort *sort, int participant, int nruns)
+{
+	MemoryContext old = MemoryContextSwitchTo(sort->context);
+
+	for (int i = 0; i < nruns; i++)
+	{
+		char		name[MAXPGPATH];
+
+		run_name(name, participant, i);
+		add_run(sort, BufFileOpenFileSet(sort->files, name, O_RDONLY, false));
+	}
+	MemoryContextSwitchTo(old);
+}
+
 void
 euno_sort_own(EunoSort *sort)
 {
-	if (sort->own_sorted)
-		return;
-	if (sort->order == EUNO_ORDER_BYTES)
-		euno_bytesort_sort_memory(sort->bytes);
-	else
-		tuplesort_performsort(sort->state);
-	sort->own_sorted = true;
+	if (!sort->sorted)
+		sort_memory(sort);
+	sort->sorted = true;
 }
 
 void
 euno_sort_perform(EunoSort *sort)
 {
 	euno_sort_own(sort);
-	if (sort->order == EUNO_ORDER_BYTES)
-	{
-		euno_bytesort_perform(sort->bytes);
-		return;
-	}
-	if (sort->share)
-	{
-		/* That was our own part; now merge everybody's. */
-		SortCoordinate coordinate = palloc0(sizeof(SortCoordinateData));
+	if (sort->nitems > 0 || sort->nruns == 0)
+		add_run(sort, NULL);
 
-		tuplesort_end(sort->state);
-		coordinate->isWorker = false;
-		coordinate->nParticipants = sort->imported + 1;
-		coordinate->sharedsort = sort->share->tuplesort;
-		sort->state = begin_tuplesort(sort, coordinate);
-		tuplesort_performsort(sort->state);
-	}
+	sort->heap = binaryheap_allocate(sort->nruns, compare_runs, sort);
+	for (int i = 0; i < sort->nruns; i++)
+		if (start_run(sort, sort->runs[i]))
+			binaryheap_add_unordered(sort->heap, Int32GetDatum(i));
+	binaryheap_build(sort->heap);
 }
 
-bool
-euno_sort_is_ordered(EunoSort *sort)
+static void
+fill_entry(const uint8_t *data, uint16 length, uint16 payloadlen,
+		   EunoEntry *entry)
 {
-	return sort->ordered;
+	entry->key = data;
+	entry->keylen = length - EUNO_TID_BYTES;
+	entry->payload = data + length;
+	entry->payloadlen = payloadlen;
+	entry->tid = 0;
+	for (int i = 0; i < EUNO_TID_BYTES; i++)
+		entry->tid = entry->tid << 8 | data[entry->keylen + i];
 }
 
-/*
- * The next entry; its bytes are valid until the next call.
- */
 bool
 euno_sort_next(EunoSort *sort, EunoEntry *entry)
 {
-	if (sort->order == EUNO_ORDER_BYTES)
-		return euno_bytesort_next(sort->bytes, entry);
+	SortRun    *run;
 
-	if (!tuplesort_gettupleslot(sort->state, true, false, sort->slot, NULL))
+	if (sort->last_run >= 0)
+	{
+		if (advance_run(sort, sort->runs[sort->last_run]))
+			binaryheap_replace_first(sort->heap, Int32GetDatum(sort->last_run));
+		else
+			(void) binaryheap_remove_first(sort->heap);
+	}
+	if (binaryheap_empty(sort->heap))
+	{
+		sort->last_run = -1;
 		return false;
-	slot_getallattrs(sort->slot);
-	euno_key_form(sort->schema, sort->slot->tts_values, sort->slot->tts_isnull,
-				  sort->form_buffer, entry);
-	entry->tid = (EunoTid) DatumGetInt64(sort->slot->tts_values[sort->natts]);
+	}
+	sort->last_run = DatumGetInt32(binaryheap_first(sort->heap));
+	run = sort->runs[sort->last_run];
+	fill_entry(run->data, run->length, run->payloadlen, entry);
 	return true;
 }
 
 void
 euno_sort_end(EunoSort *sort)
 {
-	if (sort->order == EUNO_ORDER_BYTES)
-		euno_bytesort_end(sort->bytes);
-	else
-	{
-		tuplesort_end(sort->state);
-		ExecDropSingleTupleTableSlot(sort->input);
-		ExecDropSingleTupleTableSlot(sort->slot);
-	}
-	pfree(sort->form_buffer);
-	pfree(sort);
+	for (int i = 0; i < sort->nruns; i++)
+		if (sort->runs[i]->file)
+			BufFileClose(sort->runs[i]->file);
+	MemoryContextDelete(sort->context);
 }

@@ -94,6 +94,25 @@ extern uint32_t euno_key_image(const EunoKeySchema *schema,
 extern int	euno_key_compare(void *arg, const EunoPosition *pos,
 							 const uint8_t *key, uint32_t keylen);
 
+/*
+ * What rows are sorted with.  It lives in CurrentMemoryContext, as the sort must:
+ * comparators keep what they like there.  All may ereport.
+ *
+ * euno_row_head: eight bytes at this depth, below euno_row_head_bytes, by which
+ * rows can be brought about into order, as numbers; if that says 0 there is no
+ * such number, but the head at depth 0 belongs to the row all the same.
+ * euno_rows_compare decides; it is given the heads at depth 0.
+ */
+typedef struct EunoRowOrder EunoRowOrder;
+
+extern EunoRowOrder *euno_row_order_make(const EunoKeySchema *schema);
+extern uint32_t euno_row_head_bytes(const EunoRowOrder *order);
+extern uint64_t euno_row_head(EunoRowOrder *order, const uint8_t *row,
+							  uint32_t len, uint32_t depth);
+extern int	euno_rows_compare(EunoRowOrder *order, const uint8_t *a,
+							  uint32_t alen, uint64_t ahead, const uint8_t *b,
+							  uint32_t blen, uint64_t bhead);
+
 /* An EunoFormFence; arg is the schema.  COMPARE order only.  May ereport. */
 extern uint32_t euno_key_form_fence(void *arg, uint8_t *key, uint32_t keylen);
 

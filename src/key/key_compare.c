@@ -51,16 +51,36 @@ euno_column_compare(const EunoKeyColumn *col, Datum a, Datum b)
 										   unshort(col, b, y.data)));
 }
 
-/* Compares two columns, NULLs and DESC taken into account. */
 static int
-compare_column(const EunoKeyColumn *col, bool a_valid, Datum a, bool b_valid,
-			   Datum b)
+compare_sorted(const EunoKeyColumn *col, SortSupport sort, Datum a, Datum b)
+{
+	union
+	{
+		char		data[UNSHORT_BYTES];
+		int64		align;
+	}			x,
+				y;
+
+	a = unshort(col, a, x.data);
+	b = unshort(col, b, y.data);
+	return sort->abbrev_full_comparator != NULL ?
+		sort->abbrev_full_comparator(a, b, sort) : sort->comparator(a, b, sort);
+}
+
+/*
+ * Compares two columns, NULLs and DESC taken into account; by "sort", if there
+ * is one.
+ */
+static int
+compare_column(const EunoKeyColumn *col, SortSupport sort, bool a_valid,
+			   Datum a, bool b_valid, Datum b)
 {
 	int			result;
 
 	if (a_valid && b_valid)
 	{
-		result = euno_column_compare(col, a, b);
+		result = sort != NULL && col->kind == EUNO_KIND_OPAQUE ?
+			compare_sorted(col, sort, a, b) : euno_column_compare(col, a, b);
 
 		/* not negated: a comparator may return INT_MIN */
 		if (col->desc)
@@ -72,9 +92,10 @@ compare_column(const EunoKeyColumn *col, bool a_valid, Datum a, bool b_valid,
 	return a_valid == (col->null_mark == EUNO_MARK_NULL_LAST) ? -1 : 1;
 }
 
-static int
-compare_rows(const EunoKeySchema *schema, const uint8_t *a, uint32_t alen,
-			 const uint8_t *b, uint32_t blen)
+int
+euno_compare_rows(const EunoKeySchema *schema, SortSupport sorts,
+				  const uint8_t *a, uint32_t alen, const uint8_t *b,
+				  uint32_t blen)
 {
 	EunoRowReader ra;
 	EunoRowReader rb;
@@ -98,7 +119,8 @@ compare_rows(const EunoKeySchema *schema, const uint8_t *a, uint32_t alen,
 		Datum		y;
 		bool		x_valid = euno_row_next(&ra, col, i, &x);
 		bool		y_valid = euno_row_next(&rb, col, i, &y);
-		int			result = compare_column(col, x_valid, x, y_valid, y);
+		int			result = compare_column(col, sorts != NULL ? &sorts[i] : NULL,
+												x_valid, x, y_valid, y);
 
 		if (result != 0)
 			return result;
@@ -154,7 +176,7 @@ compare_bound(const EunoKeySchema *schema, const EunoKeyBound *bound,
 		else if (valid && want->class == EUNO_BOUND_NOT_NULL)
 			result = 0;
 		else
-			result = compare_column(col, want->class != EUNO_BOUND_NULL,
+			result = compare_column(col, NULL, want->class != EUNO_BOUND_NULL,
 									want->value, valid, value);
 		if (result != 0)
 			return result;
@@ -172,5 +194,5 @@ euno_key_compare(void *arg, const EunoPosition *pos, const uint8_t *key,
 		return compare_bound(schema, pos->bound, key, keylen);
 	if (pos->keylen == 0)
 		return 0;				/* no columns: before or after everything */
-	return compare_rows(schema, pos->key, pos->keylen, key, keylen);
+	return euno_compare_rows(schema, NULL, pos->key, pos->keylen, key, keylen);
 }

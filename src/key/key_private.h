@@ -14,6 +14,7 @@
 #include "access/stratnum.h"
 #include "access/tupmacs.h"
 #include "fmgr.h"
+#include "utils/sortsupport.h"
 
 #include "euno_compat.h"
 
@@ -239,6 +240,14 @@ typedef struct EunoKeyBound
 	int			ncols;
 	EunoBoundColumn cols[INDEX_MAX_KEYS];
 } EunoKeyBound;
+
+/*
+ * Compares rows; opaque columns by these if there are any, else by the opclass's
+ * comparator.  Of two, the second may be abbreviated.
+ */
+extern int	euno_compare_rows(const EunoKeySchema *schema, SortSupport sorts,
+							  const uint8_t *a, uint32_t alen,
+							  const uint8_t *b, uint32_t blen);
 
 /* Compares two values of a column by its opclass, ascending, no NULLs. */
 extern int	euno_column_compare(const EunoKeyColumn *col, Datum a, Datum b);
