@@ -199,6 +199,8 @@ typedef struct EunoHeapBlocks
 	pg_atomic_uint64 next;		/* the first that nobody has taken */
 } EunoHeapBlocks;
 
+typedef struct EunoSort EunoSort;
+
 extern void euno_heap_blocks_init(EunoHeapBlocks *blocks, Relation heap);
 
 /*
@@ -212,9 +214,19 @@ extern double euno_heap_scan(Relation heap, Relation index,
 							 EunoHeapBlocks *blocks, bool progress,
 							 EunoHeapCallback callback, void *arg);
 
-/* ---- euno_sort.c: entries in key order ---- */
+/*
+ * May CREATE INDEX scan the table with the function below?  It must be a heap
+ * that nobody else writes to: not for CREATE INDEX CONCURRENTLY.
+ */
+extern bool euno_heap_is_quiet(Relation heap, IndexInfo *index_info);
 
-typedef struct EunoSort EunoSort;
+/* Does what table_index_build_scan does, with euno_sort_add_tuple. */
+extern double euno_heap_quiet_scan(Relation heap, Relation index,
+								   IndexInfo *index_info,
+								   EunoHeapBlocks *blocks, bool progress,
+								   EunoSort *sort);
+
+/* ---- euno_sort.c: entries in key order ---- */
 
 /* What the participants in a parallel sort share; the leader is number 0. */
 typedef struct EunoSortShare

@@ -182,9 +182,10 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	if (parallel == NULL)
 	{
 		sort = euno_sort_begin(idx->schema, maintenance_work_mem, NULL);
-		result->heap_tuples = table_index_build_scan(heap, index, index_info,
-													 true, true, euno_sort_add_tuple,
-													 sort, NULL);
+		result->heap_tuples = euno_heap_is_quiet(heap, index_info) ?
+			euno_heap_quiet_scan(heap, index, index_info, NULL, true, sort) :
+			table_index_build_scan(heap, index, index_info, true, true,
+								   euno_sort_add_tuple, sort, NULL);
 	}
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
 	euno_sort_perform(sort);

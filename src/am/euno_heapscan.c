@@ -3,6 +3,8 @@
  * euno_heapscan.c
  *	  Our own look at the heap, a page at a time.
  *
+ * Rebuilds:
+ *
  * table_index_build_scan looks at one tuple at a time.  While others write, a
  * HOT update can move a row behind it (lost) or in front of it (indexed
  * twice), and it waits for transactions.  This scan
@@ -11,13 +13,21 @@
  * to everybody, under the TID of its root.  Tuples of transactions in progress
  * are included, and nothing is waited for.
  *
+ * CREATE INDEX, while nobody else writes: what table_index_build_scan does,
+ * which takes the page's lock twice for each tuple.  Most pages have nothing but
+ * tuples that everybody sees, who sees any, or nobody does; they are looked at
+ * once.  Pages with others are left to table_index_build_scan.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/heapam.h"
 #include "access/htup_details.h"
+#include "access/tableam.h"
+#include "access/xact.h"
 #include "catalog/index.h"
+#include "catalog/pg_am_d.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -44,6 +54,7 @@ typedef struct Chain
 
 typedef struct HeapPage
 {
+	Page		page;			/* the copy, or pinned */
 	PGAlignedBlock copy;
 	int			nchains;
 	double		ntuples;
@@ -159,11 +170,90 @@ examine_page(Relation heap, BlockNumber block, BufferAccessStrategy strategy,
 
 	if (result->nchains > 0)
 		memcpy(result->copy.data, page, BLCKSZ);
+	result->page = result->copy.data;
 	UnlockReleaseBuffer(buffer);
 }
 
 /*
- * Evaluate predicate and key for the chains of a copied page.
+ * Shall CREATE INDEX have an entry of this tuple?  False if that is not for us to
+ * say: it may have to be waited for, or be the end of a broken HOT chain.
+ */
+static bool
+examine_tuple(Relation heap, Buffer buffer, OffsetNumber offset,
+			  TransactionId oldest_xmin, bool *wanted)
+{
+	Page		page = BufferGetPage(buffer);
+	ItemId		item = PageGetItemId(page, offset);
+	HeapTupleData tuple;
+
+	*wanted = true;
+	if (PageIsAllVisible(page))
+		return true;
+	tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	tuple.t_len = ItemIdGetLength(item);
+	tuple.t_tableOid = RelationGetRelid(heap);
+	ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(buffer), offset);
+	switch (HeapTupleSatisfiesVacuum(&tuple, oldest_xmin, buffer))
+	{
+		case HEAPTUPLE_DEAD:
+			*wanted = false;
+			return true;
+		case HEAPTUPLE_LIVE:
+			return true;
+		case HEAPTUPLE_INSERT_IN_PROGRESS:
+			/* A table is often loaded and indexed in one transaction. */
+			return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple.t_data));
+		default:
+			return false;
+	}
+}
+
+/*
+ * Look at a page for CREATE INDEX, under a share lock.  The caller has it pinned:
+ * so what is on it stays where it is.  False if the page is left to PostgreSQL.
+ */
+static bool
+examine_quiet_page(Relation heap, Buffer buffer, TransactionId oldest_xmin,
+				   HeapPage *result)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber max_offset = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+	OffsetNumber roots[MaxHeapTuplesPerPage];
+	bool		know_roots = false;
+
+	result->page = page;
+	result->nchains = 0;
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= max_offset; offset++)
+	{
+		ItemId		item = PageGetItemId(page, offset);
+		Chain	   *chain = &result->chains[result->nchains];
+		bool		wanted;
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		if (!examine_tuple(heap, buffer, offset, oldest_xmin, &wanted))
+			return false;
+		if (!wanted)
+			continue;
+		chain->root = chain->member = offset;
+		chain->visible = true;
+		if (HeapTupleHeaderIsHeapOnly((HeapTupleHeader) PageGetItem(page, item)))
+		{
+			if (!know_roots)
+				heap_get_root_tuples(page, roots);
+			know_roots = true;
+			chain->root = roots[offset - 1];
+			if (!OffsetNumberIsValid(chain->root))
+				return false;
+		}
+		result->nchains++;
+	}
+	result->ntuples = result->nchains;
+	return true;
+}
+
+/*
+ * Evaluate predicate and key for the chains of a page.
  */
 static void
 index_page(Relation heap, BlockNumber block, HeapPage *page,
@@ -178,11 +268,11 @@ index_page(Relation heap, BlockNumber block, HeapPage *page,
 	for (int i = 0; i < page->nchains; i++)
 	{
 		Chain	   *chain = &page->chains[i];
-		ItemId		item = PageGetItemId(page->copy.data, chain->member);
+		ItemId		item = PageGetItemId(page->page, chain->member);
 		HeapTupleData tuple;
 		ItemPointerData root;
 
-		tuple.t_data = (HeapTupleHeader) PageGetItem(page->copy.data, item);
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page->page, item);
 		tuple.t_len = ItemIdGetLength(item);
 		tuple.t_tableOid = RelationGetRelid(heap);
 		ItemPointerSet(&tuple.t_self, block, chain->member);
@@ -222,25 +312,52 @@ take_blocks(EunoHeapBlocks *blocks, BlockNumber *first, BlockNumber *end)
 	return true;
 }
 
+/* What a scan evaluates expressions with. */
+typedef struct Evaluation
+{
+	EState	   *estate;
+	TupleTableSlot *slot;
+	ExprState  *predicate;
+} Evaluation;
+
+static void
+begin_evaluation(Evaluation *evaluation, Relation heap, IndexInfo *index_info)
+{
+	EState	   *estate = CreateExecutorState();
+
+	evaluation->estate = estate;
+	evaluation->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap),
+												&TTSOpsHeapTuple);
+	GetPerTupleExprContext(estate)->ecxt_scantuple = evaluation->slot;
+	evaluation->predicate = ExecPrepareQual(index_info->ii_Predicate, estate);
+}
+
+static void
+end_evaluation(Evaluation *evaluation, IndexInfo *index_info)
+{
+	ExecDropSingleTupleTableSlot(evaluation->slot);
+	FreeExecutorState(evaluation->estate);
+
+	/* They may have pointed into the estate that is gone now. */
+	index_info->ii_ExpressionsState = NIL;
+	index_info->ii_PredicateState = NULL;
+}
+
 double
 euno_heap_scan(Relation heap, Relation index, IndexInfo *index_info,
 			   Snapshot snapshot, EunoHeapBlocks *blocks, bool progress,
 			   EunoHeapCallback callback, void *arg)
 {
-	EState	   *estate = CreateExecutorState();
-	ExprContext *econtext = GetPerTupleExprContext(estate);
-	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(heap),
-													&TTSOpsHeapTuple);
-	ExprState  *predicate = ExecPrepareQual(index_info->ii_Predicate, estate);
 	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
 	HeapPage   *page = palloc(sizeof(HeapPage));
+	Evaluation	evaluation;
 	EunoHeapBlocks own_blocks;
 	TransactionId oldest_xmin;
 	BlockNumber block;
 	BlockNumber end;
 	double		ntuples = 0;
 
-	econtext->ecxt_scantuple = slot;
+	begin_evaluation(&evaluation, heap, index_info);
 
 	/*
 	 * Our caller has a snapshot registered, so toasted values of tuples that
@@ -264,8 +381,8 @@ euno_heap_scan(Relation heap, Relation index, IndexInfo *index_info,
 		{
 			CHECK_FOR_INTERRUPTS();
 			examine_page(heap, block, strategy, &oldest_xmin, snapshot, page);
-			index_page(heap, block, page, index_info, predicate, estate,
-					   callback, arg);
+			index_page(heap, block, page, index_info, evaluation.predicate,
+					   evaluation.estate, callback, arg);
 			ntuples += page->ntuples;
 			EUNO_STOP_POINT("build-page");
 		}
@@ -275,11 +392,105 @@ euno_heap_scan(Relation heap, Relation index, IndexInfo *index_info,
 
 	pfree(page);
 	FreeAccessStrategy(strategy);
-	ExecDropSingleTupleTableSlot(slot);
-	FreeExecutorState(estate);
+	end_evaluation(&evaluation, index_info);
+	return ntuples;
+}
 
-	/* They may have pointed into the estate that is gone now. */
+bool
+euno_heap_is_quiet(Relation heap, IndexInfo *index_info)
+{
+	return heap->rd_rel->relam == HEAP_TABLE_AM_OID &&
+		!index_info->ii_Concurrent && IsNormalProcessingMode();
+}
+
+/* Blocks first to end - 1 by table_index_build_scan; returns their tuples. */
+static double
+scan_unquiet(Relation heap, Relation index, IndexInfo *index_info,
+			 BlockNumber first, BlockNumber end, EunoSort *sort)
+{
+	List	   *states = index_info->ii_ExpressionsState;
+	double		ntuples;
+
+	/* It has expressions of its own. */
 	index_info->ii_ExpressionsState = NIL;
-	index_info->ii_PredicateState = NULL;
+	ntuples = table_index_build_range_scan(heap, index, index_info, false, false,
+										   false, first, end - first,
+										   euno_sort_add_tuple, sort, NULL);
+	index_info->ii_ExpressionsState = states;
+	return ntuples;
+}
+
+/* Blocks first to end - 1; those in a row that we leave to others at once. */
+static double
+scan_quiet_blocks(Relation heap, Relation index, IndexInfo *index_info,
+				  Evaluation *evaluation, BufferAccessStrategy strategy,
+				  TransactionId oldest_xmin, BlockNumber first,
+				  BlockNumber end, HeapPage *page, EunoSort *sort)
+{
+	BlockNumber left = first;	/* from here on to be left to others */
+	double		ntuples = 0;
+
+	for (BlockNumber block = first; block < end; block++)
+	{
+		Buffer		buffer;
+		bool		quiet;
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = ReadBufferExtended(heap, MAIN_FORKNUM, block, RBM_NORMAL,
+									strategy);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		quiet = examine_quiet_page(heap, buffer, oldest_xmin, page);
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (quiet)
+		{
+			if (left < block)
+				ntuples += scan_unquiet(heap, index, index_info, left, block,
+										sort);
+			left = block + 1;
+			index_page(heap, block, page, index_info, evaluation->predicate,
+					   evaluation->estate, euno_sort_add_root, sort);
+			ntuples += page->ntuples;
+		}
+		ReleaseBuffer(buffer);
+	}
+	if (left < end)
+		ntuples += scan_unquiet(heap, index, index_info, left, end, sort);
+	return ntuples;
+}
+
+double
+euno_heap_quiet_scan(Relation heap, Relation index, IndexInfo *index_info,
+					 EunoHeapBlocks *blocks, bool progress, EunoSort *sort)
+{
+	BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKREAD);
+	HeapPage   *page = palloc(sizeof(HeapPage));
+	TransactionId oldest_xmin = GetOldestNonRemovableTransactionId(heap);
+	Evaluation	evaluation;
+	EunoHeapBlocks own_blocks;
+	BlockNumber block;
+	BlockNumber end;
+	double		ntuples = 0;
+
+	begin_evaluation(&evaluation, heap, index_info);
+	if (blocks == NULL)
+	{
+		blocks = &own_blocks;
+		euno_heap_blocks_init(blocks, heap);
+	}
+	if (progress)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, blocks->nblocks);
+	while (take_blocks(blocks, &block, &end))
+	{
+		if (progress)
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block);
+		ntuples += scan_quiet_blocks(heap, index, index_info, &evaluation,
+									 strategy, oldest_xmin, block, end, page,
+									 sort);
+	}
+	if (progress)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, blocks->nblocks);
+	pfree(page);
+	FreeAccessStrategy(strategy);
+	end_evaluation(&evaluation, index_info);
 	return ntuples;
 }

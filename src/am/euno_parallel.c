@@ -46,7 +46,8 @@ typedef struct BuildShared
 {
 	Oid			heap;
 	Oid			index;
-	bool		rebuild;		/* shares "blocks"; else a table scan */
+	bool		rebuild;
+	bool		own_scan;		/* shares "blocks"; else a table scan */
 	bool		concurrent;
 	int			participants;	/* the leader too */
 	EunoHeapBlocks blocks;
@@ -79,12 +80,12 @@ euno_parallel_workers(Relation heap, Relation index, IndexInfo *index_info)
 /* Reserve the shared memory and fill it. */
 static BuildShared *
 set_up_shared(ParallelContext *pcxt, Relation heap, Relation index,
-			  bool rebuild, bool concurrent, Snapshot snapshot)
+			  bool rebuild, bool own_scan, bool concurrent, Snapshot snapshot)
 {
 	int			participants = pcxt->nworkers + 1;
 	Size		shared_size = offsetof(BuildShared, results) +
 		pcxt->nworkers * sizeof(WorkerResult);
-	Size		scan_size = rebuild ? 0 :
+	Size		scan_size = own_scan ? 0 :
 		table_parallelscan_estimate(heap, snapshot);
 	Size		query_size = debug_query_string ? strlen(debug_query_string) + 1 : 1;
 	BuildShared *shared;
@@ -105,13 +106,14 @@ set_up_shared(ParallelContext *pcxt, Relation heap, Relation index,
 	shared->index = RelationGetRelid(index);
 	shared->rebuild = rebuild;
 	shared->concurrent = concurrent;
-	if (rebuild)
+	shared->own_scan = own_scan;
+	if (own_scan)
 		euno_heap_blocks_init(&shared->blocks, heap);
 	shared->participants = participants;
 	SharedFileSetInit(&shared->files, pcxt->seg);
 	shm_toc_insert(pcxt->toc, KEY_SHARED, shared);
 
-	if (!rebuild)
+	if (!own_scan)
 	{
 		scan = shm_toc_allocate(pcxt->toc, scan_size);
 		table_parallelscan_initialize(heap, scan, snapshot);
@@ -134,6 +136,9 @@ scan_part(Relation heap, Relation index, IndexInfo *index_info,
 	if (shared->rebuild)
 		return euno_heap_scan(heap, index, index_info, NULL, &shared->blocks,
 							  progress, euno_sort_add_root, sort);
+	if (shared->own_scan)
+		return euno_heap_quiet_scan(heap, index, index_info, &shared->blocks,
+									progress, sort);
 	scan = shm_toc_lookup(toc, KEY_SCAN, false);
 	return table_index_build_scan(heap, index, index_info, true, progress,
 								  euno_sort_add_tuple, sort,
@@ -156,6 +161,7 @@ euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
 	build->snapshot = index_info->ii_Concurrent && !rebuild ?
 		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
 	shared = set_up_shared(pcxt, heap, index, rebuild,
+						   rebuild || euno_heap_is_quiet(heap, index_info),
 						   index_info->ii_Concurrent, build->snapshot);
 	if (shared != NULL)
 		LaunchParallelWorkers(pcxt);
