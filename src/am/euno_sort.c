@@ -13,9 +13,9 @@
  * differ; groups that are equal there go on with the next eight.  Rows, in
  * COMPARE order, are sorted in euno_sort_rows.c.
  *
- * Composites of one length, up to 16 bytes (a bigint has 15), and without
- * payloads are kept as two numbers in the array that is sorted; there is no
- * buffer.  When another one comes, what is there becomes a run.
+ * Composites of one length, up to 24 bytes (a bigint has 15, a uuid 23), and
+ * without payloads are kept as two or three numbers in the array that is sorted;
+ * there is no buffer.  When another one comes, what is there becomes a run.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,7 +43,8 @@
 #define MAX_BUFFER	((Size) 0xFFFFFFF0)	/* offsets are 32 bits wide */
 #define MAX_COMPOSITE (EUNO_MAX_ENTRY + EUNO_TID_BYTES)
 
-#define SHORT_COMPOSITE (2 * sizeof(uint64))
+#define SHORT_COMPOSITE (EUNO_ITEM_WORDS * sizeof(uint64))
+#define ITEM_BYTES(sort) ((sort)->words * sizeof(uint64))
 
 /* A run starts with the number of its entries, a uint64. */
 typedef struct SortRun
@@ -63,14 +64,19 @@ struct EunoSort
 	EunoRowOrder *rows;			/* COMPARE order only */
 	uint8_t    *form_buffer;
 	MemoryContext context;
-	Size		limit;			/* of the buffer and two arrays of items */
+	Size		limit;			/* of the buffer and the items */
 	uint8_t    *buffer;
 	Size		buffer_size;
 	Size		buffer_used;
-	EunoSortItem   *items;
-	EunoSortItem   *scratch;		/* as large as items, while sorting */
+	union
+	{
+		uint64	   *numbers;	/* of short composites, so many words each */
+		EunoSortItem *items;	/* of others */
+	};
+	EunoSortItem *scratch;		/* while sorting */
 	uint32		nitems;
 	uint32		max_items;
+	int			words;			/* of an item */
 	bool		is_short;		/* the items are short composites, all */
 	uint32		short_length;	/* of this length */
 	bool		ascending;		/* the items came in order */
@@ -124,6 +130,15 @@ begin_long(EunoSort *sort)
 	sort->buffer = MemoryContextAllocHuge(sort->context, sort->buffer_size);
 }
 
+/* All composites so far have this length. */
+static void
+begin_short(EunoSort *sort, uint32 length)
+{
+	sort->short_length = length;
+	sort->words = length <= 2 * sizeof(uint64) ? 2 : EUNO_ITEM_WORDS;
+	sort->max_items = MIN_BUFFER / 2 / ITEM_BYTES(sort);
+}
+
 EunoSort *
 euno_sort_begin(const EunoKeySchema *schema, int work_mem_kb,
 				EunoSortShare *share)
@@ -140,8 +155,9 @@ euno_sort_begin(const EunoKeySchema *schema, int work_mem_kb,
 	sort->limit = Max((Size) work_mem_kb * 1024, 2 * MIN_BUFFER);
 	sort->limit = Min(sort->limit, MAX_BUFFER);
 	sort->is_short = true;
-	sort->max_items = MIN_BUFFER / 2 / sizeof(EunoSortItem);
-	sort->items = palloc(sort->max_items * sizeof(EunoSortItem));
+	sort->words = sizeof(EunoSortItem) / sizeof(uint64);
+	sort->max_items = MIN_BUFFER / 2 / ITEM_BYTES(sort);
+	sort->items = palloc(sort->max_items * ITEM_BYTES(sort));
 	sort->ascending = true;
 	sort->last_run = -1;
 	if (share != NULL)
@@ -207,7 +223,7 @@ sort_group(EunoSort *sort, EunoSortItem *items, uint32 n, uint32 depth)
 	for (uint32 i = 0; i < n; i++)
 		items[i].head = head_at(sort->buffer + items[i].offset,
 								items[i].length, depth);
-	euno_sort_heads(items, sort->scratch, n);
+	euno_sort_heads((uint64 *) items, (uint64 *) sort->scratch, n, 2, 0);
 
 	for (uint32 i = 0; i < n;)
 	{
@@ -224,77 +240,59 @@ sort_group(EunoSort *sort, EunoSortItem *items, uint32 n, uint32 depth)
 	}
 }
 
-static void
-swap_words(EunoSortItem *items, uint32 n)
+/* Compares short composites from this word on. */
+static inline bool
+numbers_in_order(const uint64 *a, const uint64 *b, int word, int words)
 {
-	for (uint32 i = 0; i < n; i++)
-	{
-		uint64		head = items[i].head;
-
-		items[i].head = items[i].rest;
-		items[i].rest = head;
-	}
+	while (word < words - 1 && a[word] == b[word])
+		word++;
+	return a[word] <= b[word];
 }
 
-/* Sort short composites with equal heads. */
+/* Sort short composites that are equal in the words before this one. */
 static void
-sort_short_group(EunoSort *sort, EunoSortItem *items, uint32 n)
+sort_numbers(EunoSort *sort, uint64 *items, uint32 n, int word)
 {
+	int			words = sort->words;
 	uint32		ordered = 1;
 
-	while (ordered < n && items[ordered - 1].rest < items[ordered].rest)
+	CHECK_FOR_INTERRUPTS();
+	while (ordered < n && numbers_in_order(items + (Size) (ordered - 1) * words,
+										   items + (Size) ordered * words,
+										   word, words))
 		ordered++;
 	if (ordered == n)
 		return;					/* as they often were found in the table */
-	if (n <= EUNO_SMALL_GROUP)
-	{
-		for (uint32 i = ordered; i < n; i++)
-		{
-			EunoSortItem	item = items[i];
-			uint32		j = i;
-
-			for (; j > 0 && item.rest < items[j - 1].rest; j--)
-				items[j] = items[j - 1];
-			items[j] = item;
-		}
+	euno_sort_heads(items, (uint64 *) sort->scratch, n, words, word);
+	if (word + 1 == words)
 		return;
-	}
-	CHECK_FOR_INTERRUPTS();
-	swap_words(items, n);
-	euno_sort_heads(items, sort->scratch, n);
-	swap_words(items, n);
-}
-
-static void
-sort_short(EunoSort *sort)
-{
-	EunoSortItem   *items = sort->items;
-
-	CHECK_FOR_INTERRUPTS();
-	euno_sort_heads(items, sort->scratch, sort->nitems);
-	for (uint32 i = 0; i < sort->nitems;)
+	for (uint32 i = 0, end; i < n; i = end)
 	{
-		uint32		end = i + 1;
+		uint64	   *first = items + (Size) i * words;
 
-		while (end < sort->nitems && items[end].head == items[i].head)
+		for (end = i + 1; end < n &&
+			 items[(Size) end * words + word] == first[word];)
 			end++;
 		if (end - i > 1)
-			sort_short_group(sort, items + i, end - i);
-		i = end;
+			sort_numbers(sort, first, end - i, word + 1);
 	}
 }
 
 static void
 sort_memory(EunoSort *sort)
 {
+	uint32		scratch = EUNO_SCRATCH_ITEMS;
+
 	if (sort->ascending)
 		return;
-	sort->scratch = alloc_large(sort, sort->nitems * sizeof(EunoSortItem));
+	if (sort->rows != NULL)
+		scratch = Max(scratch, sort->nitems / 2);
+	sort->scratch = alloc_large(sort, scratch * ITEM_BYTES(sort));
 	if (sort->rows != NULL)
 		euno_sort_rows(sort->rows, sort->buffer, sort->items, sort->scratch,
 					   sort->nitems);
 	else if (sort->is_short)
-		sort_short(sort);
+		sort_numbers(sort, sort->numbers, sort->nitems, 0);
 	else
 		sort_group(sort, sort->items, sort->nitems, sort->prefix);
 	pfree(sort->scratch);
@@ -326,21 +324,26 @@ run_name(char *name, int participant, int number)
 }
 
 /* The composite of an item, in the buffer or in "room". */
-static const uint8_t *
-item_composite(const EunoSort *sort, const EunoSortItem *item, uint8_t *room,
+static inline const uint8_t *
+item_composite(const EunoSort *sort, uint32 number, uint8_t *room,
 			   uint16 *length, uint16 *payloadlen)
 {
-	uint64		words[2];
+	const EunoSortItem *item;
 
 	if (!sort->is_short)
 	{
+		item = &sort->items[number];
 		*length = item->length;
 		*payloadlen = item->payloadlen;
 		return sort->buffer + item->offset;
 	}
-	words[0] = pg_hton64(item->head);
-	words[1] = pg_hton64(item->rest);
-	memcpy(room, words, sizeof(words));
+	for (int i = 0; i < sort->words; i++)
+	{
+		uint64		word =
+			pg_hton64(sort->numbers[(Size) number * sort->words + i]);
+
+		memcpy(room + i * sizeof(word), &word, sizeof(word));
+	}
 	*length = (uint16) sort->short_length;
 	*payloadlen = 0;
 	return room;
@@ -364,7 +367,7 @@ write_run(EunoSort *sort)
 	{
 		uint8_t		room[SHORT_COMPOSITE];
 		uint16		lengths[2];
-		const uint8_t *composite = item_composite(sort, &sort->items[i], room,
+		const uint8_t *composite = item_composite(sort, i, room,
 												  &lengths[0], &lengths[1]);
 
 		BufFileWrite(file, lengths, sizeof(lengths));
@@ -384,12 +387,10 @@ become_long(EunoSort *sort)
 	if (sort->nitems > 0)
 		write_run(sort);
 	begin_long(sort);
-	if (sort->max_items > MIN_BUFFER / 2 / sizeof(EunoSortItem))
-	{
-		sort->max_items = MIN_BUFFER / 2 / sizeof(EunoSortItem);
-		sort->items = repalloc_huge(sort->items,
-									sort->max_items * sizeof(EunoSortItem));
-	}
+	sort->words = sizeof(EunoSortItem) / sizeof(uint64);
+	sort->max_items = MIN_BUFFER / 2 / ITEM_BYTES(sort);
+	sort->items = repalloc_huge(sort->items,
+								sort->max_items * ITEM_BYTES(sort));
 }
 
 /* Room for one more entry: grow within the limit, else write a run. */
@@ -398,13 +399,16 @@ make_room(EunoSort *sort, Size bytes)
 {
 	Size		buffer_size = sort->buffer_size;
 	Size		max_items = sort->max_items;
+	Size		item_bytes = ITEM_BYTES(sort);
 
+	if (sort->rows != NULL)
+		item_bytes += item_bytes / 2;	/* merging takes scratch memory */
 	if (sort->buffer_used + bytes > buffer_size)
 		buffer_size = Min(2 * buffer_size, MAX_BUFFER);
 	if (sort->nitems >= max_items)
 		max_items *= 2;
 
-	if (buffer_size + 2 * max_items * sizeof(EunoSortItem) > sort->limit)
+	if (buffer_size + max_items * item_bytes > sort->limit)
 	{
 		write_run(sort);
 		return;
@@ -412,7 +416,7 @@ make_room(EunoSort *sort, Size bytes)
 	if (buffer_size != sort->buffer_size)
 		sort->buffer = grow_large(sort->buffer, buffer_size);
 	if (max_items != sort->max_items)
-		sort->items = grow_large(sort->items, max_items * sizeof(EunoSortItem));
+		sort->items = grow_large(sort->items, max_items * ITEM_BYTES(sort));
 	sort->buffer_size = buffer_size;
 	sort->max_items = (uint32) max_items;
 }
@@ -430,17 +434,17 @@ static void
 add_short(EunoSort *sort, const EunoEntry *entry)
 {
 	uint8_t		composite[SHORT_COMPOSITE] = {0};
-	EunoSortItem   *item;
+	int			words = sort->words;
+	uint64	   *item;
 
 	if (unlikely(sort->nitems >= sort->max_items))
 		make_room(sort, 0);
 	store_composite(composite, entry);
-	item = &sort->items[sort->nitems++];
-	item->head = head_at(composite, SHORT_COMPOSITE, 0);
-	item->rest = head_at(composite, SHORT_COMPOSITE, sizeof(uint64));
+	item = sort->numbers + (Size) sort->nitems++ * words;
+	for (int i = 0; i < words; i++)
+		item[i] = head_at(composite, SHORT_COMPOSITE, i * sizeof(uint64));
 	if (sort->ascending && sort->nitems > 1)
-		sort->ascending = item[-1].head < item->head ||
-			(item[-1].head == item->head && item[-1].rest < item->rest);
+		sort->ascending = numbers_in_order(item - words, item, 0, words);
 }
 
 /* Shortens "prefix" to what another composite shares with the first one. */
@@ -523,10 +527,12 @@ euno_sort_add(EunoSort *sort, const Datum *values, const bool *isnull,
 	if (sort->rows != NULL)
 		add_row(sort, &entry);
 	else if (likely(sort->is_short && entry.payloadlen == 0 &&
-					length <= SHORT_COMPOSITE &&
-					(length == sort->short_length || sort->nitems == 0)))
+					length == sort->short_length))
+		add_short(sort, &entry);
+	else if (sort->is_short && sort->short_length == 0 &&
+			 entry.payloadlen == 0 && length <= SHORT_COMPOSITE)
 	{
-		sort->short_length = length;
+		begin_short(sort, length);
 		add_short(sort, &entry);
 	}
 	else
@@ -554,7 +560,7 @@ euno_sort_add_root(void *sort, ItemPointer root, Datum *values, bool *isnull,
 static inline void
 next_in_memory(EunoSort *sort, SortRun *run)
 {
-	EunoSortItem   *item = &sort->items[sort->next++];
+	uint32		number = sort->next++;
 
 	/* Sorted entries lie all over the buffer. */
 	if (!sort->is_short && sort->next + PREFETCH_ITEMS < sort->nitems)
@@ -564,7 +570,7 @@ next_in_memory(EunoSort *sort, SortRun *run)
 		euno_prefetch(sort->buffer + ahead->offset);
 		euno_prefetch(sort->buffer + ahead->offset + ahead->length - 1);
 	}
-	run->data = item_composite(sort, item, run->buffer, &run->length,
+	run->data = item_composite(sort, number, run->buffer, &run->length,
 							   &run->payloadlen);
 }
 

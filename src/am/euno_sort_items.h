@@ -19,23 +19,26 @@
 typedef struct EunoSortItem
 {
 	uint64		head;			/* the eight bytes being sorted by */
-	union
-	{
-		uint64		rest;		/* of a short composite */
-		struct
-		{
-			uint32		offset; /* of the composite in the buffer */
-			uint16		length; /* of the composite */
-			uint16		payloadlen; /* the payload follows it */
-		};
-	};
+	uint32		offset;			/* of the composite in the buffer */
+	uint16		length;			/* of the composite */
+	uint16		payloadlen;		/* the payload follows it */
 } EunoSortItem;
 
-/* By their heads, as numbers.  "scratch" has as much room. */
-extern void euno_sort_heads(EunoSortItem *items, EunoSortItem *scratch,
-							uint32 n);
+/* An item is two words, or so many; scratch memory is for so many items. */
+#define EUNO_ITEM_WORDS		3
+#define EUNO_SCRATCH_ITEMS	16384
 
-/* Composites of rows; may be interrupted, and raise what comparators raise. */
+/*
+ * By one word, as a number; of an EunoSortItem the first one is the head.
+ * May be interrupted.
+ */
+extern void euno_sort_heads(uint64 *items, uint64 *scratch, uint32 n,
+							int words, int word);
+
+/*
+ * Composites of rows; may be interrupted, and raise what comparators raise.
+ * "scratch": for half as many, or EUNO_SCRATCH_ITEMS if that is more.
+ */
 extern void euno_sort_rows(EunoRowOrder *order, const uint8_t *buffer,
 						   EunoSortItem *items, EunoSortItem *scratch,
 						   uint32 n);

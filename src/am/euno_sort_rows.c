@@ -77,7 +77,7 @@ sort_by_heads(EunoRowOrder *order, const uint8_t *buffer, EunoSortItem *items,
 	uint32		next = depth + sizeof(uint64);
 
 	CHECK_FOR_INTERRUPTS();
-	euno_sort_heads(items, scratch, n);
+	euno_sort_heads((uint64 *) items, (uint64 *) scratch, n, 2, 0);
 	for (uint32 i = 0, end; next < euno_row_head_bytes(order) && i < n; i = end)
 	{
 		for (end = i + 1; end < n && items[end].head == items[i].head;)
