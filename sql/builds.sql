@@ -1,6 +1,7 @@
 -- Builds sort entries in several ways: not at all if they come in order, as
--- two numbers if all are short and of one length, else in a buffer; in memory,
--- or in runs.  The order must be right, and no entry lost, whatever comes.
+-- two or three numbers if all are short and of one length, else in a buffer; rows
+-- with abbreviations, guesses or neither; in memory, or in runs.  The order must
+-- be right, and no entry lost, whatever comes.
 SET max_parallel_maintenance_workers = 0;
 CREATE TABLE builds AS
 	SELECT n AS ascending, -n AS descending,
@@ -8,7 +9,11 @@ CREATE TABLE builds AS
 		n % 7 AS few, (n % 2)::float8 AS halves,
 		CASE WHEN n % 1000 <> 0 THEN n END AS holes,
 		CASE WHEN n > 70000 THEN -0.0 ELSE n END::float8 AS payload_late,
-		md5(n::text) AS long
+		md5(n::text) AS long, md5(n::text)::uuid AS uuid,
+		CASE WHEN n % 10 <> 0 THEN md5((n % 5000)::text) END AS long_holes,
+		(n::bigint * 7919 % 5000 - 2500) / 7.0 AS number,
+		CASE WHEN n % 10 <> 0 THEN n % 11 * 0.1 END AS number_holes,
+		ARRAY[n % 100, n] AS no_heads
 	FROM generate_series(1, 80000) AS n;
 
 CREATE FUNCTION build(columns text, memory text) RETURNS text LANGUAGE plpgsql AS $$
@@ -23,9 +28,42 @@ END $$;
 SELECT columns, memory, build(columns, memory)
 	FROM unnest(ARRAY['ascending', 'descending', 'random', 'few', 'halves', 'holes',
 					  'holes NULLS FIRST', 'payload_late', 'few, halves', 'few, few',
-					  'random) INCLUDE (few', 'long COLLATE "C"', 'long']) WITH ORDINALITY AS c(columns, number),
+					  'random) INCLUDE (few', 'long COLLATE "C"', 'long',
+					  'uuid', 'uuid, few', 'halves, long', 'long_holes', 'long_holes DESC, few',
+					  'number', 'number DESC', 'number_holes NULLS FIRST, long', 'number_holes DESC) INCLUDE (long',
+					  'no_heads', 'no_heads DESC']) WITH ORDINALITY AS c(columns, number),
 		unnest(ARRAY['1MB', '64MB']) AS m(memory)
 	ORDER BY number, memory;
 
 DROP TABLE builds;
 DROP FUNCTION build;
+
+-- CREATE INDEX looks at a page once if all on it is settled, and leaves others to
+-- PostgreSQL: rows that are being changed, and broken HOT chains.
+BEGIN;
+CREATE TABLE settled AS SELECT n, n % 10 AS v FROM generate_series(1, 5000) AS n;
+UPDATE settled SET v = 100 WHERE n BETWEEN 1000 AND 1100;
+DELETE FROM settled WHERE n BETWEEN 3000 AND 3010;
+SAVEPOINT undone;
+INSERT INTO settled SELECT n, 200 FROM generate_series(1, 500) AS n;
+ROLLBACK TO undone;
+CREATE INDEX settled_euno ON settled USING euno (v);
+CREATE INDEX settled_btree ON settled USING btree (v);
+SELECT amname, reltuples, indcheckxmin
+	FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam
+	WHERE indrelid = 'settled'::regclass ORDER BY amname;
+COMMIT;
+DROP INDEX settled_btree;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT count(*), sum(n), sum(v) FROM settled WHERE v >= 0;
+UPDATE settled SET n = -n WHERE v = 3;
+VACUUM settled;
+UPDATE settled SET n = n + 1 WHERE v = 5;
+REINDEX INDEX settled_euno;
+SELECT euno_index_check('settled_euno', true);
+SELECT count(*), sum(n), sum(v) FROM settled WHERE v >= 0;
+SET enable_seqscan = on;
+SET enable_indexscan = off;
+SELECT count(*), sum(n), sum(v) FROM settled WHERE v >= 0;
+DROP TABLE settled;

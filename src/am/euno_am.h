@@ -279,7 +279,7 @@ extern int	euno_parallel_workers(Relation heap, Relation index,
 								  IndexInfo *index_info);
 
 /*
- * Scan the heap with workers: with table_index_build_scan, or (rebuild) with
+ * Scan the heap with workers: as euno_heap_is_quiet says, or (rebuild) with
  * euno_heap_scan, and a snapshot that is active and registered.  NULL if no
  * worker could be had.  Else *sort holds all entries, to be performed and read,
  * and ended before euno_parallel_end.
