@@ -8,14 +8,15 @@
  * are merged at the end.  In a parallel build, the workers leave such runs to
  * the leader.
  *
- * tuplesort calls a comparator for every pair; byte strings can be radix sorted,
- * unless they came in order: by eight bytes at a time, from where they begin to
- * differ; groups that are equal there go on with the next eight.  Rows, in
- * COMPARE order, are sorted in euno_sort_rows.c.
+ * tuplesort calls a comparator for every pair; byte strings can be radix
+ * sorted, unless they came in order: by eight bytes at a time, from where they
+ * begin to differ; groups that are equal there go on with the next eight.
+ * Rows, in COMPARE order, are sorted in euno_sort_rows.c.
  *
  * Composites of one length, up to 24 bytes (a bigint has 15, a uuid 23), and
- * without payloads are kept as two or three numbers in the array that is sorted;
- * there is no buffer.  When another one comes, what is there becomes a run.
+ * without payloads are kept as two or three numbers in the array that is
+ * sorted; there is no buffer.  When another one comes, what is there becomes a
+ * run.
  *
  *-------------------------------------------------------------------------
  */
@@ -53,9 +54,9 @@ typedef struct SortRun
 	uint64		left;			/* entries not read yet */
 	uint16		length;			/* of the current one */
 	uint16		payloadlen;
-	const uint8_t *data;		/* its composite and payload */
-	uint8_t		buffer[MAX_COMPOSITE] pg_attribute_aligned(MAXIMUM_ALIGNOF);	/* which are here, if
-																	 * from a file */
+	const uint8_t *data;		/* its composite and payload, in "buffer" if
+								 * they are from a file; rows are aligned */
+	uint8_t		buffer[MAX_COMPOSITE] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 } SortRun;
 
 struct EunoSort
@@ -201,7 +202,8 @@ less_from(const uint8_t *buffer, const EunoSortItem *a, const EunoSortItem *b,
 }
 
 static void
-insertion_sort(const uint8_t *buffer, EunoSortItem *items, uint32 n, uint32 depth)
+insertion_sort(const uint8_t *buffer, EunoSortItem *items, uint32 n,
+			   uint32 depth)
 {
 	for (uint32 i = 1; i < n; i++)
 	{
@@ -471,8 +473,8 @@ add_composite(EunoSort *sort, const EunoEntry *entry)
 	EunoSortItem *item;
 	uint8_t    *composite;
 
-	if (unlikely(sort->buffer_used + length + entry->payloadlen > sort->buffer_size ||
-				 sort->nitems >= sort->max_items))
+	if (unlikely(sort->buffer_used + length + entry->payloadlen >
+				 sort->buffer_size || sort->nitems >= sort->max_items))
 		make_room(sort, length + entry->payloadlen);
 
 	composite = sort->buffer + sort->buffer_used;

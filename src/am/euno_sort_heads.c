@@ -7,8 +7,8 @@
  * first byte that differs; so no second array of that size is needed, for new
  * memory takes as long as sorting, and what follows stays in the cache.  Fewer
  * are sorted least significant digit first; but only by as many of the first
- * bytes as leave hardly two items together, which are then put into order by the
- * rest.  (Of 3 million random heads three bytes are sorted by instead of eight.)
+ * bytes as leave hardly two items together, which are then put into order by
+ * the rest.
  *
  *-------------------------------------------------------------------------
  */
@@ -74,7 +74,7 @@ count_digits(HeadSort *sort, const uint64 *items, uint32 n)
 			sort->counts[digit][digit_of(*head, digit)]++;
 }
 
-/* How many of the lowest digits need not be sorted by, before the others are. */
+/* How many of the lowest digits can wait until the others are sorted by. */
 static int
 lowest_needed(const HeadSort *sort, uint32 n)
 {
@@ -122,7 +122,7 @@ move_by_digit(HeadSort *sort, const uint64 *from, uint64 *to, uint32 n,
 				  from, words);
 }
 
-/* Parts the items by one digit, in place.  "ends" gets where each value's end. */
+/* Parts the items by one digit, in place; "ends": where each value's end. */
 static pg_attribute_always_inline void
 part_by_digit(HeadSort *sort, uint64 *items, int digit, int words,
 			  uint32 *ends)

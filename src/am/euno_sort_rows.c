@@ -4,10 +4,10 @@
  *	  Sorting entries in COMPARE order.
  *
  * A merge sort, which asks the comparator least.  It begins by asking whether
- * the halves are in order as they are, so of items that are in order it compares
- * each one with the next, once, and no more.  Before that, items are brought
- * about into order by the heads of their rows, where they have some.  So heads
- * decide nothing here: if they are wrong, more is to be merged.
+ * the halves are in order as they are, so of items that are in order it
+ * compares each one with the next, once, and no more.  Before that, items are
+ * brought about into order by the heads of their rows, where they have some.
+ * So heads decide nothing here: if they are wrong, more is to be merged.
  *
  *-------------------------------------------------------------------------
  */
