@@ -14,9 +14,9 @@
  * are included, and nothing is waited for.
  *
  * CREATE INDEX, while nobody else writes: what table_index_build_scan does,
- * which takes the page's lock twice for each tuple.  Most pages have nothing but
- * tuples that everybody sees, who sees any, or nobody does; they are looked at
- * once.  Pages with others are left to table_index_build_scan.
+ * which takes the page's lock twice for each tuple.  Most pages have nothing
+ * but tuples that are live or dead for good; they are looked at once.  Pages
+ * with others are left to table_index_build_scan.
  *
  *-------------------------------------------------------------------------
  */
@@ -175,8 +175,8 @@ examine_page(Relation heap, BlockNumber block, BufferAccessStrategy strategy,
 }
 
 /*
- * Shall CREATE INDEX have an entry of this tuple?  False if that is not for us to
- * say: it may have to be waited for, or be the end of a broken HOT chain.
+ * Shall CREATE INDEX have an entry of this tuple?  False if that is not for us
+ * to say: it may have to be waited for, or be the end of a broken HOT chain.
  */
 static bool
 examine_tuple(Relation heap, Buffer buffer, OffsetNumber offset,
@@ -184,12 +184,15 @@ examine_tuple(Relation heap, Buffer buffer, OffsetNumber offset,
 {
 	Page		page = BufferGetPage(buffer);
 	ItemId		item = PageGetItemId(page, offset);
+	const uint16 settled = HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID;
 	HeapTupleData tuple;
+	TransactionId xmin;
 
 	*wanted = true;
-	if (PageIsAllVisible(page))
-		return true;
 	tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	if (PageIsAllVisible(page) ||
+		(tuple.t_data->t_infomask & settled) == settled)
+		return true;			/* as it would be found below */
 	tuple.t_len = ItemIdGetLength(item);
 	tuple.t_tableOid = RelationGetRelid(heap);
 	ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(buffer), offset);
@@ -202,15 +205,17 @@ examine_tuple(Relation heap, Buffer buffer, OffsetNumber offset,
 			return true;
 		case HEAPTUPLE_INSERT_IN_PROGRESS:
 			/* A table is often loaded and indexed in one transaction. */
-			return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(tuple.t_data));
+			xmin = HeapTupleHeaderGetXmin(tuple.t_data);
+			return TransactionIdIsCurrentTransactionId(xmin);
 		default:
 			return false;
 	}
 }
 
 /*
- * Look at a page for CREATE INDEX, under a share lock.  The caller has it pinned:
- * so what is on it stays where it is.  False if the page is left to PostgreSQL.
+ * Look at a page for CREATE INDEX, under a share lock.  The caller keeps it
+ * pinned: so what is on it stays where it is.  False if the page is left to
+ * PostgreSQL.
  */
 static bool
 examine_quiet_page(Relation heap, Buffer buffer, TransactionId oldest_xmin,

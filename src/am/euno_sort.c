@@ -38,7 +38,7 @@
 
 #define HUGE_PAGE_SIZE	((uintptr_t) 2 * 1024 * 1024)
 
-#define PREFETCH_ITEMS 24
+#define PREFETCH_ITEMS 16
 
 #define MIN_BUFFER	((Size) 1024 * 1024)
 #define MAX_BUFFER	((Size) 0xFFFFFFF0)	/* offsets are 32 bits wide */
@@ -559,19 +559,33 @@ euno_sort_add_root(void *sort, ItemPointer root, Datum *values, bool *isnull,
 	euno_sort_add(sort, values, isnull, euno_tid_pack(root));
 }
 
+/*
+ * Sorted entries lie all over the buffer.  A prefetch waits for the page tables;
+ * several at once wait together.
+ */
+static void
+prefetch_items(const EunoSort *sort)
+{
+	const EunoSortItem *item = sort->items + sort->next + PREFETCH_ITEMS;
+	const EunoSortItem *end = Min(item + PREFETCH_ITEMS,
+								  sort->items + sort->nitems);
+
+	for (; item < end; item++)
+	{
+		const uint8_t *composite = sort->buffer + item->offset;
+
+		euno_prefetch(composite);
+		euno_prefetch(composite + item->length - 1);
+	}
+}
+
 static inline void
 next_in_memory(EunoSort *sort, SortRun *run)
 {
 	uint32		number = sort->next++;
 
-	/* Sorted entries lie all over the buffer. */
-	if (!sort->is_short && sort->next + PREFETCH_ITEMS < sort->nitems)
-	{
-		const EunoSortItem *ahead = &sort->items[sort->next + PREFETCH_ITEMS];
-
-		euno_prefetch(sort->buffer + ahead->offset);
-		euno_prefetch(sort->buffer + ahead->offset + ahead->length - 1);
-	}
+	if (!sort->is_short && number % PREFETCH_ITEMS == 0)
+		prefetch_items(sort);
 	run->data = item_composite(sort, number, run->buffer, &run->length,
 							   &run->payloadlen);
 }

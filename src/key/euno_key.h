@@ -95,8 +95,8 @@ extern int	euno_key_compare(void *arg, const EunoPosition *pos,
 							 const uint8_t *key, uint32_t keylen);
 
 /*
- * What rows are sorted with.  It lives in CurrentMemoryContext, as the sort must:
- * comparators keep what they like there.  All may ereport.
+ * What rows are sorted with.  It lives in CurrentMemoryContext, as the sort
+ * must: comparators keep what they like there.  All may ereport.
  *
  * euno_row_head: eight bytes at this depth, below euno_row_head_bytes, by which
  * rows can be brought about into order, as numbers; if that says 0 there is no
