@@ -123,22 +123,20 @@ tid_place(const BptView *view)
  */
 static inline __attribute__((always_inline)) EunoTid
 fixed_tid(BptView *view, TidPlace place, uint64_t head, const uint8_t *tail,
-		  uint64_t *more)
+		  uint32_t len, uint32_t suffix_len, uint64_t *more)
 {
-	uint32_t	len = view->tail_len;
-
 	*more = 0;
 	switch (place)
 	{
 		case TID_IN_HEAD:
-			return head >> (8 * (8 - view->suffix_len)) & EUNO_TID_MAX;
+			return head >> (8 * (8 - suffix_len)) & EUNO_TID_MAX;
 		case TID_IN_BOTH:
 			return (head << (8 * len) | euno_load_be(tail, len)) & EUNO_TID_MAX;
 		case TID_IN_TAIL:
 			*more = euno_load_be(tail, len < 8 ? len : 8);
 			return euno_load_be(tail + len - EUNO_TID_BYTES, EUNO_TID_BYTES);
 		default:
-			return euno_bpt_suffix_tid(view, head, tail, view->suffix_len);
+			return euno_bpt_suffix_tid(view, head, tail, suffix_len);
 	}
 }
 
@@ -190,6 +188,29 @@ short_key_put(const ShortKey *key, uint64_t head, const uint8_t *tail,
 }
 
 /*
+ * Of so many slots, how many can be copied without asking again: there is room
+ * for an entry in each.  The batch has n items, which take "used" of its buffer;
+ * keys have this length, 0: none are wanted.
+ */
+static inline uint32_t
+copy_at_once(const EunoBatch *batch, uint32_t slots, uint32_t n, uint32_t used,
+			 uint32_t keylen)
+{
+	uint32_t	room = batch->max_items - n;
+	uint32_t	keys;
+
+	if (keylen > 0)
+	{
+		if (used + SHORT_ROOM > batch->buf_size)
+			return 0;
+		keys = (batch->buf_size - SHORT_ROOM - used) / ALIGN8(keylen) + 1;
+		if (room > keys)
+			room = keys;
+	}
+	return room < slots ? room : slots;
+}
+
+/*
  * FIXED: copies the TIDs, and short keys if they are wanted, of slots [a, b).
  * False when the batch is full; rd->stop says where.
  *
@@ -201,47 +222,52 @@ copy_fixed(Read *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 {
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
-	uint32_t	most = batch->max_items;
+	EunoTid    *tids = batch->tids;
+	const uint64_t *heads = view->heads;
 	uint32_t	tail_len = view->tail_len;
+	uint32_t	suffix_len = view->suffix_len;
 	const uint8_t *tail = view->tails + (size_t) a * tail_len;
-	uint64_t	last_head = a < b ? ~euno_load64(&view->heads[a]) : 0;
+	uint64_t	last_head = a < b ? ~euno_load64(&heads[a]) : 0;
 	uint64_t	last_more = 0;
 	EunoTid		last_tid = 0;
 	uint32_t	n = batch->nitems;
 	uint32_t	at = rd->used;
-	uint32_t	i;
+	uint32_t	i = a;
+	uint32_t	end;
 	ShortKey	key;
 
 	if (keys)
 		short_key_init(view, &key);
-	for (i = a; i < b && n < most; i++, tail += tail_len)
+	while ((end = i + copy_at_once(batch, b - i, n, at, keys ? key.len : 0)) > i)
 	{
-		uint64_t	head = euno_load64(&view->heads[i]);
-		uint64_t	more;
-		EunoTid		tid = fixed_tid(view, place, head, tail, &more);
-		bool		fresh;
-
-		if (place == TID_ANYWHERE)
-			fresh = head != last_head || i == a || !bpt_same_entry(view, i);
-		else
-			fresh = ((head ^ last_head) | (tid ^ last_tid) |
-					 (more ^ last_more)) != 0;
-		if (keys)
+		for (; i < end; i++, tail += tail_len)
 		{
-			if (at + SHORT_ROOM > batch->buf_size)
-				break;
-			short_key_put(&key, head, tail, batch->buf + at);
-			batch->keys[n] = (EunoItemKey)
+			uint64_t	head = euno_load64(&heads[i]);
+			uint64_t	more;
+			EunoTid		tid = fixed_tid(view, place, head, tail, tail_len,
+										suffix_len, &more);
+			bool		fresh;
+
+			if (place == TID_ANYWHERE)
+				fresh = head != last_head || i == a || !bpt_same_entry(view, i);
+			else
+				fresh = ((head ^ last_head) | (tid ^ last_tid) |
+						 (more ^ last_more)) != 0;
+			if (keys)
 			{
-				.offset = at,.keylen = (uint16_t) key.len
-			};
-			at += fresh ? ALIGN8(key.len) : 0;
+				short_key_put(&key, head, tail, batch->buf + at);
+				batch->keys[n] = (EunoItemKey)
+				{
+					.offset = at,.keylen = (uint16_t) key.len
+				};
+				at += fresh ? ALIGN8(key.len) : 0;
+			}
+			tids[n] = tid;
+			n += fresh;
+			last_head = head;
+			last_tid = tid;
+			last_more = more;
 		}
-		batch->tids[n] = tid;
-		n += fresh;
-		last_head = head;
-		last_tid = tid;
-		last_more = more;
 	}
 	while (i > a && i < b && bpt_same_entry(view, i))
 		i++;

@@ -374,6 +374,36 @@ lower_opaque(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 	return hi;
 }
 
+/*
+ * The slot after those whose heads are this slot's.  There are mostly one or
+ * two, so those far away are not looked at.
+ */
+static uint32_t
+past_equal(const BptView *view, uint32_t lo, uint64_t h)
+{
+	uint32_t	hi = lo + 1;
+	uint32_t	step = 1;
+
+	while (hi < view->count && euno_load64(&view->heads[hi]) == h)
+	{
+		lo = hi;
+		hi += step;
+		step *= 2;
+	}
+	if (hi > view->count)
+		hi = view->count;
+	while (lo + 1 < hi)
+	{
+		uint32_t	mid = (lo + hi) / 2;
+
+		if (euno_load64(&view->heads[mid]) == h)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return hi;
+}
+
 /* The first slot whose first entry is not below the key. */
 static uint32_t
 lower_slot(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
@@ -397,11 +427,7 @@ lower_slot(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 	if (lo == view->count || euno_load64(&view->heads[lo]) != h)
 		return lo;
 
-	/* Equal heads: mostly one, else as many as share eight more bytes. */
-	hi = lo + 1;
-	if (hi < view->count && euno_load64(&view->heads[hi]) == h)
-		hi = h == UINT64_MAX ? view->count :
-			hi + lower_head(view->heads + hi, view->count - hi, h + 1);
+	hi = past_equal(view, lo, h);
 	while (lo < hi)
 	{
 		uint32_t	mid = (lo + hi) / 2;
