@@ -128,6 +128,7 @@ typedef struct BptPlace
 	uint32_t	moves;			/* leaves that the directory did not know */
 	bool		found;			/* "gap" is set */
 	uint32_t	attempts;		/* set to 0 before the first bpt_seek */
+	uint32_t	run;			/* how many slots will be read, if many */
 	BptGap		gap;			/* of the key that was sought */
 	BptView		view;
 	BptImage   *image;			/* the caller's */
@@ -403,7 +404,8 @@ extern void euno_bpt_spare_drop(EunoContext *cx);
 
 /* bpt_descend.c */
 extern BptLeaf *euno_bpt_descend_bytes(EunoContext *cx, EunoTree *tree,
-									   const BptKey *key, bool below);
+									   const BptKey *key, bool below,
+									   uint32_t run);
 extern void euno_bpt_descend_keys(EunoContext *cx, EunoTree *tree,
 								  const BptKey *keys, uint32_t n,
 								  BptLeaf **leaves);
@@ -682,7 +684,7 @@ bpt_leaf_read(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 static inline void
 bpt_place_init(BptPlace *place, BptImage *image)
 {
-	place->attempts = 0;
+	place->attempts = place->run = 0;
 	place->leaf = place->start = place->guess = NULL;
 	place->moves = 0;
 	place->found = false;

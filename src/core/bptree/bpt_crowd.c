@@ -46,7 +46,7 @@ euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,
 		return false;
 	if (place->attempts == 0)
 	{
-		leaf = euno_bpt_descend_bytes(cx, tree, key, false);
+		leaf = euno_bpt_descend_bytes(cx, tree, key, false, 0);
 		place->start = leaf;
 		if (leaf == NULL || (leaf != edge && (!euno_is_crowded(cx, leaf) ||
 											  is_past(cx, leaf))))

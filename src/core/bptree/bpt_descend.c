@@ -81,7 +81,8 @@ count_inner(EunoContext *cx, const BptInner *node, uint32_t weight)
  */
 static inline void
 prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
-			  const BptKey *key, uint32_t index, const BptLeaf *leaf)
+			  const BptKey *key, uint32_t index, const BptLeaf *leaf,
+			  uint32_t run)
 {
 	uint64_t	low;
 	uint64_t	high;
@@ -89,6 +90,7 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 	uint32_t	slots = euno_load32(&dir->leaf_slots);
 	const uint8_t *heads = (const uint8_t *) leaf + euno_load32(&dir->leaf_body);
 	const uint8_t *tails = heads + 8 * (size_t) euno_load32(&dir->leaf_cap);
+	uint32_t	tail;
 	uint32_t	at;
 
 	euno_prefetch(leaf);
@@ -106,9 +108,18 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 	euno_prefetch(heads - 24);
 	euno_prefetch(heads + 24);
 	euno_prefetch(heads + 88);
-	tails += euno_load32(&dir->leaf_tail) * (size_t) at;
+	tail = euno_load32(&dir->leaf_tail);
+	tails += tail * (size_t) at;
 	euno_prefetch(tails - 32);
 	euno_prefetch(tails + 32);
+	if (run == 0)
+		return;
+	if (run > slots - at)
+		run = slots - at;
+	for (uint32_t next = 152; next < 8 * run; next += 64)
+		euno_prefetch(heads + next);
+	for (uint32_t next = 96; next < tail * run; next += 64)
+		euno_prefetch(tails + next);
 }
 
 /* Writes only what differs: the line is read by every descent. */
@@ -165,14 +176,16 @@ typedef struct Descent
 	BptInner   *parent;
 	uint64_t	parent_version;
 	uint32_t	weight;			/* in what is counted by domain */
+	uint32_t	run;			/* slots of the leaf that will be read */
 } Descent;
 
 static inline void
-descent_start(EunoContext *cx, EunoTree *tree, Descent *d)
+descent_start(EunoContext *cx, EunoTree *tree, uint32_t run, Descent *d)
 {
 	d->node = directory_root(cx, tree, &d->dir);
 	d->parent = NULL;
 	d->parent_version = 0;
+	d->run = run;
 	d->weight = euno_sample_weight(cx, tree);
 }
 
@@ -209,7 +222,7 @@ descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,
 	index = bpt_inner_search(&view, node, key, below, &torn);
 	child = euno_load_ptr(&view.pairs[index].child);
 	if (lowest)
-		prefetch_leaf(d->dir, &view, key, index, (BptLeaf *) child);
+		prefetch_leaf(d->dir, &view, key, index, (BptLeaf *) child, d->run);
 	if (torn || !euno_lock_validate(&node->lock, version))
 		return false;
 	if (lowest)
@@ -222,16 +235,16 @@ descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,
 
 /*
  * BYTES: from the root to a leaf that is at or left of the right one; NULL:
- * again.
+ * again.  "run": how many slots from the key on will be read, if many.
  */
 BptLeaf *
 euno_bpt_descend_bytes(EunoContext *cx, EunoTree *tree, const BptKey *key,
-					   bool below)
+					   bool below, uint32_t run)
 {
 	BptLeaf    *leaf = NULL;
 	Descent		d;
 
-	descent_start(cx, tree, &d);
+	descent_start(cx, tree, run, &d);
 	if (d.node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
 	while (leaf == NULL && descent_step(cx, &d, key, below, &leaf))
@@ -255,7 +268,7 @@ euno_bpt_descend_keys(EunoContext *cx, EunoTree *tree, const BptKey *keys,
 	{
 		leaves[i] = NULL;
 		cx->counters.descents++;
-		descent_start(cx, tree, &d[i]);
+		descent_start(cx, tree, 0, &d[i]);
 		if (d[i].node == NULL)
 			leaves[i] = euno_load_ptr(&bpt_body(tree)->first);
 		else
@@ -495,7 +508,7 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	{
 		BptLeaf    *leaf = place->start != NULL ? place->start : opaque ?
 			euno_bpt_descend_opaque(cx, tree, key, below, place) :
-			euno_bpt_descend_bytes(cx, tree, key, below);
+			euno_bpt_descend_bytes(cx, tree, key, below, place->run);
 		Step		step = STEP_AGAIN;
 
 		place->start = NULL;

@@ -264,7 +264,7 @@ euno_bpt_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 
 	euno_bpt_key_position(tree, &cursor->lo, &key);
 	euno_epoch_enter(cx->process);
-	leaf = euno_bpt_descend_bytes(cx, tree, &key, false);
+	leaf = euno_bpt_descend_bytes(cx, tree, &key, false, 0);
 	done = leaf != NULL && point_read(cx, leaf, &key, batch, &used);
 	weight = euno_sample_weight(cx, tree);
 	if (weight > 0 && done)

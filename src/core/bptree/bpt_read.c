@@ -424,8 +424,23 @@ prefetch_next(const BptView *view, const BptLeaf *next)
 	euno_prefetch(heads + 8 * (size_t) view->cap + 64);
 }
 
-/* Entries that are fetched together. */
-#define FETCHED	96
+/* Slots that are fetched together, at most, and for how many entries. */
+#define FETCHED			160
+#define LEAST_FETCHED	16
+
+/*
+ * About so many slots will be read: some entries fill two.
+ */
+static inline uint32_t
+run_of(const Read *rd)
+{
+	uint32_t	n = rd->batch->max_items;
+
+	if (n < LEAST_FETCHED)
+		return 0;
+	n += n / 2;
+	return n < FETCHED ? n : FETCHED;
+}
 
 /*
  * FIXED: has what will be copied from this slot on fetched.  The processor would
@@ -435,14 +450,12 @@ static inline void
 prefetch_run(const Read *rd, uint32_t slot)
 {
 	const BptView *view = &rd->place.view;
-	uint32_t	n = rd->batch->max_items;
+	uint32_t	n = rd->place.run;
 	const uint8_t *heads = (const uint8_t *) (view->heads + slot);
 	const uint8_t *tails = view->tails + (size_t) slot * view->tail_len;
 
-	if (view->format != BPT_FIXED || rd->batch->max_items < 16)
+	if (view->format != BPT_FIXED || n == 0)
 		return;
-	if (n > FETCHED)
-		n = FETCHED;
 	if (n > view->count - slot)
 		n = view->count - slot;
 	for (uint32_t at = 64; at < 8 * n; at += 64)
@@ -658,6 +671,7 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	rd.stamp = euno_load64(&bpt_body(tree)->stamp);
 	if (forward)
 	{
+		rd.place.run = run_of(&rd);
 		start = cursor->at_lo ? &cursor->lo : &cursor->left.pos;
 		if (!cursor->at_lo && cx->next.stamp == rd.stamp &&
 			!bpt_is_opaque(tree))
