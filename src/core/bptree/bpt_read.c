@@ -409,15 +409,22 @@ range_end(Read *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
 }
 
 /*
- * The next batch will be of the next leaf: where it begins, if it is like this
- * one.  The processor sees by itself what comes after that.
+ * If the batch has room for all slots of this leaf, the next one will be of the
+ * next leaf: where that begins, if it is like this one.  The processor sees by
+ * itself what comes after that.
  */
 static inline void
-prefetch_next(const BptView *view, const BptLeaf *next)
+prefetch_next(const Read *rd, uint32_t slots, const BptLeaf *next)
 {
+	const BptView *view = &rd->place.view;
 	const uint8_t *heads = (const uint8_t *) next + view->body;
 
+	if (view->format == BPT_FIXED)
+		slots = slots * view->entries / view->count;
+	if (slots > rd->batch->max_items)
+		return;
 	euno_prefetch(next);
+	euno_prefetch(&next->low_len);
 	euno_prefetch(heads);
 	euno_prefetch(heads + 64);
 	euno_prefetch(heads + 8 * (size_t) view->cap);
@@ -538,6 +545,8 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 	status = range_end(rd, hi, &a, right, &b, &here);
 	if (status != EUNO_OK)
 		return status;
+	if (!here && b.slot > a.slot)
+		prefetch_next(rd, b.slot - a.slot, right);
 	all = copy_range(rd, &a, &b, true);
 	if (!all)
 		position_of_gap(rd, &rd->stop, &cursor->right);
@@ -551,7 +560,6 @@ forward_leaf(Read *rd, const BptKey *from, const BptKey *hi, BptLeaf **again)
 			*again = right;
 		else
 		{
-			prefetch_next(&rd->place.view, right);
 			euno_bpt_fence_position(rd->tree, right, &cursor->right);
 			rd->cx->next.leaf = right;
 			rd->cx->next.stamp = rd->stamp;
