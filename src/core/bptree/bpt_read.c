@@ -419,9 +419,10 @@ prefetch_next(const Read *rd, uint32_t slots, const BptLeaf *next)
 	const BptView *view = &rd->place.view;
 	const uint8_t *heads = (const uint8_t *) next + view->body;
 
-	if (view->format == BPT_FIXED)
-		slots = slots * view->entries / view->count;
-	if (slots > rd->batch->max_items)
+	if (view->format == BPT_FIXED ?
+		(uint64_t) slots * view->entries >
+		(uint64_t) rd->batch->max_items * view->count :
+		slots > rd->batch->max_items)
 		return;
 	euno_prefetch(next);
 	euno_prefetch(&next->low_len);

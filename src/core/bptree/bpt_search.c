@@ -262,9 +262,11 @@ euno_bpt_lower_head(const BptView *view, uint64_t h)
 
 	if (count < 16 || h <= low || h >= high)
 	{
-		/* Ascending, it is mostly above all others. */
+		/* Ascending, it is mostly above all others; a fence, below. */
 		if (h >= high && count > 0 && euno_load64(&heads[count - 1]) < h)
 			return count;
+		if (h <= low && count > 0 && euno_load64(&heads[0]) >= h)
+			return 0;
 		return lower_head(heads, count, h);
 	}
 	at = bpt_guess(view->alphabet, h, low, high, count);
