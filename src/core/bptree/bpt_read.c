@@ -157,18 +157,22 @@ typedef struct ShortKey
 	uint32_t	len;
 	uint32_t	prefix_len;
 	uint32_t	past;			/* bytes of it that are in the tail */
-	uint8_t		prefix[SHORT_COMPOSITE];
+	uint64_t	word;			/* the prefix's first bytes */
+	const uint8_t *prefix;
 } ShortKey;
 
+/* "prefix" has SHORT_COMPOSITE bytes, for the leaf's. */
 static inline void
-short_key_init(const BptView *view, ShortKey *key)
+short_key_init(const BptView *view, uint8_t *prefix, ShortKey *key)
 {
 	key->prefix_len = view->prefix_len;
 	key->len = view->prefix_len + view->suffix_len - EUNO_TID_BYTES;
 	key->past = key->len > key->prefix_len + 8 ?
 		key->len - key->prefix_len - 8 : 0;
-	memset(key->prefix, 0, 8);
-	euno_copy_out(key->prefix, bpt_low(view->leaf), view->prefix_len);
+	memset(prefix, 0, 8);
+	euno_copy_out(prefix, bpt_low(view->leaf), view->prefix_len);
+	memcpy(&key->word, prefix, 8);
+	key->prefix = prefix;
 }
 
 /*
@@ -179,7 +183,7 @@ static inline __attribute__((always_inline)) void
 short_key_put(const ShortKey *key, uint64_t head, const uint8_t *tail,
 			  uint8_t *to)
 {
-	memcpy(to, key->prefix, 8);
+	memcpy(to, &key->word, 8);
 	if (key->prefix_len > 8)
 		memcpy(to + 8, key->prefix + 8, key->prefix_len - 8);
 	bpt_store_word(to + key->prefix_len, head);
@@ -223,6 +227,8 @@ copy_fixed(Read *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
 	EunoTid    *tids = batch->tids;
+	EunoItemKey *items = batch->keys;
+	uint8_t    *buf = batch->buf;
 	const uint64_t *heads = view->heads;
 	uint32_t	tail_len = view->tail_len;
 	uint32_t	suffix_len = view->suffix_len;
@@ -234,10 +240,11 @@ copy_fixed(Read *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 	uint32_t	at = rd->used;
 	uint32_t	i = a;
 	uint32_t	end;
+	uint8_t		prefix[SHORT_COMPOSITE];
 	ShortKey	key;
 
 	if (keys)
-		short_key_init(view, &key);
+		short_key_init(view, prefix, &key);
 	while ((end = i + copy_at_once(batch, b - i, n, at, keys ? key.len : 0)) > i)
 	{
 		for (; i < end; i++, tail += tail_len)
@@ -255,8 +262,8 @@ copy_fixed(Read *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 						 (more ^ last_more)) != 0;
 			if (keys)
 			{
-				short_key_put(&key, head, tail, batch->buf + at);
-				batch->keys[n] = (EunoItemKey)
+				short_key_put(&key, head, tail, buf + at);
+				items[n] = (EunoItemKey)
 				{
 					.offset = at,.keylen = (uint16_t) key.len
 				};
