@@ -193,8 +193,8 @@ short_key_put(const ShortKey *key, uint64_t head, const uint8_t *tail,
 
 /*
  * Of so many slots, how many can be copied without asking again: there is room
- * for an entry in each.  The batch has n items, which take "used" of its buffer;
- * keys have this length, 0: none are wanted.
+ * for an entry in each.  The batch has n items, which take "used" of its
+ * buffer; keys have this length, 0: none are wanted.
  */
 static inline uint32_t
 copy_at_once(const EunoBatch *batch, uint32_t slots, uint32_t n, uint32_t used,
@@ -240,12 +240,16 @@ copy_fixed(Read *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 	uint32_t	at = rd->used;
 	uint32_t	i = a;
 	uint32_t	end;
+	uint32_t	keylen = 0;
 	uint8_t		prefix[SHORT_COMPOSITE];
 	ShortKey	key;
 
 	if (keys)
+	{
 		short_key_init(view, prefix, &key);
-	while ((end = i + copy_at_once(batch, b - i, n, at, keys ? key.len : 0)) > i)
+		keylen = key.len;
+	}
+	while ((end = i + copy_at_once(batch, b - i, n, at, keylen)) > i)
 	{
 		for (; i < end; i++, tail += tail_len)
 		{
@@ -265,9 +269,9 @@ copy_fixed(Read *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 				short_key_put(&key, head, tail, buf + at);
 				items[n] = (EunoItemKey)
 				{
-					.offset = at,.keylen = (uint16_t) key.len
+					.offset = at,.keylen = (uint16_t) keylen
 				};
-				at += fresh ? ALIGN8(key.len) : 0;
+				at += fresh ? ALIGN8(keylen) : 0;
 			}
 			tids[n] = tid;
 			n += fresh;
@@ -443,9 +447,7 @@ prefetch_next(const Read *rd, uint32_t slots, const BptLeaf *next)
 #define FETCHED			160
 #define LEAST_FETCHED	16
 
-/*
- * About so many slots will be read: some entries fill two.
- */
+/* About so many slots will be read: some entries fill two. */
 static inline uint32_t
 run_of(const Read *rd)
 {
