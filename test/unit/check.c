@@ -297,6 +297,29 @@ check_backward(Actor *actor, const Model *model, Window *window)
 	check_ends(actor, model, window);
 }
 
+/* Room for the longest entry, and what is behind that. */
+#define LEAST_BUFFER	(EUNO_MAX_ENTRY + 64)
+#define BUFFER_END		"the end"
+
+/* The room for keys: now and then as little as may be. */
+static void
+limit_buffer(Actor *actor)
+{
+	bool		least = random_below(&actor->random, 4) == 0;
+
+	actor->batch.buf_size = least ? LEAST_BUFFER : EUNO_BATCH_BUF;
+	if (least)
+		memcpy(actor->buf + LEAST_BUFFER, BUFFER_END, sizeof(BUFFER_END));
+}
+
+static void
+check_buffer_end(Actor *actor)
+{
+	CHECK(actor->batch.buf_size == EUNO_BATCH_BUF ||
+		  memcmp(actor->buf + LEAST_BUFFER, BUFFER_END,
+				 sizeof(BUFFER_END)) == 0, "written behind the buffer");
+}
+
 /* How many items to ask for: one, few, or many. */
 static uint32_t
 random_batch_size(Random *random)
@@ -357,9 +380,11 @@ check_range(Actor *actor, Model *model, bool mutate)
 		actor->batch.want_keys = random_below(&actor->random, 2) == 0;
 		if (random_below(&actor->random, 6) == 0)
 			forward = !forward;
+		limit_buffer(actor);
 		status = fixture->ops->read(&actor->cx, tree, cursor, forward,
 									&actor->batch);
 		CHECK(status == EUNO_OK, "read: %s", status_name(status));
+		check_buffer_end(actor);
 		CHECK(actor->batch.nitems <= actor->batch.max_items, "%u items",
 			  actor->batch.nitems);
 		if (window.lo > window.hi)
