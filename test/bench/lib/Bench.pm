@@ -7,8 +7,9 @@ package Bench;
 use strict;
 use warnings;
 use Exporter 'import';
-our @EXPORT = qw(%run say_so sql session note median turns methods index_on index_bytes wants wants_any
-  pgbench zipf_numbers zipf_lines);
+use POSIX ();
+our @EXPORT = qw(%run say_so sql session note note_clients median turns methods index_on index_bytes wants wants_any
+  server_time pgbench zipf_numbers zipf_lines);
 
 our %run = (
 	rows => $ENV{EUNO_ROWS} // 2_000_000,
@@ -139,7 +140,50 @@ sub index_bytes
 	return sql($am =~ /euno|art/ ? "SELECT euno_index_size('$index')" : "SELECT pg_relation_size('$index')");
 }
 
-# pgbench scripts, as [weight, text]; transactions a second.
+# Seconds of processor time that the server has taken: all of its processes, also
+# those that have ended.  These are counted with the postmaster once it knows; so
+# it is read first, and all over if a process went away since.
+sub server_time
+{
+	my ($ticks, $children, $before);
+
+	($run{postmaster}) = split(/\n/, sql("SELECT pg_read_file('postmaster.pid')")) unless $run{postmaster};
+	do
+	{
+		$before = $children // '';
+		($ticks, $children) = (0, '');
+		for my $file ("/proc/$run{postmaster}/stat", glob('/proc/[0-9]*/stat'))
+		{
+			open(my $f, '<', $file) or next;
+			my $line = <$f> // next;
+			my (undef, $parent, @fields) = split ' ', $line =~ s/.*\)//r;
+			my $is_child = $parent == $run{postmaster};
+
+			next unless $is_child || $children eq '';
+			$children .= "$file ";
+
+			# utime and stime; cutime and cstime, those of children that have ended
+			$ticks += $_ for @fields[9 .. 12];
+		}
+	} while ($children ne $before);
+	return $ticks / POSIX::sysconf(POSIX::_SC_CLK_TCK());
+}
+
+# Throughput is the scheduler's as much as the server's: clients and server share
+# the processors with each other and with whatever else runs, and who comes
+# first decides who waits.  What the server itself takes for a transaction does
+# not depend on that, so it says more of an index, and sooner.
+sub note_clients
+{
+	my ($measure, $am, $tps, $server) = @_;
+
+	note($measure, 'tps', $am, $tps);
+	note("$measure, processor time", 'us', $am, $server) if defined $server;
+	return;
+}
+
+# pgbench scripts, as [weight, text]; transactions a second, and the microseconds
+# of processor time that the server has taken for one.
 sub pgbench
 {
 	my ($clients, $scripts, @more) = @_;
@@ -155,12 +199,15 @@ sub pgbench
 		close($f);
 		push @files, "$file\@$weight";
 	}
+	my $before = server_time();
 	my $text = `$run{bin}/pgbench -n -M prepared -c $clients -j 2 -T $run{seconds} @more @{[map { "-f $_" } @files]} 2>&1`;
 	unlink map { s/\@.*//r } @files;
+	my $taken = server_time() - $before;
 	die "pgbench: $text\n" if $text =~ /aborted/;
-	return $1 if $text =~ /tps = ([0-9.]+) \(without/;
-	return 0 if $text =~ /actually processed: 0$/m;	# no time but to connect
-	die "pgbench: $text\n";
+	my ($done) = $text =~ /actually processed: (\d+)/;
+	return 0 if defined $done && $done == 0;	# no time but to connect
+	my ($tps) = $text =~ /tps = ([0-9.]+) \(without/ or die "pgbench: $text\n";
+	return ($tps, $taken * 1e6 / $done);
 }
 
 # What it takes to draw from 1 to n by Zipf's law with an exponent below 1, after

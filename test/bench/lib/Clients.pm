@@ -121,7 +121,7 @@ sub run_round
 		say_so("round $round: $name");
 		for my $am (turns($round, @ams))
 		{
-			note($name, 'tps', $am, pgbench($clients, [map { [$_->[0], $_->[1] =~ s/\{am\}/$am/gr] } @$scripts]));
+			note_clients($name, $am, pgbench($clients, [map { [$_->[0], $_->[1] =~ s/\{am\}/$am/gr] } @$scripts]));
 		}
 	}
 	return;

@@ -10,8 +10,6 @@ package Skew;
 use strict;
 use warnings;
 use IO::Handle;
-use POSIX ();
-use Time::HiRes qw(sleep);
 use Bench;
 
 my @ams = qw(none btree euno art);
@@ -147,26 +145,6 @@ sub percentile
 	return @latencies ? $latencies[ int($#latencies * $percent / 100) ] : 0;
 }
 
-# The processor time, in seconds, that sessions that have ended have taken; and the
-# processes of the server.  Waits until these are no more than "least".
-sub processor_time
-{
-	my ($least) = @_;
-	my ($postmaster) = split /\n/, sql("SELECT pg_read_file('postmaster.pid')");
-	my $processes;
-
-	for (1 .. 100)
-	{
-		sleep 0.1;
-		$processes = () = `cat /proc/$postmaster/task/$postmaster/children` =~ /\d+/g;
-		last if !defined $least || $processes <= $least;
-	}
-	open(my $f, '<', "/proc/$postmaster/stat") or die "/proc/$postmaster/stat: $!\n";
-	my (undef, undef, @fields) = split ' ', <$f> =~ s/\(.*\)/-/r;
-	close($f);
-	return (($fields[13] + $fields[14]) / POSIX::sysconf(POSIX::_SC_CLK_TCK()), $processes);
-}
-
 # Reads all that there is to read about contention, ten times a second, until stopped.
 sub watch
 {
@@ -190,13 +168,11 @@ sub run_round
 		{
 			reload($am);
 			my $stop = $watched ? watch() : sub { };
-			my ($before, $processes) = processor_time();
-			my $tps = pgbench($clients, [[1, script($am, $theta, $inside)]], '-l', "--log-prefix=$run{out}/latencies");
+			my ($tps, $server) = pgbench($clients, [[1, script($am, $theta, $inside)]], '-l', "--log-prefix=$run{out}/latencies");
 			$stop->();
 			note($name, 'thousand/s', $am, $tps * $operations / 1000);
 			note("$name, 99 of 100 within", 'us', $am, percentile(99));
-			my ($after) = processor_time($processes);
-			note("$name, processor time", 'us', $am, ($after - $before) * 1e6 / ($tps * $run{seconds} * $operations)) if $tps > 0 && !$watched;
+			note("$name, processor time", 'us', $am, $server / $operations) if $tps > 0 && !$watched;
 		}
 	}
 	return;

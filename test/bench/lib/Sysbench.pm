@@ -66,9 +66,10 @@ sub run_round
 		say_so("round $round: $name");
 		for my $am (turns($round, @ams))
 		{
-			sysbench($am, $test, 'run', $script, '--threads=4', "--time=$run{seconds}") =~ /transactions:\s+\d+\s+\(([0-9.]+) per sec/
+			my $before = server_time();
+			my ($done, $tps) = sysbench($am, $test, 'run', $script, '--threads=4', "--time=$run{seconds}") =~ /transactions:\s+(\d+)\s+\(([0-9.]+) per sec/
 				or die "sysbench, $am, $test: no figure\n";
-			note($name, 'tps', $am, $1);
+			note_clients($name, $am, $tps, $done > 0 ? (server_time() - $before) * 1e6 / $done : undef);
 		}
 	}
 	return;

@@ -52,7 +52,7 @@ sub run_round
 		for my $am (turns($round, @ams))
 		{
 			local $ENV{PGOPTIONS} = "-c search_path=tpcc_$am -c tpcc.items=$items";
-			note($name, 'tps', $am, pgbench(4, \@scripts));
+			note_clients($name, $am, pgbench(4, \@scripts));
 		}
 	}
 	return;
