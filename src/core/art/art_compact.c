@@ -22,6 +22,14 @@
  */
 #include "core/art/art_search.h"
 
+/*
+ * Who removes all but one child of a node of so many slots replaces it by that one.
+ * Tests make it 0, to leave something to compact.
+ */
+#ifndef ART_LONELY
+#define ART_LONELY	4
+#endif
+
 typedef struct Compact
 {
 	EunoContext *cx;
@@ -227,11 +235,25 @@ compact_node(Compact *c)
 	return false;
 }
 
+/* Children of a node that were not removed.  A guess: nothing is locked. */
+static uint32_t
+children_left(ArtNode *node)
+{
+	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
+	const ArtRef *children = art_children(node);
+	uint32_t	left = 0;
+
+	for (uint32_t i = 0; i < layout->capacity; i++)
+		left += !art_is_absent(euno_load64(&children[i * layout->words]));
+	return left;
+}
+
 /*
- * Is next to nothing left of a node from which a slot's child was removed?  Slots
- * behind that one are looked at until there is a child: mostly the first has
- * one, and in a node that loses all, each is looked at a few times.  A guess:
- * nothing is locked.
+ * Is next to nothing left of a node, where a slot's child was removed or what was
+ * below it replaced?  Of a small one: no more than one child.  Of another one, if
+ * that slot has none: slots behind it are looked at until there is a child; mostly
+ * the first has one, and in a node that loses all, each is looked at a few times.  A
+ * guess: nothing is locked.
  */
 static bool
 is_deserted(ArtNode *node, const ArtRef *slot)
@@ -241,6 +263,10 @@ is_deserted(ArtNode *node, const ArtRef *slot)
 	uint32_t	at = (uint32_t) (slot - children) / layout->words;
 	uint32_t	n = 1;
 
+	if (layout->capacity <= ART_LONELY)
+		return children_left(node) < 2;
+	if (!art_is_absent(euno_load64(slot)))
+		return false;
 	for (; n < layout->capacity; n++)
 	{
 		at = at + 1 < layout->capacity ? at + 1 : 0;
