@@ -95,6 +95,43 @@ INSERT INTO inc VALUES (1, NULL, repeat('x', 3000), NULL);
 SELECT euno_index_check('inc_k', true);
 DROP TABLE inc;
 
+-- Scans of one index in turn, one after the other and nested: of a few rows and of many, which look into the
+-- table and which do not
+CREATE TABLE s AS SELECT n AS k, 'row ' || n AS t, n AS v FROM generate_series(1, 3000) n;
+ALTER TABLE s SET (autovacuum_enabled = off);
+CREATE INDEX s_k ON s USING euno (k) INCLUDE (t);
+VACUUM ANALYZE s;
+EXPLAIN (COSTS OFF) SELECT string_agg(t, ' ' ORDER BY k) FROM s WHERE k >= 7 AND k < 57;
+CREATE FUNCTION wrong_answers() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	wrong bigint := 0;
+	many int;
+	texts text;
+	total bigint;
+	inner_total bigint := 0;
+	r record;
+BEGIN
+	FOR i IN 1 .. 300 LOOP
+		many := (ARRAY[1, 20, 50, 150, 700])[1 + i % 5];
+		SELECT string_agg(t, ' ' ORDER BY k) INTO texts FROM s WHERE k >= i * 7 AND k < i * 7 + many;
+		SELECT sum(v) INTO total FROM s WHERE k >= i * 7 AND k < i * 7 + many;
+		IF texts <> (SELECT string_agg('row ' || n, ' ' ORDER BY n) FROM generate_series(i * 7, i * 7 + many - 1) n) OR
+			total <> (SELECT sum(n) FROM generate_series(i * 7, i * 7 + many - 1) n) THEN
+			wrong := wrong + 1;
+		END IF;
+	END LOOP;
+	FOR r IN SELECT k FROM s WHERE k >= 1 AND k <= 200 LOOP
+		SELECT inner_total + length(t) INTO inner_total FROM s WHERE k = r.k;
+	END LOOP;
+	RETURN wrong + abs(inner_total - (SELECT sum(length('row ' || n)) FROM generate_series(1, 200) n));
+END $$;
+SELECT wrong_answers();
+DROP INDEX s_k;
+CREATE INDEX s_k ON s USING euno (k) INCLUDE (t) WITH (structure = art);
+SELECT wrong_answers();
+DROP TABLE s;
+DROP FUNCTION wrong_answers();
+
 -- An expression; what it gives may be read from the index
 CREATE TABLE e (id int, t text, n int);
 ALTER TABLE e SET (autovacuum_enabled = off);

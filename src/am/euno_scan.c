@@ -79,6 +79,25 @@ take_kept_scan(EunoIndex *idx, int nkeys)
 	return so;
 }
 
+/* What only index-only scans and inexact ranges have. */
+static void
+free_copies(EunoScan *so)
+{
+	EunoWindow *window = so->current;
+
+	if (window->buf != NULL)
+		pfree(window->buf);
+	window->buf = NULL;
+	if (so->itup_buffer != NULL)
+		pfree(so->itup_buffer);
+	if (so->values != NULL)
+	{
+		pfree(so->values);
+		pfree(so->isnull);
+		pfree(so->scratch);
+	}
+}
+
 /* False: it is too large, or there are enough. */
 static bool
 keep_scan(EunoScan *so)
@@ -88,9 +107,10 @@ keep_scan(EunoScan *so)
 
 	if (idx->kept_scan != NULL || kept_scans >= MAX_KEPT_SCANS ||
 		so->spare != NULL || so->marked_window != NULL ||
-		window->capacity > MOST_FIRST_BATCH || window->buf != NULL ||
-		so->itup_buffer != NULL || !euno_scan_plan_rest(so->plan))
+		window->capacity > MOST_FIRST_BATCH ||
+		!euno_scan_plan_rest(so->plan))
 		return false;
+	free_copies(so);
 	*so = (EunoScan)
 	{
 		.idx = idx,.context = so->context,.plan = so->plan,.current = window,

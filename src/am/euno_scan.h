@@ -14,8 +14,8 @@
 
 /*
  * Most scans want one row or a few; others want all of a leaf.  The first
- * batch of a scan is small, or as large as the same scan needed last time; later
- * ones are not.
+ * batch of a scan is small, or as large as the same scan needed last time; each
+ * later one is larger than the one before.
  */
 #define FIRST_BATCH 32
 #define MOST_FIRST_BATCH 256

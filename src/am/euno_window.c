@@ -245,7 +245,7 @@ static void
 after_range(EunoScan *so, EunoWindow *window, bool forward)
 {
 	if (so->range.exact)
-		so->batch = FULL_BATCH;
+		so->batch = Min(4 * so->batch, FULL_BATCH);
 	else if (window->nitems > 0)
 		skip_ahead(so, window, forward);
 }
