@@ -36,6 +36,13 @@ SELECT columns, memory, build(columns, memory)
 	ORDER BY number, memory;
 
 DROP TABLE builds;
+
+-- Text for which abbreviations and guesses need larger buffers, in runs.
+CREATE TABLE builds AS
+	SELECT repeat(md5(n::text), 30 + n % 50) AS text FROM generate_series(1, 6000) AS n;
+SELECT build(format('text COLLATE %I', collation), '1MB')
+	FROM unnest(ARRAY['default', (SELECT max(collname) FROM pg_collation WHERE collname IN ('C', 'und-x-icu'))]) AS collation;
+DROP TABLE builds;
 DROP FUNCTION build;
 
 -- CREATE INDEX looks at a page once if all on it is settled, and leaves others to

@@ -158,7 +158,8 @@ euno_row_head(EunoRowOrder *order, const uint8_t *row, uint32_t len,
 		head = guess(order, value, depth);
 	else
 	{
-		MemoryContext old = MemoryContextSwitchTo(order->memory);
+		/* The converter keeps its buffers where it is called. */
+		MemoryContext old = MemoryContextSwitchTo(order->columns[0].ssup_cxt);
 
 		head = (uint64_t)
 			order->columns[0].abbrev_converter(value, &order->columns[0]);
