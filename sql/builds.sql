@@ -40,8 +40,8 @@ DROP TABLE builds;
 -- Text for which abbreviations and guesses need larger buffers, in runs.
 CREATE TABLE builds AS
 	SELECT repeat(md5(n::text), 30 + n % 50) AS text FROM generate_series(1, 6000) AS n;
-SELECT build(format('text COLLATE %I', collation), '1MB')
-	FROM unnest(ARRAY['default', (SELECT max(collname) FROM pg_collation WHERE collname IN ('C', 'und-x-icu'))]) AS collation;
+SELECT build(format('text COLLATE %I', locale), '1MB')
+	FROM unnest(ARRAY['default', (SELECT max(collname) FROM pg_collation WHERE collname IN ('C', 'und-x-icu'))]) AS locale;
 DROP TABLE builds;
 DROP FUNCTION build;
 

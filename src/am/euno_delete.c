@@ -40,8 +40,9 @@ typedef struct Candidates
 } Candidates;
 
 /*
- * Add the entries of the leaf that lie on one side of "entry".  An entry whose
- * key also occurs next to it is promising: versions of one row have one key.
+ * Add the nearest entries on one side of "entry"; of a B+tree, those of its
+ * leaf.  An entry whose key also occurs next to it is promising: versions of one
+ * row have one key.
  */
 static bool
 collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
@@ -62,8 +63,12 @@ collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
 	cursor->hi = forward ? infinity : here;
 	euno_cursor_start(cursor);
 	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
-		status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, forward,
-									  &batch);
+	{
+		const EunoTreeOps *ops = idx->slot->ops;
+
+		batch.max_items = Min(batch.max_items, ops->neighbors);
+		status = ops->read(cx, &idx->slot->tree, cursor, forward, &batch);
+	}
 	euno_index_unpin(idx);
 	if (status != EUNO_OK)
 		return false;

@@ -588,6 +588,8 @@ typedef struct EunoTreeOps
 								 * moment; otherwise each entry has its own
 								 * moment between call and return */
 	size_t		bulk_size;		/* sizeof(EunoBulk) or less, for the caller */
+	uint32_t	neighbors;		/* entries before and after one that may make
+								 * room for it */
 
 	EunoStatus	(*create) (EunoContext *cx, struct EunoTree *tree,
 						   const EunoTreeConfig *config);

@@ -123,6 +123,7 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	.name = art_name, \
 	.bytes_only = true, \
 	.bulk_size = sizeof(EunoBulk), \
+	.neighbors = 32, \
 	.create = art_create, \
 	.insert = euno_art_insert, \
 	.remove = euno_art_remove, \

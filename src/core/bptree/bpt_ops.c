@@ -81,6 +81,7 @@ const EunoTreeOps euno_bptree_ops = {
 	.name = "bptree",
 	.moment = true,
 	.bulk_size = sizeof(EunoBulk),
+	.neighbors = UINT32_MAX,	/* reading ends with the leaf */
 	.create = euno_bpt_create,
 	.insert = euno_bpt_insert,
 	.remove = euno_bpt_remove,
