@@ -121,8 +121,8 @@ finish_retired(void)
 static double
 usefulness(EunoTreeSlot *slot)
 {
-	double		descents = (double) pg_atomic_read_u64(&slot->descents);
-	double		inserts = (double) pg_atomic_read_u64(&slot->inserts);
+	double		descents = (double) euno_tree_counted(slot, EUNO_COUNT_DESCENTS);
+	double		inserts = (double) euno_tree_counted(slot, EUNO_COUNT_INSERTS);
 
 	return Max(descents - inserts, 0) / (double) euno_tree_bytes(slot);
 }

@@ -152,29 +152,29 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	values[n++] = Int64GetDatum(stats->leaves);
 	values[n++] = Int64GetDatum(stats->splits);
 	values[n++] = Int64GetDatum(stats->merges);
-	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->descents));
-	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->inserts));
-	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->removals));
-	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->restarts));
+	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_DESCENTS));
+	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_INSERTS));
+	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_REMOVALS));
+	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_RESTARTS));
 	nulls[n] = radix;
-	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->right_moves));
-	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->lock_waits));
+	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_RIGHT_MOVES));
+	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_LOCK_WAITS));
 	for (int i = 0; i < EUNO_CAUSES; i++)
 	{
 		nulls[n] = radix && i == EUNO_CAUSE_DIRECTORY;
-		values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->conflicts[i]));
+		values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_CONFLICTS + i));
 	}
 	nulls[n] = !ready || radix;
 	nulls[n + 1] = nulls[n + 2] = radix;
 	values[n++] = Int64GetDatum(stats->scattered);
-	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->contended));
-	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->mark_exits));
+	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_CONTENDED));
+	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_MARK_EXITS));
 	nulls[n] = !ready || ops->set_domains == NULL;
 	values[n++] = Int32GetDatum(stats->domains == 0 ? 0 :
 								pg_popcount64(stats->domains) - 1);
 	nulls[n] = !ready || ops->steer == NULL;
 	values[n++] = Int64GetDatum(stats->parted);
-	values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->delegated));
+	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_DELEGATED));
 	Assert(n == INDEX_COLUMNS);
 }
 

@@ -89,41 +89,40 @@ invalidate(Datum arg, Oid relid)
  */
 #define INSERT_USES	3
 
-static inline void
-flush_counter(pg_atomic_uint64 *shared, uint64 n)
-{
-	if (n > 0)
-		pg_atomic_fetch_add_u64(shared, n);
-}
-
 /* Add a context's counters to the shared statistics. */
 static void
 flush_counters(EunoIndex *idx)
 {
 	EunoCounters *counters = &idx->cx.counters;
 	EunoTreeSlot *slot = idx->slot;
+	int			stripe;
+	uint64		add[EUNO_COUNTS] = {
+		[EUNO_COUNT_DESCENTS] = counters->descents,
+		[EUNO_COUNT_INSERTS] = idx->inserts,
+		[EUNO_COUNT_REMOVALS] = counters->removals,
+		[EUNO_COUNT_RESTARTS] = counters->restarts + counters->leaf_retries,
+		[EUNO_COUNT_RIGHT_MOVES] = counters->right_moves,
+		[EUNO_COUNT_LOCK_WAITS] = counters->lock_waits,
+		[EUNO_COUNT_DELEGATED] = counters->delegated,
+		[EUNO_COUNT_CONTENDED] = counters->contended,
+		[EUNO_COUNT_MARK_EXITS] = counters->mark_exits
+	};
 
 	if ((counters->descents == 0 && counters->removals == 0 &&
 		 counters->delegated == 0) || slot == NULL ||
 		pg_atomic_read_u64(&slot->generation) != idx->generation)
 		return;
-	flush_counter(&slot->descents, counters->descents);
-	flush_counter(&slot->inserts, idx->inserts);
 	if (euno_ndomains > 1)
-		pg_atomic_fetch_add_u64(&slot->uses[idx->cx.domain],
-								counters->descents +
-								INSERT_USES * idx->inserts);
+		add[EUNO_COUNT_USES] = counters->descents + INSERT_USES * idx->inserts;
+	memcpy(&add[EUNO_COUNT_CONFLICTS], counters->conflicts,
+		   sizeof(counters->conflicts));
+
+	stripe = euno_stripe(idx->cx.domain, idx->cx.process->slot);
+	for (int i = 0; i < EUNO_COUNTS; i++)
+		if (add[i] > 0)
+			pg_atomic_fetch_add_u64(&slot->tallies[stripe].counts[i], add[i]);
+	euno_domains_count(stripe, counters);
 	idx->inserts = 0;
-	flush_counter(&slot->restarts, counters->restarts + counters->leaf_retries);
-	flush_counter(&slot->right_moves, counters->right_moves);
-	flush_counter(&slot->lock_waits, counters->lock_waits);
-	flush_counter(&slot->removals, counters->removals);
-	for (int i = 0; i < EUNO_CAUSES; i++)
-		flush_counter(&slot->conflicts[i], counters->conflicts[i]);
-	flush_counter(&slot->delegated, counters->delegated);
-	flush_counter(&slot->contended, counters->contended);
-	flush_counter(&slot->mark_exits, counters->mark_exits);
-	euno_domains_count(idx->cx.domain, counters);
 	idx->cx.phase += (uint32_t) counters->descents;
 	memset(counters, 0, sizeof(*counters));
 }

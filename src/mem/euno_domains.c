@@ -60,12 +60,12 @@ typedef struct DomainCounters
 	pg_atomic_uint64 remote;
 	pg_atomic_uint64 inner_nodes;
 	pg_atomic_uint64 remote_inner_nodes;
-} DomainCounters;
+} __attribute__((aligned(128))) DomainCounters;
 
 typedef struct DomainShared
 {
 	DomainMap	map;			/* changed in place: any state of it is right */
-	DomainCounters totals[EUNO_MAX_DOMAINS];
+	DomainCounters totals[EUNO_STRIPES];
 } DomainShared;
 
 /* A CPU that this server may run on. */
@@ -385,7 +385,7 @@ euno_domains_bind(EunoArena *arena)
 Size
 euno_domains_shmem_size(void)
 {
-	return sizeof(DomainShared);
+	return sizeof(DomainShared) + 128;
 }
 
 void
@@ -394,25 +394,27 @@ euno_domains_shmem_startup(void)
 	DomainShared *shared;
 	bool		found;
 
-	shared = ShmemInitStruct("euno domains", sizeof(DomainShared), &found);
+	shared = (DomainShared *)
+		TYPEALIGN(128, ShmemInitStruct("euno domains",
+									   euno_domains_shmem_size(), &found));
 	map = &shared->map;
 	totals = shared->totals;
 	if (found)
 		return;
 	memcpy(map, configured, sizeof(DomainMap));
-	for (int d = 0; d < EUNO_MAX_DOMAINS; d++)
+	for (int i = 0; i < EUNO_STRIPES; i++)
 	{
-		pg_atomic_init_u64(&totals[d].descents, 0);
-		pg_atomic_init_u64(&totals[d].remote, 0);
-		pg_atomic_init_u64(&totals[d].inner_nodes, 0);
-		pg_atomic_init_u64(&totals[d].remote_inner_nodes, 0);
+		pg_atomic_init_u64(&totals[i].descents, 0);
+		pg_atomic_init_u64(&totals[i].remote, 0);
+		pg_atomic_init_u64(&totals[i].inner_nodes, 0);
+		pg_atomic_init_u64(&totals[i].remote_inner_nodes, 0);
 	}
 }
 
 void
-euno_domains_count(int domain, const EunoCounters *counters)
+euno_domains_count(int stripe, const EunoCounters *counters)
 {
-	DomainCounters *total = &totals[domain];
+	DomainCounters *total = &totals[stripe];
 
 	pg_atomic_fetch_add_u64(&total->descents, counters->descents);
 	if (euno_ndomains == 1)
@@ -466,11 +468,16 @@ euno_domains_describe(int domain, EunoDomainStats *stats)
 		return false;
 	initStringInfo(&list);
 	stats->node = map->node[domain];
-	stats->descents = pg_atomic_read_u64(&totals[domain].descents);
-	stats->remote = pg_atomic_read_u64(&totals[domain].remote);
-	stats->inner_nodes = pg_atomic_read_u64(&totals[domain].inner_nodes);
-	stats->remote_inner_nodes =
-		pg_atomic_read_u64(&totals[domain].remote_inner_nodes);
+	stats->descents = stats->remote = 0;
+	stats->inner_nodes = stats->remote_inner_nodes = 0;
+	for (int i = euno_stripes_from(domain); i < euno_stripes_from(domain + 1); i++)
+	{
+		stats->descents += pg_atomic_read_u64(&totals[i].descents);
+		stats->remote += pg_atomic_read_u64(&totals[i].remote);
+		stats->inner_nodes += pg_atomic_read_u64(&totals[i].inner_nodes);
+		stats->remote_inner_nodes +=
+			pg_atomic_read_u64(&totals[i].remote_inner_nodes);
+	}
 	stats->ncpus = 0;
 	for (int cpu = 0; cpu <= EUNO_MAX_CPUS; cpu++)
 	{

@@ -57,8 +57,31 @@ extern int	euno_domains_active(void);
  */
 extern int	euno_domains_change(const char *setting);
 
-/* Adds to a domain's statistics. */
-extern void euno_domains_count(int domain, const EunoCounters *counters);
+/*
+ * What all processes count at the end of each of their transactions is in stripes,
+ * of lines of their own: some for each domain, and a process adds to the one of
+ * its number.  A sum over a domain's stripes is what was counted there.
+ */
+#define EUNO_STRIPES	32
+
+StaticAssertDecl(EUNO_STRIPES >= EUNO_MAX_DOMAINS, "each domain has a stripe");
+
+/* The first of a domain's stripes; the next one's is behind its last. */
+static inline int
+euno_stripes_from(int domain)
+{
+	return domain * (EUNO_STRIPES / euno_ndomains);
+}
+
+static inline int
+euno_stripe(int domain, uint32 process)
+{
+	return euno_stripes_from(domain) +
+		(int) (process % (uint32) (EUNO_STRIPES / euno_ndomains));
+}
+
+/* Adds to a domain's statistics, in this stripe of it. */
+extern void euno_domains_count(int stripe, const EunoCounters *counters);
 
 /* What a domain is; false if it is not in use. */
 extern bool euno_domains_describe(int domain, EunoDomainStats *stats);

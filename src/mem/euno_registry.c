@@ -186,38 +186,44 @@ euno_registry_shmem_size(void)
 												sizeof(TreeHashEntry))));
 }
 
-static void
-reset_counters(EunoTreeSlot *slot,
-			   void (*set) (volatile pg_atomic_uint64 *to, uint64 value))
+uint64
+euno_tree_counted(EunoTreeSlot *slot, int which)
 {
-	set(&slot->descents, 0);
-	set(&slot->inserts, 0);
-	set(&slot->restarts, 0);
-	set(&slot->right_moves, 0);
-	set(&slot->lock_waits, 0);
-	set(&slot->removals, 0);
-	for (int i = 0; i < EUNO_CAUSES; i++)
-		set(&slot->conflicts[i], 0);
-	set(&slot->delegated, 0);
-	set(&slot->contended, 0);
-	set(&slot->mark_exits, 0);
+	uint64		sum = 0;
+
+	for (int i = 0; i < EUNO_STRIPES; i++)
+		sum += pg_atomic_read_u64(&slot->tallies[i].counts[which]);
+	return sum;
+}
+
+uint64
+euno_tree_take_uses(EunoTreeSlot *slot, int domain)
+{
+	uint64		sum = 0;
+
+	for (int i = euno_stripes_from(domain); i < euno_stripes_from(domain + 1); i++)
+		sum += pg_atomic_exchange_u64(&slot->tallies[i].counts[EUNO_COUNT_USES], 0);
+	return sum;
 }
 
 void
 euno_tree_reset_counters(EunoTreeSlot *slot)
 {
-	reset_counters(slot, pg_atomic_write_u64);
+	for (int i = 0; i < EUNO_STRIPES; i++)
+		for (int which = 0; which < EUNO_COUNTS; which++)
+			if (which != EUNO_COUNT_USES)
+				pg_atomic_write_u64(&slot->tallies[i].counts[which], 0);
 }
 
 static void
 reset_statistics(EunoTreeSlot *slot,
 				 void (*set) (volatile pg_atomic_uint64 *to, uint64 value))
 {
-	reset_counters(slot, set);
+	for (int i = 0; i < EUNO_STRIPES; i++)
+		for (int which = 0; which < EUNO_COUNTS; which++)
+			set(&slot->tallies[i].counts[which], 0);
 	set(&slot->round_start, 0);
 	set(&slot->round_before, 0);
-	for (int d = 0; d < EUNO_MAX_DOMAINS; d++)
-		set(&slot->uses[d], 0);
 }
 
 /*
@@ -885,12 +891,12 @@ euno_tree_bytes(EunoTreeSlot *slot)
 {
 	uint64		bytes = 0;
 
-	for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
+	for (int i = 0; i < euno_ndomains; i++)
 		bytes += slot->pools[i].extents * EUNO_EXTENT_SIZE;
 	if (unlikely(slot->side != NULL))
 	{
 		LWLockAcquire(registry_lock, LW_SHARED);
-		for (int i = 0; slot->side != NULL && i < EUNO_MAX_DOMAINS; i++)
+		for (int i = 0; slot->side != NULL && i < euno_ndomains; i++)
 			bytes += slot->side->pools[i].extents * EUNO_EXTENT_SIZE;
 		LWLockRelease(registry_lock);
 	}

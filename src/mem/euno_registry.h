@@ -43,6 +43,7 @@
 #include "core/euno_core.h"
 #include "core/euno_epoch.h"
 #include "mem/euno_arena.h"
+#include "mem/euno_domains.h"
 
 /* No padding: used as a hash key. */
 typedef struct EunoTreeKey
@@ -82,34 +83,49 @@ typedef struct EunoSide
 	EunoPool	pools[EUNO_MAX_DOMAINS];
 } EunoSide;
 
+/* What is counted of a tree, from the contexts' counters. */
+typedef enum EunoCount
+{
+	/* of most transactions: on one line */
+	EUNO_COUNT_DESCENTS,
+	EUNO_COUNT_INSERTS,			/* among the descents */
+	EUNO_COUNT_USES,			/* descents since the launcher has looked, if
+								 * there are domains; inserts count more */
+	EUNO_COUNT_REMOVALS,
+	EUNO_COUNT_RESTARTS,
+	EUNO_COUNT_RIGHT_MOVES,
+	EUNO_COUNT_LOCK_WAITS,
+	EUNO_COUNT_DELEGATED,		/* writes that another process performed */
+	EUNO_COUNT_CONTENDED,		/* writes to contended leaves */
+	EUNO_COUNT_MARK_EXITS,
+	EUNO_COUNT_CONFLICTS,		/* EUNO_CAUSES of them */
+	EUNO_COUNTS = EUNO_COUNT_CONFLICTS + EUNO_CAUSES
+} EunoCount;
+
+/* A stripe of them (see mem/euno_domains.h). */
+typedef struct EunoTally
+{
+	pg_atomic_uint64 counts[EUNO_COUNTS];
+} __attribute__((aligned(128))) EunoTally;
+
+/*
+ * What every operation reads has a line of its own, and what every transaction
+ * writes is in stripes.
+ */
 typedef struct EunoTreeSlot
 {
 	EunoTreeKey key;
-	Oid			index_oid;		/* a hint for views and garbage collection */
-	Oid			heap_oid;		/* its table, once a build has begun */
-	uint32		number;			/* this slot's index, in hazard words */
-	pg_atomic_uint32 state;		/* EunoState */
 	pg_atomic_uint64 generation;
-	FullTransactionId creator;	/* the transaction that made the relation file
-								 * known to us; invalid if it had no xid */
-	int			builder_pid;	/* while BUILDING or MERGING; under
-								 * EunoRegistryLock */
-	int			builders;		/* the builder and its workers; an estimate */
-	bool		drop_when_retired;
-	bool		evicted;		/* by hand: not to be rebuilt unasked */
-	bool		wanted;			/* absent, and a query could have used it */
-	bool		from_snapshot;	/* not built since the server started */
-	bool		must_stay;		/* writes depend on it: never evicted by others */
-	pg_atomic_uint32 replicate; /* EunoReplicate, as who used it last has it */
+	pg_atomic_uint32 state;		/* EunoState */
+	uint32		number;			/* this slot's index, in hazard words */
 
-	/* Set when it did not fit in memory (am/euno_full.c). */
-	int64		retry_at;		/* TimestampTz; 0: it has always fitted */
-	int			retry_delay;	/* seconds; doubled each time */
-	uint64		needed_bytes;
-	pg_atomic_uint32 holders;	/* operations that keep the tree in memory
-								 * without an epoch (bulk delete, check, its
-								 * builder) */
-	uint64		retired_epoch;	/* while RETIRING */
+	/*
+	 * Odd while a bulk delete is under way.  Deferred removals of entries and
+	 * index-only scans compare it with what they read before.
+	 */
+	pg_atomic_uint64 vacuum_epoch;
+
+	const EunoTreeOps *ops;		/* same address in every process: forked */
 
 	/*
 	 * Not NULL while BUILDING and MERGING, and in READY or RETIRING until
@@ -117,13 +133,31 @@ typedef struct EunoTreeSlot
 	 * BUILDING may use it until the unpin.
 	 */
 	EunoSide   *side;
-	uint64		side_epoch;		/* set when MERGING begins */
+	Oid			index_oid;		/* a hint for views and garbage collection */
+	Oid			heap_oid;		/* its table, once a build has begun */
 
-	/*
-	 * Odd while a bulk delete is under way.  Deferred removals of entries and
-	 * index-only scans compare it with what they read before.
-	 */
-	pg_atomic_uint64 vacuum_epoch;
+	/* From here on what is used now and then. */
+	FullTransactionId creator;	/* the transaction that made the relation file
+								 * known to us; invalid if it had no xid */
+	uint64		side_epoch;		/* set when MERGING begins */
+	uint64		retired_epoch;	/* while RETIRING */
+	pg_atomic_uint32 holders;	/* operations that keep the tree in memory
+								 * without an epoch (bulk delete, check, its
+								 * builder) */
+	int			builder_pid;	/* while BUILDING or MERGING; under
+								 * EunoRegistryLock */
+	int			builders;		/* the builder and its workers; an estimate */
+	pg_atomic_uint32 replicate; /* EunoReplicate, as who used it last has it */
+	bool		drop_when_retired;
+	bool		evicted;		/* by hand: not to be rebuilt unasked */
+	bool		wanted;			/* absent, and a query could have used it */
+	bool		from_snapshot;	/* not built since the server started */
+	bool		must_stay;		/* writes depend on it: never evicted by others */
+
+	/* Set when it did not fit in memory (am/euno_full.c). */
+	int			retry_delay;	/* seconds; doubled each time */
+	int64		retry_at;		/* TimestampTz; 0: it has always fitted */
+	uint64		needed_bytes;
 
 	/*
 	 * The generation whose leaves may be under predicate locks, and which of
@@ -133,29 +167,19 @@ typedef struct EunoTreeSlot
 	uint64		predicate_generation;
 	uint64_t	predicate_position;
 
-	/* Statistics, added up from the contexts' counters now and then. */
-	pg_atomic_uint64 descents;
-	pg_atomic_uint64 inserts;	/* among the descents */
-	pg_atomic_uint64 restarts;
-	pg_atomic_uint64 right_moves;
-	pg_atomic_uint64 lock_waits;
-	pg_atomic_uint64 removals;
-	pg_atomic_uint64 conflicts[EUNO_CAUSES];
-	pg_atomic_uint64 delegated; /* writes that another process performed */
-	pg_atomic_uint64 contended; /* writes to contended leaves */
-	pg_atomic_uint64 mark_exits;
-
-	/* Descents by domain since the launcher has looked; inserts count more. */
-	pg_atomic_uint64 uses[EUNO_MAX_DOMAINS];
-
 	/* Of the tree's heat, kept by the launcher: TimestampTz; microseconds. */
 	pg_atomic_uint64 round_start;
 	pg_atomic_uint64 round_before;	/* how long the round before took */
 
-	const EunoTreeOps *ops;		/* same address in every process: forked */
+	EunoTally	tallies[EUNO_STRIPES];
 	EunoPool	pools[EUNO_MAX_DOMAINS];
 	EunoTree	tree;
 } EunoTreeSlot;
+
+StaticAssertDecl(offsetof(EunoTreeSlot, creator) == 64,
+			   "what every operation reads is a line");
+StaticAssertDecl(sizeof(EunoTally) == 128 && EUNO_COUNT_CONTENDED == 8,
+			   "a stripe is two lines, and most transactions write the first");
 
 /* Set by _PG_init in the postmaster; false when not preloaded. */
 extern bool euno_preloaded;
@@ -297,6 +321,12 @@ extern bool euno_tree_hold(EunoTreeSlot *slot);
 extern void euno_tree_unhold(EunoTreeSlot *slot);
 
 extern uint64 euno_tree_bytes(EunoTreeSlot *slot);
+
+/* What has been counted of a tree, in all stripes. */
+extern uint64 euno_tree_counted(EunoTreeSlot *slot, int which);
+
+/* Its uses in a domain, which become zero. */
+extern uint64 euno_tree_take_uses(EunoTreeSlot *slot, int domain);
 
 /* Sets what has been counted of a tree to zero. */
 extern void euno_tree_reset_counters(EunoTreeSlot *slot);

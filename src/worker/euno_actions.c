@@ -132,7 +132,7 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 	input->all_leaves = stats.leaves;
 	input->contended = stats.scattered;
 	input->parted = stats.parted;
-	input->removals = pg_atomic_read_u64(&slot->removals);
+	input->removals = euno_tree_counted(slot, EUNO_COUNT_REMOVALS);
 	input->can_merge = slot->ops->tidy != NULL &&
 		slot->tree.config.order == EUNO_ORDER_BYTES;
 	input->can_contend = slot->ops->set_mode != NULL &&

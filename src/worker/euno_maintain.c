@@ -128,7 +128,7 @@ note_use(EunoTreeSlot *slot, TreeUse *use, double seconds)
 	}
 	for (int d = 0; d < euno_ndomains; d++)
 		use->use[d] = use->use[d] / 2 +
-			(double) pg_atomic_exchange_u64(&slot->uses[d], 0) / seconds / 2;
+			(double) euno_tree_take_uses(slot, d) / seconds / 2;
 }
 
 /* The copies that a held tree has or could have; returns how many. */

@@ -435,6 +435,7 @@ usage(void)
 			"--l2 KB --l3 KB        instead of those that the machine has\n"
 			"--part N               a leaf is split between its keys after N conflicts\n"
 			"                       about different ones\n"
+			"--tallies N            stripes of what the end of a transaction counts\n"
 			"--think NS             between operations, on this machine\n"
 			"--slack NS             by how much cached reads may be ahead\n"
 			"--calibration FILE     what was measured\n"
@@ -467,7 +468,7 @@ static const struct option names[] = {
 	{"affine", 1, NULL, 'A'}, {"copies", 1, NULL, 'y'}, {"contended", 1, NULL, 'X'}, {"part", 1, NULL, 'B'},
 	{"round", 1, NULL, 'u'}, {"hot-rate", 1, NULL, 'H'}, {"alone", 0, NULL, 'a'},
 	{"seeds", 1, NULL, 'e'}, {"l2", 1, NULL, '2'}, {"l3", 1, NULL, '3'},
-	{"slack", 1, NULL, 'S'}, {"think", 1, NULL, 'T'},
+	{"tallies", 1, NULL, 'f'}, {"slack", 1, NULL, 'S'}, {"think", 1, NULL, 'T'},
 	{"limit", 1, NULL, 'L'}, {"spread", 0, NULL, 'P'}, {"calibration", 1, NULL, 'C'},
 	{"no-work", 0, NULL, 'n'}, {"no-header", 0, NULL, 'N'},
 	{NULL, 0, NULL, 0}
@@ -571,6 +572,9 @@ parse(int argc, char **argv, Options *options, Workload *workload)
 				break;
 			case 'B':
 				subject_part = (uint32_t) atoi(optarg);
+				break;
+			case 'f':
+				subject_tallies = (uint32_t) atoi(optarg);
 				break;
 			case 'P':
 				options->spread = true;

@@ -16,6 +16,8 @@
 #define KEY_BYTES	9
 /* Leaves that contention splits may make. */
 #define PART_MOST	256
+/* Words of a stripe of counters. */
+#define TALLY		16
 
 #define ARENA_BYTES	((size_t) 8 << 30)
 #define ARENA_PLACE	((void *) UINT64_C(0x200000000000))
@@ -36,6 +38,7 @@ uint64_t	subject_contended;
 bool		subject_alone;
 double		subject_hot_rate = 1000;
 uint32_t	subject_part;
+uint32_t	subject_tallies;
 
 static const EunoTreeOps *ops;
 static EunoArena *arena;
@@ -44,6 +47,7 @@ static EunoPool *pools;
 static EunoEpochs *epochs;
 static NodeSource source;
 static Session *sessions[MAX_CORES];
+static uint64_t *tallies;		/* of the tree, and of the server */
 
 /* An int8 as key/ would encode it, but for the sign. */
 static void
@@ -161,6 +165,7 @@ load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 		tree = shared_memory(sizeof(EunoTree));
 		pools = shared_memory(sizeof(EunoPool) * EUNO_MAX_DOMAINS);
 		epochs = shared_memory(euno_epochs_size(MAX_CORES));
+		tallies = shared_memory((2 * subject_tallies + 1) * TALLY * sizeof(uint64_t));
 	}
 	else
 	{
@@ -191,6 +196,21 @@ load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 		ops->steer(&session(0)->cx, tree, subject_part, PART_MOST);
 }
 
+/* What the end of a transaction counts. */
+static void
+count(Session *s)
+{
+	uint32_t	each = subject_tallies / (uint32_t) subject_domains;
+	uint32_t	stripe = 0;
+
+	if (subject_tallies == 0)
+		return;
+	if (each > 0)
+		stripe = (uint32_t) s->cx.domain * each + s->process.slot % each;
+	(void) euno_add64(&tallies[2 * stripe * TALLY], 1);
+	(void) euno_add64(&tallies[(2 * stripe + 1) * TALLY], 1);
+}
+
 static bool
 lookup(uint32_t thread, uint64_t key, uint64_t tid)
 {
@@ -198,6 +218,7 @@ lookup(uint32_t thread, uint64_t key, uint64_t tid)
 	EunoTid		tids[64];
 	EunoBatch	batch = {.max_items = 64,.tids = tids};
 
+	count(s);
 	make_key(s->key, key);
 	euno_cursor_start(&s->cursor);
 	return ops->read(&s->cx, tree, &s->cursor, true, &batch) == EUNO_OK &&
@@ -220,6 +241,7 @@ insert(uint32_t thread, uint64_t key, uint64_t tid)
 	Session    *s = session(thread);
 	EunoEntry	entry = entry_of(s, key, tid);
 
+	count(s);
 	return ops->insert(&s->cx, tree, &entry, false) == EUNO_OK;
 }
 
@@ -229,6 +251,7 @@ remove_entry(uint32_t thread, uint64_t key, uint64_t tid)
 	Session    *s = session(thread);
 	EunoEntry	entry = entry_of(s, key, tid);
 
+	count(s);
 	return ops->remove(&s->cx, tree, &entry, NULL) == EUNO_OK;
 }
 

@@ -56,4 +56,10 @@ extern double subject_hot_rate;
 /* Conflicts after which a leaf is split between its keys; 0: none is. */
 extern uint32_t subject_part;
 
+/*
+ * Each operation is a transaction, and counted at its end, in one of so many
+ * stripes, as many of them for each domain; 0: is not counted.
+ */
+extern uint32_t subject_tallies;
+
 #endif							/* SUBJECTS_H */
