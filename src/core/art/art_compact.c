@@ -85,7 +85,7 @@ prepare_leaf(Compact *c, const ArtChild *only)
 	return true;
 }
 
-/* The same with an inner node. */
+/* The same with an inner node.  One that has lost all of its children goes, too. */
 static bool
 prepare_child(Compact *c, ArtRef ref)
 {
@@ -97,11 +97,16 @@ prepare_child(Compact *c, ArtRef ref)
 	c->ref = ref;
 	if (level - art_segment_len(child) <= c->place.depth)
 		return true;
+	c->child = child;
+	euno_art_copy_look(&c->below, child);
+	if (c->below.from.n == 0)
+	{
+		c->ref = ART_GONE;
+		return true;
+	}
 	memcpy(path, c->at.bytes, depth - 1);
 	path[depth - 1] = c->copy.from.bytes[0];
 	euno_art_path_copy(child, depth, path);
-	c->child = child;
-	euno_art_copy_look(&c->below, child);
 	if (!euno_art_copy_build(&c->build, &c->below,
 							 fitting_type(&c->below.from, level + 1), path,
 							 c->place.depth, level))
@@ -183,6 +188,7 @@ replace(Compact *c)
 	const EunoEnvironment *env = c->cx->env;
 	ArtRef	   *slot;
 	bool		done;
+	int			fewer;
 
 	slot = euno_art_lock_slot(c->cx, c->tree, &c->at, &c->place);
 	if (slot == NULL)
@@ -205,10 +211,11 @@ replace(Compact *c)
 		return false;
 	}
 	euno_store64_release(slot, c->ref);
-	if (c->copy.from.n < 2)
+	fewer = (c->copy.from.n < 2) + (c->child != NULL && c->below.from.n == 0);
+	if (fewer > 0)
 	{
-		art_count(c->cx, c->tree, 0, -1);
-		(void) euno_add64(&art_body(c->tree)->dropped, 1);
+		art_count(c->cx, c->tree, 0, -fewer);
+		(void) euno_add64(&art_body(c->tree)->dropped, (uint64_t) fewer);
 	}
 	euno_lock_release(c->place.lock, env);
 	euno_lock_release_obsolete(&c->node->lock, env);
