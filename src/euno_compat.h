@@ -31,10 +31,12 @@
 #define euno_rel_db(rel)		((rel)->rd_locator.dbOid)
 #define euno_rel_space(rel)		((rel)->rd_locator.spcOid)
 #define euno_rel_number(rel)	((rel)->rd_locator.relNumber)
+#define euno_rel_locator(rel)	((rel)->rd_locator)
 #else
 #define euno_rel_db(rel)		((rel)->rd_node.dbNode)
 #define euno_rel_space(rel)		((rel)->rd_node.spcNode)
 #define euno_rel_number(rel)	((rel)->rd_node.relNode)
+#define euno_rel_locator(rel)	((rel)->rd_node)
 #endif
 
 /* 17 replaced PGPROC.pgprocno by MyProcNumber. */

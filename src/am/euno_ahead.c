@@ -19,28 +19,22 @@
  */
 #include "postgres.h"
 
-#include "access/tableam.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
-#include "utils/rel.h"
 #include "utils/spccache.h"
 
 #include "am/euno_scan.h"
 #include "core/euno_shared.h"
 #include "euno_compat.h"
 
-/*
- * For a scan that returns TIDs of its heap: may it look ahead?  An index-only
- * scan rarely comes to the heap, and local buffers are few.
- */
+/* An index-only scan rarely comes to the heap, and local buffers are few. */
 static bool
 may_look_ahead(IndexScanDesc scan)
 {
+	EunoScan   *so = scan->opaque;
 	Relation	heap = scan->heapRelation;
 
-	return heap != NULL && !scan->xs_want_itup &&
-		!RelationUsesLocalBuffers(heap) &&
-		heap->rd_tableam == GetHeapamTableAmRoutine() &&
+	return so->pins &&
 		get_tablespace_io_concurrency(heap->rd_rel->reltablespace) > 0;
 }
 
@@ -79,7 +73,7 @@ find_page(IndexScanDesc scan, EunoWindow *window, uint32 i)
 
 	if (block == (BlockNumber) (window->tids[i - 1] >> 16))
 		return window->ahead.buffer[(i - 1) % EUNO_AHEAD];
-	return PrefetchBuffer(scan->heapRelation, MAIN_FORKNUM, block).recent_buffer;
+	return euno_recent_find(scan->heapRelation, block);
 }
 
 static inline ItemId

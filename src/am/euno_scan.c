@@ -380,6 +380,8 @@ begin(IndexScanDesc scan)
 	so->counted = true;
 	so->use_hazards = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
 	so->want_keys = so->use_hazards || !so->range.exact;
+	so->pins = euno_recent_begin(scan);
+	so->pinned = InvalidBlockNumber;
 
 	/*
 	 * Our quals are exact, but the caller with a non-MVCC snapshot may find a
@@ -448,6 +450,11 @@ eunogettuple(IndexScanDesc scan, ScanDirection direction)
 			continue;
 		if (unlikely(window->ahead.wanted) && forward == window->forward)
 			euno_ahead_step(scan, window);
+		if (so->pins && so->pinned != (BlockNumber) (tid >> 16))
+		{
+			so->pinned = (BlockNumber) (tid >> 16);
+			euno_recent_pin(scan, so->pinned);
+		}
 		euno_tid_unpack(tid, &scan->xs_heaptid);
 		return true;
 	}

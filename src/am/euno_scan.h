@@ -90,6 +90,8 @@ typedef struct EunoScan
 	bool		want_keys;
 	bool		use_hazards;
 	bool		hazard_set;
+	bool		pins;			/* we pin the pages of its rows */
+	BlockNumber pinned;			/* of the row last returned, if so */
 	bool		ahead_known;	/* look_ahead is set */
 	bool		look_ahead;
 	uint32		distance;		/* how many rows to look ahead */
@@ -150,5 +152,19 @@ extern void euno_kill_dead_items(IndexScanDesc scan);
  */
 extern bool euno_shared_scan_take(IndexScanDesc scan, bool forward);
 extern void euno_shared_scan_pass(IndexScanDesc scan, bool forward, bool more);
+
+/* ---- euno_recent.c ---- */
+
+/* May a scan's rows be fetched by pages that we pin?  Once for every rescan. */
+extern bool euno_recent_begin(IndexScanDesc scan);
+
+/* Pins the page of the row that is about to be returned; may read it. */
+extern void euno_recent_pin(IndexScanDesc scan, BlockNumber block);
+
+/*
+ * The buffer that a page is in, as it seems; it is asked for from the kernel, and
+ * InvalidBuffer, if it is in none.  Only after euno_recent_begin.
+ */
+extern Buffer euno_recent_find(Relation heap, BlockNumber block);
 
 #endif							/* EUNO_SCAN_H */
