@@ -53,6 +53,7 @@ sub load
 	return;
 }
 
+# In turns of a second, as other clients (see Clients.pm).
 sub run_round
 {
 	my ($round) = @_;
@@ -64,12 +65,15 @@ sub run_round
 		my $script = $name =~ /Zipf/ ? 'test/bench/zipf.lua' : "oltp_$test";
 
 		say_so("round $round: $name");
-		for my $am (turns($round, @ams))
+		for my $turn (1 .. $run{seconds})
 		{
-			my $before = server_time();
-			my ($done, $tps) = sysbench($am, $test, 'run', $script, '--threads=4', "--time=$run{seconds}") =~ /transactions:\s+(\d+)\s+\(([0-9.]+) per sec/
-				or die "sysbench, $am, $test: no figure\n";
-			note_clients($name, $am, $tps, $done > 0 ? (server_time() - $before) * 1e6 / $done : undef);
+			for my $am (turns($round + $turn, @ams))
+			{
+				my $before = server_time();
+				my ($done, $tps) = sysbench($am, $test, 'run', $script, '--threads=4', '--time=1') =~ /transactions:\s+(\d+)\s+\(([0-9.]+) per sec/
+					or die "sysbench, $am, $test: no figure\n";
+				note_clients($name, $am, $tps, $done > 0 ? (server_time() - $before) * 1e6 / $done : undef);
+			}
 		}
 	}
 	return;
