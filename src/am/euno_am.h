@@ -238,9 +238,9 @@ typedef struct EunoSortShare
 /*
  * All memory, up to work_mem_kb, and temporary files are the sort's own; but a
  * participant in a parallel sort, which has a share, puts its runs into the file
- * set of all.  The schema must stay.
+ * set of all.  The schema must stay.  "heap": how much there may be.
  */
-extern EunoSort *euno_sort_begin(const EunoKeySchema *schema,
+extern EunoSort *euno_sort_begin(Relation heap, const EunoKeySchema *schema,
 								 int work_mem_kb, EunoSortShare *share);
 extern void euno_sort_add(EunoSort *sort, const Datum *values,
 						  const bool *isnull, EunoTid tid);

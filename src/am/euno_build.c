@@ -181,7 +181,8 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 									  &result->heap_tuples);
 	if (parallel == NULL)
 	{
-		sort = euno_sort_begin(idx->schema, maintenance_work_mem, NULL);
+		sort = euno_sort_begin(heap, idx->schema, maintenance_work_mem,
+							   NULL);
 		result->heap_tuples = euno_heap_is_quiet(heap, index_info) ?
 			euno_heap_quiet_scan(heap, index, index_info, NULL, true, sort) :
 			table_index_build_scan(heap, index, index_info, true, true,

@@ -173,7 +173,7 @@ euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
 
 	build->share.files = &shared->files;
 	build->share.participant = 0;
-	*sort = euno_sort_begin(schema,
+	*sort = euno_sort_begin(heap, schema,
 							maintenance_work_mem / shared->participants,
 							&build->share);
 	*heap_tuples = scan_part(heap, index, index_info, shared, pcxt->toc, true,
@@ -236,7 +236,7 @@ euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 	share.files = &shared->files;
 	share.participant = ParallelWorkerNumber + 1;
 
-	sort = euno_sort_begin(euno_key_schema(index, CurrentMemoryContext),
+	sort = euno_sort_begin(heap, euno_key_schema(index, CurrentMemoryContext),
 						   maintenance_work_mem / shared->participants, &share);
 	result->heap_tuples = scan_part(heap, index, index_info, shared, toc,
 									false, sort);

@@ -29,7 +29,9 @@
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
 #include "storage/buffile.h"
+#include "storage/bufmgr.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 
 #include "am/euno_am.h"
 #include "am/euno_sort_items.h"
@@ -66,6 +68,7 @@ struct EunoSort
 	uint8_t    *form_buffer;
 	MemoryContext context;
 	Size		limit;			/* of the buffer and the items */
+	Size		reserve;		/* that each of them gets at a time */
 	uint8_t    *buffer;
 	Size		buffer_size;
 	Size		buffer_used;
@@ -116,10 +119,38 @@ alloc_large(EunoSort *sort, Size size)
 	return ask_huge_pages(MemoryContextAllocHuge(sort->context, size), size);
 }
 
+/*
+ * Memory that grows is moved, which breaks up its huge pages, and what follows
+ * takes small ones.  So it gets at once what it will hardly use up: addresses,
+ * for memory that is not written to takes none.
+ */
 static void *
-grow_large(void *memory, Size size)
+grow_large(EunoSort *sort, void *memory, Size *size)
 {
-	return ask_huge_pages(repalloc_huge(memory, size), size);
+	void	   *large = NULL;
+
+	if (*size < sort->reserve)
+		large = MemoryContextAllocExtended(sort->context, sort->reserve,
+										   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (large == NULL)
+	{
+		*size = Min(2 * *size, sort->limit);
+		return ask_huge_pages(repalloc_huge(memory, *size), *size);
+	}
+	(void) ask_huge_pages(large, sort->reserve);
+	memcpy(large, memory, *size);
+	pfree(memory);
+	*size = sort->reserve;
+	return large;
+}
+
+/* How much of the limit is taken; rows are merged with scratch memory. */
+static inline Size
+memory_used(const EunoSort *sort)
+{
+	Size		items = (Size) sort->nitems * ITEM_BYTES(sort);
+
+	return sort->buffer_used + items + (sort->rows != NULL ? items / 2 : 0);
 }
 
 /* From now on composites are in the buffer. */
@@ -141,7 +172,7 @@ begin_short(EunoSort *sort, uint32 length)
 }
 
 EunoSort *
-euno_sort_begin(const EunoKeySchema *schema, int work_mem_kb,
+euno_sort_begin(Relation heap, const EunoKeySchema *schema, int work_mem_kb,
 				EunoSortShare *share)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
@@ -155,6 +186,8 @@ euno_sort_begin(const EunoKeySchema *schema, int work_mem_kb,
 	sort->context = context;
 	sort->limit = Max((Size) work_mem_kb * 1024, 2 * MIN_BUFFER);
 	sort->limit = Min(sort->limit, MAX_BUFFER);
+	sort->reserve = Min((Size) RelationGetNumberOfBlocks(heap) * BLCKSZ,
+						sort->limit);
 	sort->is_short = true;
 	sort->words = sizeof(EunoSortItem) / sizeof(uint64);
 	sort->max_items = MIN_BUFFER / 2 / ITEM_BYTES(sort);
@@ -399,28 +432,17 @@ become_long(EunoSort *sort)
 static void
 make_room(EunoSort *sort, Size bytes)
 {
-	Size		buffer_size = sort->buffer_size;
-	Size		max_items = sort->max_items;
-	Size		item_bytes = ITEM_BYTES(sort);
-
-	if (sort->rows != NULL)
-		item_bytes += item_bytes / 2;	/* merging takes scratch memory */
-	if (sort->buffer_used + bytes > buffer_size)
-		buffer_size = Min(2 * buffer_size, MAX_BUFFER);
-	if (sort->nitems >= max_items)
-		max_items *= 2;
-
-	if (buffer_size + max_items * item_bytes > sort->limit)
-	{
+	if (memory_used(sort) + bytes + ITEM_BYTES(sort) > sort->limit)
 		write_run(sort);
-		return;
+	if (sort->buffer_used + bytes > sort->buffer_size)
+		sort->buffer = grow_large(sort, sort->buffer, &sort->buffer_size);
+	if (sort->nitems >= sort->max_items)
+	{
+		Size		size = (Size) sort->max_items * ITEM_BYTES(sort);
+
+		sort->items = grow_large(sort, sort->items, &size);
+		sort->max_items = (uint32) (size / ITEM_BYTES(sort));
 	}
-	if (buffer_size != sort->buffer_size)
-		sort->buffer = grow_large(sort->buffer, buffer_size);
-	if (max_items != sort->max_items)
-		sort->items = grow_large(sort->items, max_items * ITEM_BYTES(sort));
-	sort->buffer_size = buffer_size;
-	sort->max_items = (uint32) max_items;
 }
 
 static inline void
@@ -470,12 +492,14 @@ static EunoSortItem *
 add_composite(EunoSort *sort, const EunoEntry *entry)
 {
 	uint32		length = entry->keylen + EUNO_TID_BYTES;
+	Size		bytes = length + entry->payloadlen;
 	EunoSortItem *item;
 	uint8_t    *composite;
 
-	if (unlikely(sort->buffer_used + length + entry->payloadlen >
-				 sort->buffer_size || sort->nitems >= sort->max_items))
-		make_room(sort, length + entry->payloadlen);
+	if (unlikely(sort->buffer_used + bytes > sort->buffer_size ||
+				 sort->nitems >= sort->max_items ||
+				 memory_used(sort) + bytes + ITEM_BYTES(sort) > sort->limit))
+		make_room(sort, bytes);
 
 	composite = sort->buffer + sort->buffer_used;
 	store_composite(composite, entry);
@@ -486,7 +510,7 @@ add_composite(EunoSort *sort, const EunoEntry *entry)
 	item->offset = (uint32) sort->buffer_used;
 	item->length = (uint16) length;
 	item->payloadlen = (uint16) entry->payloadlen;
-	sort->buffer_used += length + entry->payloadlen;
+	sort->buffer_used += bytes;
 	return item;
 }
 
