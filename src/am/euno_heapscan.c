@@ -257,44 +257,88 @@ examine_quiet_page(Relation heap, Buffer buffer, TransactionId oldest_xmin,
 	return true;
 }
 
+/* What a scan evaluates expressions with. */
+typedef struct Evaluation
+{
+	EState	   *estate;
+	TupleTableSlot *slot;
+	ExprState  *predicate;
+	bool		plain;			/* none of these is needed */
+} Evaluation;
+
+/*
+ * The index has columns and nothing else, so that no slot is needed; and few, for
+ * each of them may have to be searched for from the tuple's start.
+ */
+static bool
+is_plain(IndexInfo *index_info)
+{
+	if (index_info->ii_Predicate != NIL || index_info->ii_NumIndexAttrs > 2)
+		return false;
+	for (int i = 0; i < index_info->ii_NumIndexAttrs; i++)
+		if (index_info->ii_IndexAttrNumbers[i] <= 0)
+			return false;
+	return true;
+}
+
+/* Key and INCLUDE columns of a tuple; false if the predicate is not for it. */
+static inline bool
+evaluate(Evaluation *evaluation, IndexInfo *index_info, HeapTuple tuple,
+		 TupleDesc desc, Datum *values, bool *isnull)
+{
+	TupleTableSlot *slot = evaluation->slot;
+
+	if (evaluation->plain)
+	{
+		for (int i = 0; i < index_info->ii_NumIndexAttrs; i++)
+			values[i] = heap_getattr(tuple, index_info->ii_IndexAttrNumbers[i],
+									 desc, &isnull[i]);
+		return true;
+	}
+	ExecStoreHeapTuple(tuple, slot, false);
+	if (evaluation->predicate != NULL &&
+		!ExecQual(evaluation->predicate,
+				  GetPerTupleExprContext(evaluation->estate)))
+		return false;
+	FormIndexDatum(index_info, slot, evaluation->estate, values, isnull);
+	return true;
+}
+
 /*
  * Evaluate predicate and key for the chains of a page.
  */
 static void
 index_page(Relation heap, BlockNumber block, HeapPage *page,
-		   IndexInfo *index_info, ExprState *predicate, EState *estate,
+		   IndexInfo *index_info, Evaluation *evaluation,
 		   EunoHeapCallback callback, void *arg)
 {
-	ExprContext *econtext = GetPerTupleExprContext(estate);
-	TupleTableSlot *slot = econtext->ecxt_scantuple;
+	MemoryContext memory = GetPerTupleMemoryContext(evaluation->estate);
+	MemoryContext old = MemoryContextSwitchTo(memory);
+	TupleDesc	desc = RelationGetDescr(heap);
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
+	HeapTupleData tuple;
 
+	tuple.t_tableOid = RelationGetRelid(heap);
 	for (int i = 0; i < page->nchains; i++)
 	{
 		Chain	   *chain = &page->chains[i];
 		ItemId		item = PageGetItemId(page->page, chain->member);
-		HeapTupleData tuple;
 		ItemPointerData root;
 
 		tuple.t_data = (HeapTupleHeader) PageGetItem(page->page, item);
 		tuple.t_len = ItemIdGetLength(item);
-		tuple.t_tableOid = RelationGetRelid(heap);
 		ItemPointerSet(&tuple.t_self, block, chain->member);
 
-		MemoryContextReset(econtext->ecxt_per_tuple_memory);
-		ExecStoreHeapTuple(&tuple, slot, false);
-		if (predicate == NULL || ExecQual(predicate, econtext))
+		MemoryContextReset(memory);
+		if (evaluate(evaluation, index_info, &tuple, desc, values, isnull))
 		{
-			MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-
-			FormIndexDatum(index_info, slot, estate, values, isnull);
 			ItemPointerSet(&root, block, chain->root);
 			callback(arg, &root, values, isnull, chain->visible);
-			MemoryContextSwitchTo(old);
 		}
-		ExecClearTuple(slot);
 	}
+	ExecClearTuple(evaluation->slot);
+	MemoryContextSwitchTo(old);
 }
 
 void
@@ -317,20 +361,13 @@ take_blocks(EunoHeapBlocks *blocks, BlockNumber *first, BlockNumber *end)
 	return true;
 }
 
-/* What a scan evaluates expressions with. */
-typedef struct Evaluation
-{
-	EState	   *estate;
-	TupleTableSlot *slot;
-	ExprState  *predicate;
-} Evaluation;
-
 static void
 begin_evaluation(Evaluation *evaluation, Relation heap, IndexInfo *index_info)
 {
 	EState	   *estate = CreateExecutorState();
 
 	evaluation->estate = estate;
+	evaluation->plain = is_plain(index_info);
 	evaluation->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap),
 												&TTSOpsHeapTuple);
 	GetPerTupleExprContext(estate)->ecxt_scantuple = evaluation->slot;
@@ -386,8 +423,8 @@ euno_heap_scan(Relation heap, Relation index, IndexInfo *index_info,
 		{
 			CHECK_FOR_INTERRUPTS();
 			examine_page(heap, block, strategy, &oldest_xmin, snapshot, page);
-			index_page(heap, block, page, index_info, evaluation.predicate,
-					   evaluation.estate, callback, arg);
+			index_page(heap, block, page, index_info, &evaluation, callback,
+					   arg);
 			ntuples += page->ntuples;
 			EUNO_STOP_POINT("build-page");
 		}
@@ -452,8 +489,8 @@ scan_quiet_blocks(Relation heap, Relation index, IndexInfo *index_info,
 				ntuples += scan_unquiet(heap, index, index_info, left, block,
 										sort);
 			left = block + 1;
-			index_page(heap, block, page, index_info, evaluation->predicate,
-					   evaluation->estate, euno_sort_add_root, sort);
+			index_page(heap, block, page, index_info, evaluation,
+					   euno_sort_add_root, sort);
 			ntuples += page->ntuples;
 		}
 		ReleaseBuffer(buffer);
