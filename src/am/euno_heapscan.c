@@ -39,6 +39,7 @@
 #include "utils/rel.h"
 
 #include "am/euno_am.h"
+#include "core/euno_shared.h"
 #include "euno_compat.h"
 
 /* How many blocks a participant takes at a time: 512 kB, for read-ahead. */
@@ -132,6 +133,15 @@ examine_chain(Relation heap, Buffer buffer, OffsetNumber root,
 	return OffsetNumberIsValid(chain->member);
 }
 
+/* Their headers all at once, for a look at each. */
+static inline void
+prefetch_tuples(Page page, OffsetNumber max_offset)
+{
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= max_offset; offset++)
+		euno_prefetch((char *) page +
+					  ItemIdGetOffset(PageGetItemId(page, offset)));
+}
+
 /*
  * Look at one page under a share lock and copy it.
  */
@@ -150,6 +160,7 @@ examine_page(Relation heap, BlockNumber block, BufferAccessStrategy strategy,
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 	max_offset = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+	prefetch_tuples(page, max_offset);
 
 	for (OffsetNumber offset = FirstOffsetNumber; offset <= max_offset; offset++)
 	{
@@ -228,6 +239,7 @@ examine_quiet_page(Relation heap, Buffer buffer, TransactionId oldest_xmin,
 
 	result->page = page;
 	result->nchains = 0;
+	prefetch_tuples(page, max_offset);
 	for (OffsetNumber offset = FirstOffsetNumber; offset <= max_offset; offset++)
 	{
 		ItemId		item = PageGetItemId(page, offset);
