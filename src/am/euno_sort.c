@@ -92,7 +92,8 @@ struct EunoSort
 	int			nruns;
 	int			max_runs;
 	SortRun   **runs;
-	binaryheap *heap;			/* of run numbers, while merging */
+	binaryheap *heap;			/* of run numbers, while merging; NULL if
+								 * there is only one */
 	int			last_run;		/* the one the last entry came from; -1 */
 };
 
@@ -445,25 +446,18 @@ make_room(EunoSort *sort, Size bytes)
 	}
 }
 
-static inline void
-store_composite(uint8_t *to, const EunoEntry *entry)
-{
-	memcpy(to, entry->key, entry->keylen);
-	for (int i = 0; i < EUNO_TID_BYTES; i++)
-		to[entry->keylen + i] =
-			(uint8_t) (entry->tid >> (8 * (EUNO_TID_BYTES - 1 - i)));
-}
-
+/* The key is in the form buffer, which has room behind it. */
 static void
 add_short(EunoSort *sort, const EunoEntry *entry)
 {
-	uint8_t		composite[SHORT_COMPOSITE] = {0};
+	uint8_t    *composite = sort->form_buffer;
 	int			words = sort->words;
 	uint64	   *item;
 
 	if (unlikely(sort->nitems >= sort->max_items))
 		make_room(sort, 0);
-	store_composite(composite, entry);
+	euno_put_tid(composite + entry->keylen, entry->tid);
+	memset(composite + entry->keylen + EUNO_TID_BYTES, 0, SHORT_COMPOSITE);
 	item = sort->numbers + (Size) sort->nitems++ * words;
 	for (int i = 0; i < words; i++)
 		item[i] = head_at(composite, SHORT_COMPOSITE, i * sizeof(uint64));
@@ -502,7 +496,8 @@ add_composite(EunoSort *sort, const EunoEntry *entry)
 		make_room(sort, bytes);
 
 	composite = sort->buffer + sort->buffer_used;
-	store_composite(composite, entry);
+	memcpy(composite, entry->key, entry->keylen);
+	euno_put_tid(composite + entry->keylen, entry->tid);
 	if (entry->payloadlen > 0)
 		memcpy(composite + length, entry->payload, entry->payloadlen);
 
@@ -594,6 +589,8 @@ prefetch_items(const EunoSort *sort)
 	const EunoSortItem *end = Min(item + PREFETCH_ITEMS,
 								  sort->items + sort->nitems);
 
+	for (int i = 0; i < PREFETCH_ITEMS; i += 4)
+		euno_prefetch(item + 2 * PREFETCH_ITEMS + i);
 	for (; item < end; item++)
 	{
 		const uint8_t *composite = sort->buffer + item->offset;
@@ -649,20 +646,18 @@ compare_runs(Datum a, Datum b, void *arg)
 	return result != 0 ? -result : (int) y->length - (int) x->length;
 }
 
-/* Go to a run's first entry. */
-static bool
-start_run(EunoSort *sort, SortRun *run)
+/* Go to before a run's first entry. */
+static void
+open_run(SortRun *run)
 {
-	if (run->file != NULL)
-	{
-		if (BufFileSeek(run->file, 0, 0, SEEK_SET) != 0)
-			ereport(ERROR,
-					(errcode_for_file_access(),
-					 errmsg("could not rewind temporary file of a euno index build")));
-		euno_buffile_read(run->file, &run->left, sizeof(run->left));
-		run->data = run->buffer;
-	}
-	return advance_run(sort, run);
+	if (run->file == NULL)
+		return;
+	if (BufFileSeek(run->file, 0, 0, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not rewind temporary file of a euno index build")));
+	euno_buffile_read(run->file, &run->left, sizeof(run->left));
+	run->data = run->buffer;
 }
 
 int
@@ -703,10 +698,13 @@ euno_sort_perform(EunoSort *sort)
 	euno_sort_own(sort);
 	if (sort->nitems > 0 || sort->nruns == 0)
 		add_run(sort, NULL);
-
+	for (int i = 0; i < sort->nruns; i++)
+		open_run(sort->runs[i]);
+	if (sort->nruns == 1)
+		return;					/* nothing to merge */
 	sort->heap = binaryheap_allocate(sort->nruns, compare_runs, sort);
 	for (int i = 0; i < sort->nruns; i++)
-		if (start_run(sort, sort->runs[i]))
+		if (advance_run(sort, sort->runs[i]))
 			binaryheap_add_unordered(sort->heap, Int32GetDatum(i));
 	binaryheap_build(sort->heap);
 }
@@ -719,16 +717,21 @@ fill_entry(const uint8_t *data, uint16 length, uint16 payloadlen,
 	entry->keylen = length - EUNO_TID_BYTES;
 	entry->payload = data + length;
 	entry->payloadlen = payloadlen;
-	entry->tid = 0;
-	for (int i = 0; i < EUNO_TID_BYTES; i++)
-		entry->tid = entry->tid << 8 | data[entry->keylen + i];
+	entry->tid = euno_get_tid(data + entry->keylen);
 }
 
 bool
 euno_sort_next(EunoSort *sort, EunoEntry *entry)
 {
-	SortRun    *run;
+	SortRun    *run = sort->runs[0];
 
+	if (sort->heap == NULL)
+	{
+		if (!advance_run(sort, run))
+			return false;
+		fill_entry(run->data, run->length, run->payloadlen, entry);
+		return true;
+	}
 	if (sort->last_run >= 0)
 	{
 		if (advance_run(sort, sort->runs[sort->last_run]))

@@ -61,6 +61,21 @@ euno_put_tid(uint8_t *p, EunoTid tid)
 	memcpy(p + sizeof(high), &low, sizeof(low));
 }
 
+static inline EunoTid
+euno_get_tid(const uint8_t *p)
+{
+	uint32_t	high;
+	uint16_t	low;
+
+	memcpy(&high, p, sizeof(high));
+	memcpy(&low, p + sizeof(high), sizeof(low));
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	high = __builtin_bswap32(high);
+	low = __builtin_bswap16(low);
+#endif
+	return (EunoTid) high << 16 | low;
+}
+
 /*
  * The longest key plus payload, in bytes: nbtree's limit for a whole index
  * tuple on 8 kB pages, so that a table can always go back to btree.

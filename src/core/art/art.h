@@ -103,21 +103,6 @@ typedef struct ArtTail
 	uint8_t		inlined[8 * ART_WORDS];
 } ArtTail;
 
-static inline EunoTid
-art_load_tid(const uint8_t *p)
-{
-	uint32_t	high;
-	uint16_t	low;
-
-	memcpy(&high, p, 4);
-	memcpy(&low, p + 4, 2);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	high = __builtin_bswap32(high);
-	low = __builtin_bswap16(low);
-#endif
-	return (EunoTid) high << 16 | low;
-}
-
 /* What the allocator is asked for. */
 static inline size_t
 art_round_up(size_t size)

@@ -47,7 +47,7 @@ note(EunoContext *cx, EunoTree *tree, const ArtKey *key, ArtSought sought,
 	if (sought == ART_ENTRY)
 	{
 		pos.keylen -= EUNO_TID_BYTES;
-		pos.tid = art_load_tid(key->bytes + pos.keylen);
+		pos.tid = euno_get_tid(key->bytes + pos.keylen);
 	}
 	most = pos.keylen > EUNO_HEAT_KEY ? EUNO_HEAT_KEY : len;
 	place.prefix = (uint8_t) (level < most ? level : most);

@@ -162,7 +162,7 @@ emit(Read *rd, const ArtChild *leaf, uint32_t depth)
 			euno_copy_out(batch->buf + at, tail.payload, tail.payload_len);
 		rd->used = at + ALIGN8(tail.payload_len);
 	}
-	batch->tids[batch->nitems++] = art_load_tid(rd->key.bytes + len);
+	batch->tids[batch->nitems++] = euno_get_tid(rd->key.bytes + len);
 	return EUNO_OK;
 }
 
@@ -735,7 +735,7 @@ position_of(const ArtKey *key, bool behind, EunoPositionBuffer *pos)
 	memcpy(pos->data, key->bytes, len);
 	pos->pos.key = pos->data;
 	pos->pos.keylen = len;
-	pos->pos.tid = art_load_tid(key->bytes + len);
+	pos->pos.tid = euno_get_tid(key->bytes + len);
 	if (behind && pos->pos.tid == EUNO_TID_MAX)
 		pos->pos.side = 1;
 	else if (behind)

@@ -156,6 +156,8 @@ typedef struct BptItems
 	bool		posting;		/* equal keys may share a record */
 	bool		plain;			/* known to have one key length, no payloads,
 								 * and no key twice */
+	bool		appended;		/* all have been, so equal neighbors without
+								 * payload share their bytes */
 	uint32_t	open_prefix;	/* the longest of a leaf without a high fence */
 	uint32_t	n;
 	uint32_t	nbytes;

@@ -17,7 +17,7 @@ euno_bpt_items_init(BptWork *work, EunoTree *tree)
 {
 	work->it.opaque = bpt_is_opaque(tree);
 	work->it.posting = tree->config.posting;
-	work->it.plain = true;
+	work->it.plain = work->it.appended = true;
 	work->it.open_prefix = UINT32_MAX;
 	work->it.n = 0;
 	work->it.nbytes = 0;
@@ -106,7 +106,7 @@ euno_bpt_items_add_leaf(BptWork *work, BptView *view)
 	BptItems   *it = &work->it;
 	unsigned	source = it->source[0] == NULL ? 0 : 1;
 
-	it->plain = false;
+	it->plain = it->appended = false;
 	it->source[source] = bpt_low(view->leaf);
 	it->source_len[source] = view->format == BPT_OPAQUE ? 0 : view->prefix_len;
 	for (uint32_t i = 0; i < view->count; i = bpt_next_slot(view, i))
@@ -117,12 +117,9 @@ euno_bpt_items_add_leaf(BptWork *work, BptView *view)
 	return true;
 }
 
-/*
- * Inserts an entry before item "at".  Source 1 must be unused: a new entry has
- * all its bytes.  False if there is no room.
- */
-bool
-euno_bpt_items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
+/* euno_bpt_items_insert; the caller knows what items share. */
+static bool
+items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
 {
 	BptItems   *it = &work->it;
 	uint32_t	off = it->nbytes;
@@ -149,6 +146,17 @@ euno_bpt_items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
 }
 
 /*
+ * Inserts an entry before item "at".  Source 1 must be unused: a new entry has
+ * all its bytes.  False if there is no room.
+ */
+bool
+euno_bpt_items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
+{
+	work->it.appended = false;
+	return items_insert(work, at, entry);
+}
+
+/*
  * Appends an entry.  If it has the key of the one before, and neither has a
  * payload, they share the key's bytes.
  */
@@ -162,7 +170,7 @@ euno_bpt_items_append(BptWork *work, const EunoEntry *entry)
 		last->key_len != entry->keylen ||
 		(entry->keylen > 0 &&
 		 memcmp(it->bytes + last->off, entry->key, entry->keylen) != 0))
-		return euno_bpt_items_insert(work, it->n, entry);
+		return items_insert(work, it->n, entry);
 	it->plain = false;
 	return items_push(it, last->off, entry->keylen, 0, entry->tid, 1);
 }
@@ -225,6 +233,8 @@ items_same_key(const BptItems *it, uint32_t i)
 	uint8_t		abuf[BPT_MAX_COMPOSITE];
 	uint8_t		bbuf[BPT_MAX_COMPOSITE];
 
+	if (it->appended)
+		return a->off == b->off && a->key_len == b->key_len;
 	if (a->key_len != b->key_len)
 		return false;
 	if (a->source == b->source)
