@@ -35,7 +35,24 @@ SELECT columns, memory, build(columns, memory)
 		unnest(ARRAY['1MB', '64MB']) AS m(memory)
 	ORDER BY number, memory;
 
-DROP TABLE builds;
+-- Wrong guesses: the comparator is the judge.
+SET euno.debug_wrong_guesses = on;
+SELECT columns, memory, build(columns, memory)
+	FROM unnest(ARRAY['long', 'long DESC, few', 'long_holes', 'long_holes DESC NULLS LAST) INCLUDE (few',
+					  '(repeat(''same'', 4) || long)']) WITH ORDINALITY AS c(columns, number),
+		unnest(ARRAY['1MB', '64MB']) AS m(memory)
+	ORDER BY number, memory;
+CREATE INDEX builds_index ON builds USING euno (long);
+RESET euno.debug_wrong_guesses;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+CREATE TEMP TABLE by_index AS SELECT row_number() OVER () AS place, long FROM (SELECT long FROM builds ORDER BY long) AS o;
+DROP INDEX builds_index;
+CREATE TEMP TABLE by_sort AS SELECT row_number() OVER () AS place, long FROM (SELECT long FROM builds ORDER BY long) AS o;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+SELECT count(*), count(*) FILTER (WHERE i.long = s.long) AS same FROM by_index AS i JOIN by_sort AS s USING (place);
+DROP TABLE builds, by_index, by_sort;
 
 -- Text for which abbreviations and guesses need larger buffers, in runs.
 CREATE TABLE builds AS

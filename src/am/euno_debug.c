@@ -21,6 +21,9 @@
  * A B+tree that is made while euno.debug_modes is not "off" has its leaves forced
  * into modes from then on, by each session as its setting says (bpt_forced.c).
  *
+ * euno.debug_wrong_guesses: text whose order the C library has is sorted by
+ * wrong guesses at first (key_sort.c).
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -81,6 +84,14 @@ euno_debug_init(void)
 							 NULL,
 							 &euno_debug_copies,
 							 EUNO_COPIES_BY_USE, copies,
+							 PGC_SUSET,
+							 GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("euno.debug_wrong_guesses",
+							 "Lets builds of euno indexes guess wrongly how text is ordered, for tests.",
+							 NULL,
+							 &euno_wrong_guesses,
+							 false,
 							 PGC_SUSET,
 							 GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL,
 							 NULL, NULL, NULL);

@@ -506,6 +506,7 @@ scan_quiet_blocks(Relation heap, Relation index, IndexInfo *index_info,
 			ntuples += page->ntuples;
 		}
 		ReleaseBuffer(buffer);
+		EUNO_STOP_POINT("build-page");
 	}
 	if (left < end)
 		ntuples += scan_unquiet(heap, index, index_info, left, end, sort);

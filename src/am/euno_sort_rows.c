@@ -15,6 +15,7 @@
 
 #include "miscadmin.h"
 
+#include "am/euno_am.h"
 #include "am/euno_sort_items.h"
 
 /* So many with equal heads are left to the comparator. */
@@ -98,5 +99,6 @@ euno_sort_rows(EunoRowOrder *order, const uint8_t *buffer,
 {
 	if (euno_row_head_bytes(order) > 0)
 		sort_by_heads(order, buffer, items, scratch, n, 0);
+	EUNO_STOP_POINT("build-sort");
 	merge_sort(order, buffer, items, scratch, n);
 }

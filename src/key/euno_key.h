@@ -105,6 +105,9 @@ extern int	euno_key_compare(void *arg, const EunoPosition *pos,
  */
 typedef struct EunoRowOrder EunoRowOrder;
 
+/* For tests: guesses have little to do with the order. */
+extern bool euno_wrong_guesses;
+
 extern EunoRowOrder *euno_row_order_make(const EunoKeySchema *schema);
 extern uint32_t euno_row_head_bytes(const EunoRowOrder *order);
 extern uint64_t euno_row_head(EunoRowOrder *order, const uint8_t *row,

@@ -31,8 +31,13 @@
 /* It makes some bytes of each one; what does not fit is not needed. */
 #define TRANSFORMED_BYTES	(8 * EUNO_MAX_ENTRY)
 
+/* An odd number that leaves little of the order of what it is multiplied by. */
+#define GARBLE		UINT64CONST(0x9E3779B97F4A7C15)
+
 /* After so many comparisons what they have left in memory goes. */
 #define RESET_EVERY		1024
+
+bool		euno_wrong_guesses = false;
 
 typedef enum EunoHeads
 {
@@ -134,7 +139,7 @@ guess(EunoRowOrder *order, Datum value, uint32_t depth)
 	(void) euno_strxfrm(order->guess, order->source, TRANSFORMED_BYTES,
 						order->locale);
 	memcpy(&word, order->guess + depth, sizeof(word));
-	return pg_ntoh64(word);
+	return pg_ntoh64(word) * (euno_wrong_guesses ? GARBLE : 1);
 }
 
 uint64_t

@@ -1,0 +1,110 @@
+# CREATE INDEX that is canceled, ended or killed while it reads the table, sorts or
+# loads, or finds no room: its memory comes back, and the next one works.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+use EunoTest;
+
+my $cancels = $ENV{EUNO_CANCELS} || 200;
+my $node = euno_node('builds', "euno.debug_copies = off\neuno.max_memory = 16MB\neuno.naptime = 1s\nmaintenance_work_mem = '4MB'\nmax_parallel_maintenance_workers = 0");
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE TABLE t AS SELECT g * 7919 % 40000 AS a, md5(g::text) AS b FROM generate_series(1, 40000) g;
+INSERT INTO t SELECT g, repeat(md5(g::text), 80) FROM generate_series(1, 50) g;
+CREATE TABLE large AS SELECT g AS a, repeat(md5(g::text), 20) AS b FROM generate_series(1, 60000) g;
+VACUUM t, large;
+SQL
+
+# Numbers, bytes; rows that are sorted by guesses, abbreviations, comparisons.
+my @columns = ('a', 'b COLLATE "C"', 'b', '(a / 7.0)', '(ARRAY[a % 100, a])');
+
+sub create
+{
+	my ($columns) = @_;
+
+	return "CREATE INDEX t_index ON t USING euno ($columns)";
+}
+
+sub works
+{
+	my ($name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($node->poll_query_until('postgres', 'SELECT used_bytes FROM euno_memory', '0'), "$name: all memory is given back");
+	for my $columns (@columns)
+	{
+		my ($ret, undef, $stderr) = $node->psql('postgres',
+			create($columns) . "; SELECT euno_index_check('t_index', true); DROP INDEX t_index");
+		is("$ret $stderr", '0 ', "$name: then an index on $columns is built");
+	}
+	return;
+}
+
+works('at first');
+
+# Canceled at random moments.
+my $canceled = 0;
+for my $columns (@columns)
+{
+	my $start = time;
+	$node->safe_psql('postgres', create($columns) . '; DROP INDEX t_index');
+	my $longest = 1 + int((time - $start) * 1000);
+	my $script = "SET client_min_messages = error;\n";
+
+	$script .= sprintf("SET statement_timeout = %d;\n%s;\nSET statement_timeout = 0;\nDROP INDEX IF EXISTS t_index;\n",
+		1 + rand($longest), create($columns)) for 1 .. $cancels / @columns;
+	my (undef, undef, $stderr) = $node->psql('postgres', $script, on_error_stop => 0);
+	is(join("\n", grep { /ERROR/ && !/canceling statement due to statement timeout/ } split /\n/, $stderr), '', "$columns: no other error");
+	$canceled += () = $stderr =~ /canceling statement/g;
+}
+note("$canceled of $cancels were canceled");
+ok($canceled > 0, 'some were canceled');
+works('canceled at random moments');
+
+# Canceled, terminated and killed at places in the middle.
+for my $point ('build-page', 'build-sort', 'build-loaded')
+{
+	for my $how ('cancel', 'terminate', 'kill')
+	{
+		my $holder = $node->background_psql('postgres');
+		my $builder = $node->background_psql('postgres', on_error_stop => 0);
+		my $pid = $builder->query('SELECT pg_backend_pid()');
+
+		$holder->query_safe('SELECT pg_advisory_lock(1)');
+		$builder->query_until(qr/started/, "SET euno.debug_stop = '$point:1';\n\\echo started\n" . create('b') . ";\n");
+		ok($node->poll_query_until('postgres', "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = $pid"),
+			"$how at $point: it is there");
+		if ($how eq 'kill')
+		{
+			kill_process($pid);
+			$_->{run}->finish for $holder, $builder;
+			wait_for_recovery($node);
+		}
+		else
+		{
+			$node->safe_psql('postgres', "SELECT pg_${how}_backend($pid)");
+			if ($how eq 'cancel') { $builder->quit } else { $builder->{run}->finish }
+			$holder->quit;
+		}
+		works("$how at $point");
+	}
+}
+
+# There is no room for all of it.
+for my $columns ('b COLLATE "C"', 'b')
+{
+	my (undef, undef, $stderr) = $node->psql('postgres', "CREATE INDEX ON large USING euno ($columns)");
+
+	like($stderr, qr/ERROR:  out of memory for euno index/, "an index on $columns of the large table does not fit");
+	works('no room');
+}
+$node->stop;
+
+done_testing();
