@@ -25,7 +25,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "lib/binaryheap.h"
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
 #include "storage/buffile.h"
@@ -49,6 +48,9 @@
 #define SHORT_COMPOSITE (EUNO_ITEM_WORDS * sizeof(uint64))
 #define ITEM_BYTES(sort) ((sort)->words * sizeof(uint64))
 
+/* How much of a run's file is read at a time: at least one entry. */
+#define BLOCK_BYTES		16384
+
 /* A run starts with the number of its entries, a uint64. */
 typedef struct SortRun
 {
@@ -56,8 +58,11 @@ typedef struct SortRun
 	uint64		left;			/* entries not read yet */
 	uint16		length;			/* of the current one */
 	uint16		payloadlen;
-	const uint8_t *data;		/* its composite and payload, in "buffer" if
-								 * they are from a file; rows are aligned */
+	const uint8_t *data;		/* its composite and payload */
+	uint64		heads[2];		/* the composite's first bytes, but of rows */
+	uint32		at;				/* what follows, in "block", if from a file */
+	uint32		filled;
+	uint8_t    *block;
 	uint8_t		buffer[MAX_COMPOSITE] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 } SortRun;
 
@@ -92,9 +97,9 @@ struct EunoSort
 	int			nruns;
 	int			max_runs;
 	SortRun   **runs;
-	binaryheap *heap;			/* of run numbers, while merging; NULL if
-								 * there is only one */
-	int			last_run;		/* the one the last entry came from; -1 */
+	SortRun   **heap;			/* while merging, the least one first */
+	int			heap_size;
+	bool		begun;			/* the first one's entry has been returned */
 };
 
 /*
@@ -194,7 +199,6 @@ euno_sort_begin(Relation heap, const EunoKeySchema *schema, int work_mem_kb,
 	sort->max_items = MIN_BUFFER / 2 / ITEM_BYTES(sort);
 	sort->items = palloc(sort->max_items * ITEM_BYTES(sort));
 	sort->ascending = true;
-	sort->last_run = -1;
 	if (share != NULL)
 	{
 		sort->files = &share->files->fs;
@@ -611,6 +615,47 @@ next_in_memory(EunoSort *sort, SortRun *run)
 							   &run->payloadlen);
 }
 
+/* Have so many bytes of the run's file at hand. */
+static inline void
+fill_block(SortRun *run, uint32 bytes)
+{
+	uint32		rest = run->filled - run->at;
+
+	if (likely(rest >= bytes))
+		return;
+	memmove(run->block, run->block + run->at, rest);
+	run->at = 0;
+	run->filled = rest + (uint32) BufFileRead(run->file, run->block + rest,
+											  BLOCK_BYTES - rest);
+	if (run->filled < bytes)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("temporary file of a euno index build is too short")));
+}
+
+static inline void
+next_in_file(EunoSort *sort, SortRun *run)
+{
+	uint16		lengths[2];
+	uint32		bytes;
+
+	fill_block(run, sizeof(lengths));
+	memcpy(lengths, run->block + run->at, sizeof(lengths));
+	run->at += sizeof(lengths);
+	run->length = lengths[0];
+	run->payloadlen = lengths[1];
+	bytes = run->length + run->payloadlen;
+	fill_block(run, bytes);
+	run->data = run->block + run->at;
+	run->at += bytes;
+	if (sort->rows != NULL)
+	{
+		/* Rows are aligned. */
+		memcpy(run->buffer, run->data, bytes);
+		run->data = run->buffer;
+	}
+}
+
 /* Go to the run's next entry; false at its end. */
 static bool
 advance_run(EunoSort *sort, SortRun *run)
@@ -619,36 +664,58 @@ advance_run(EunoSort *sort, SortRun *run)
 		return false;
 	run->left--;
 	if (run->file == NULL)
-	{
 		next_in_memory(sort, run);
-		return true;
+	else
+		next_in_file(sort, run);
+	if (sort->nruns > 1 && sort->rows == NULL)
+	{
+		run->heads[0] = head_at(run->data, run->length, 0);
+		run->heads[1] = head_at(run->data, run->length, sizeof(uint64));
 	}
-	euno_buffile_read(run->file, &run->length,
-					  sizeof(run->length) + sizeof(run->payloadlen));
-	euno_buffile_read(run->file, run->buffer, run->length + run->payloadlen);
 	return true;
 }
 
-/* binaryheap keeps the greatest on top: answer the other way around. */
-static int
-compare_runs(Datum a, Datum b, void *arg)
+/* Is the current entry of one run below that of another? */
+static inline bool
+run_below(EunoSort *sort, const SortRun *a, const SortRun *b)
 {
-	EunoSort *sort = arg;
-	SortRun    *x = sort->runs[DatumGetInt32(a)];
-	SortRun    *y = sort->runs[DatumGetInt32(b)];
 	int			result;
 
 	/* Runs do not keep the rows' heads. */
 	if (sort->rows != NULL)
-		return euno_sort_compare_rows(sort->rows, y->data, y->length, 0,
-									  x->data, x->length, 0);
-	result = memcmp(x->data, y->data, Min(x->length, y->length));
-	return result != 0 ? -result : (int) y->length - (int) x->length;
+		return euno_sort_compare_rows(sort->rows, a->data, a->length, 0,
+									  b->data, b->length, 0) < 0;
+	if (a->heads[0] != b->heads[0])
+		return a->heads[0] < b->heads[0];
+	if (a->heads[1] != b->heads[1])
+		return a->heads[1] < b->heads[1];
+	result = memcmp(a->data, b->data, Min(a->length, b->length));
+	return result != 0 ? result < 0 : a->length < b->length;
+}
+
+/* The run at this place of the heap may belong further down. */
+static void
+sift_down(EunoSort *sort, int place)
+{
+	SortRun    *run = sort->heap[place];
+	int			child;
+
+	while ((child = 2 * place + 1) < sort->heap_size)
+	{
+		if (child + 1 < sort->heap_size &&
+			run_below(sort, sort->heap[child + 1], sort->heap[child]))
+			child++;
+		if (!run_below(sort, sort->heap[child], run))
+			break;
+		sort->heap[place] = sort->heap[child];
+		place = child;
+	}
+	sort->heap[place] = run;
 }
 
 /* Go to before a run's first entry. */
 static void
-open_run(SortRun *run)
+open_run(EunoSort *sort, SortRun *run)
 {
 	if (run->file == NULL)
 		return;
@@ -657,7 +724,8 @@ open_run(SortRun *run)
 				(errcode_for_file_access(),
 				 errmsg("could not rewind temporary file of a euno index build")));
 	euno_buffile_read(run->file, &run->left, sizeof(run->left));
-	run->data = run->buffer;
+	run->block = MemoryContextAlloc(sort->context, BLOCK_BYTES);
+	run->at = run->filled = 0;
 }
 
 int
@@ -698,15 +766,16 @@ euno_sort_perform(EunoSort *sort)
 	euno_sort_own(sort);
 	if (sort->nitems > 0 || sort->nruns == 0)
 		add_run(sort, NULL);
+	sort->heap = MemoryContextAlloc(sort->context,
+									sort->nruns * sizeof(SortRun *));
 	for (int i = 0; i < sort->nruns; i++)
-		open_run(sort->runs[i]);
-	if (sort->nruns == 1)
-		return;					/* nothing to merge */
-	sort->heap = binaryheap_allocate(sort->nruns, compare_runs, sort);
-	for (int i = 0; i < sort->nruns; i++)
+	{
+		open_run(sort, sort->runs[i]);
 		if (advance_run(sort, sort->runs[i]))
-			binaryheap_add_unordered(sort->heap, Int32GetDatum(i));
-	binaryheap_build(sort->heap);
+			sort->heap[sort->heap_size++] = sort->runs[i];
+	}
+	for (int i = sort->heap_size / 2 - 1; i >= 0; i--)
+		sift_down(sort, i);
 }
 
 static void
@@ -723,29 +792,19 @@ fill_entry(const uint8_t *data, uint16 length, uint16 payloadlen,
 bool
 euno_sort_next(EunoSort *sort, EunoEntry *entry)
 {
-	SortRun    *run = sort->runs[0];
+	const SortRun *run;
 
-	if (sort->heap == NULL)
+	if (sort->begun && sort->heap_size > 0)
 	{
-		if (!advance_run(sort, run))
-			return false;
-		fill_entry(run->data, run->length, run->payloadlen, entry);
-		return true;
+		if (!advance_run(sort, sort->heap[0]))
+			sort->heap[0] = sort->heap[--sort->heap_size];
+		if (sort->heap_size > 1)
+			sift_down(sort, 0);
 	}
-	if (sort->last_run >= 0)
-	{
-		if (advance_run(sort, sort->runs[sort->last_run]))
-			binaryheap_replace_first(sort->heap, Int32GetDatum(sort->last_run));
-		else
-			(void) binaryheap_remove_first(sort->heap);
-	}
-	if (binaryheap_empty(sort->heap))
-	{
-		sort->last_run = -1;
+	sort->begun = true;
+	if (sort->heap_size == 0)
 		return false;
-	}
-	sort->last_run = DatumGetInt32(binaryheap_first(sort->heap));
-	run = sort->runs[sort->last_run];
+	run = sort->heap[0];
 	fill_entry(run->data, run->length, run->payloadlen, entry);
 	return true;
 }
