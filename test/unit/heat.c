@@ -326,7 +326,8 @@ test_tidy(const Universe *universe)
 	{
 		set_all(&c, 1);
 		status = euno_bptree_ops.tidy(&c.actor.cx, c.fixture.tree, stop, &merged);
-		CHECK(status == EUNO_OK && merged == 0, "status %d", status);
+		CHECK(status == EUNO_OK && merged <= 1, "status %d, %u merges", status,
+			  merged);
 		set_all(&c, 16);
 		do_compact(&c.actor);
 		set_all(&c, 1);
@@ -480,7 +481,7 @@ main(void)
 	seed = test_seed();
 	printf("# seed %llu\n", (unsigned long long) seed);
 	compared = universe_make(shape_by_name("comparator"), 8000, seed);
-	plain = universe_make(shape_by_name("sparse int8"), 6000, seed);
+	plain = universe_make(shape_by_name("sparse int8"), 12000, seed);
 	test_calm(compared);
 	test_causes(compared);
 	test_contended(plain);

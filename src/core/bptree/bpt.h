@@ -389,7 +389,8 @@ extern bool euno_bpt_part_right(BptSplit *s, uint32_t m);
 /* bpt_memory.c */
 extern BptLeaf *euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, int domain,
 									size_t size, const BptFence *low);
-extern size_t euno_bpt_leaf_size_for(uint32_t low_len, size_t body);
+extern size_t euno_bpt_leaf_size_for(BptFormat format, uint32_t low_len,
+									  size_t body);
 extern BptInner *euno_bpt_inner_alloc(EunoContext *cx, EunoTree *tree,
 									  int domain, size_t size, uint8_t level);
 extern void euno_bpt_free(EunoContext *cx, EunoTree *tree, int domain,

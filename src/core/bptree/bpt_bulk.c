@@ -117,7 +117,7 @@ maybe_full(Bulk *b, EunoTree *tree)
 	uint32_t	len;
 	uint32_t	best;
 
-	if (it->n >= BPT_LEAF_TIDS - 8 || it->nbytes > BPT_ITEM_BYTES / 2)
+	if (it->n >= BPT_LEAF_TIDS - 8 || it->nbytes > BPT_ITEM_BYTES - BPT_MAX_COMPOSITE)
 		return true;
 	if (b->lists < target && b->lists < b->sum)
 		return false;
@@ -164,17 +164,16 @@ fill_leaf(EunoTree *tree, Bulk *b, uint32_t m, const BptFence *high,
 /* Do the first m of the items fit in the leaf's share? */
 static bool
 fits(EunoTree *tree, Bulk *b, uint32_t m, uint32_t target, BptFence *high,
-	 uint8_t *buf, uint32_t *used)
+	 uint8_t *buf, uint32_t *used, BptFormat *format)
 {
 	BptFence	low = {b->leaf->has_low ? bpt_low(b->leaf) : NULL,
 	b->leaf->low_len, b->leaf->low_tid};
-	BptFormat	format;
 
 	high->bytes = buf;
 	high->len = euno_bpt_separator(&b->work.it, m, buf, &high->tid);
 	*used = euno_bpt_measure(&b->work.it, 0, m,
 							 euno_bpt_prefix(tree, &b->work.it, 0, m, &low,
-											 high), &format);
+											 high), format);
 	return *used <= target;
 }
 
@@ -187,6 +186,7 @@ flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 	uint32_t	m = b->work.it.n - 1;
 	uint32_t	used;
 	EunoStatus	status;
+	BptFormat	format;
 	BptFence	high;
 	BptLeaf    *right;
 
@@ -194,7 +194,7 @@ flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 	if (tree->config.nparts > 1)
 		cx->domain = (int) (bpt_body(tree)->leaves / BULK_TURN %
 							tree->config.nparts);
-	while (!fits(tree, b, m, target, &high, buf, &used) && m > 1)
+	while (!fits(tree, b, m, target, &high, buf, &used, &format) && m > 1)
 	{
 		uint32_t	guess = used == UINT32_MAX ? m / 2 :
 			(uint32_t) ((uint64_t) m * target / used);
@@ -204,8 +204,11 @@ flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 			m = 1;
 	}
 	euno_bpt_form_fence(cx, tree, buf, &high);
+
+	/* The next leaf is likely to be of the same format. */
 	right = euno_bpt_leaf_alloc(cx, tree, cx->domain,
-								euno_bpt_leaf_size_for(high.len, BPT_SLACK),
+								euno_bpt_leaf_size_for(format, high.len,
+													   BPT_SLACK),
 								&high);
 	if (right == NULL)
 		return EUNO_NO_MEMORY;

@@ -24,16 +24,19 @@ leaf_body(uint32_t low_len)
 }
 
 /*
- * The size of a new leaf with a low fence of this many bytes and this many
- * bytes of entries; 0 if there is no such size.  Any leaf can hold at least
- * one entry of any length, so that a split always finds a left part that fits
- * where it is.
+ * The size of a new leaf of a format with a low fence of this many bytes and
+ * this many bytes of entries; 0 if there is no such size.  Any leaf can hold at
+ * least one entry of any length, so that a split always finds a left part that
+ * fits where it is.
  */
 size_t
-euno_bpt_leaf_size_for(uint32_t low_len, size_t body)
+euno_bpt_leaf_size_for(BptFormat format, uint32_t low_len, size_t body)
 {
 	size_t		size = low_len > BPT_LONG_FENCE ? 2 * BPT_LEAF_SIZE :
 		BPT_LEAF_SIZE;
+
+	if (format == BPT_FIXED && size < BPT_FIXED_SIZE)
+		size = BPT_FIXED_SIZE;
 
 	while (size < leaf_body(low_len) + body)
 		size *= 2;

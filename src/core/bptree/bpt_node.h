@@ -44,6 +44,7 @@
 /* Powers of two.  Tests make nodes smaller, so that few entries fill them. */
 #ifndef BPT_LEAF_SIZE
 #define BPT_LEAF_SIZE		4096
+#define BPT_FIXED_SIZE		8192	/* leaves that begin as FIXED */
 #define BPT_INNER_SIZE		4096
 #endif
 #define BPT_NODE_MAX		(32 * 1024)

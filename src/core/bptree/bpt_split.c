@@ -180,7 +180,7 @@ euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
 					 BptLeaf *old_right, uint64_t seqno, BptLeaf **right)
 {
 	const BptItems *it = &s->work.it;
-	BptFormat	format;
+	BptFormat	format = s->left.leaf.format & BPT_FORMAT;
 	uint32_t	used;
 	size_t		size;
 	bool		built;
@@ -195,7 +195,7 @@ euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
 												&s->middle, &s->high),
 								&format);
 	euno_bpt_form_fence(cx, tree, s->middle_buf, &s->middle);
-	size = euno_bpt_leaf_size_for(s->middle.len, used);
+	size = euno_bpt_leaf_size_for(format, s->middle.len, used);
 	if (size == 0)
 		return EUNO_CORRUPT;
 	*right = euno_bpt_leaf_alloc(cx, tree,
