@@ -33,6 +33,26 @@ art_inline_bytes(const ArtChild *leaf, uint32_t count, uint32_t n)
 	return n < 8 ? low & ((UINT64_C(1) << 8 * n) - 1) : low;
 }
 
+/* The TID at the end of an INLINE of an entry, which this slot has held. */
+static inline EunoTid
+art_inline_tid(ArtRef ref, const ArtRef *slot)
+{
+	uint32_t	bits = 8 * art_inline_count(ref);
+	uint64_t	high = ref >> 8;
+
+	if (bits < 64)
+		return ref >> (64 - bits) & EUNO_TID_MAX;
+	slot++;
+	if (bits >= 128)
+	{
+		high = euno_load64(slot++);
+		bits -= 64;
+	}
+	bits -= 56;
+	return (bits < 64 ? high << bits | euno_load64(slot) >> (64 - bits) :
+			euno_load64(slot)) & EUNO_TID_MAX;
+}
+
 /* Does an INLINE start with these bytes?  It has that many, and 6 more. */
 static inline bool
 art_inline_starts(const ArtChild *leaf, const uint8_t *bytes, uint32_t n)

@@ -28,9 +28,14 @@
 /* Children to fetch in advance: so many lines, or a little more. */
 #define AHEAD	40
 
-/* A path that is copied in whole words, and the room that it takes with an INLINE. */
+/* The most lines of slots to fetch where a range begins. */
+#define SLOT_LINES	16
+
+/* A path that is copied in whole words. */
 #define SHORT_PATH	24
-#define SHORT_ROOM	48
+
+/* Slots of a node that is read at once, without a frame. */
+#define FEW		32
 
 typedef struct Frame
 {
@@ -38,6 +43,7 @@ typedef struct Frame
 	uint64_t	version;
 	const ArtRef *slots;
 	uint32_t	words;			/* of a slot */
+	ArtType		type;
 	uint32_t	level;
 	int			next;			/* the next child's byte, or beyond */
 	int			ahead;			/* fetched in advance up to this one */
@@ -113,15 +119,32 @@ store_word(uint8_t *p, uint64_t word)
 	memcpy(p, &word, 8);
 }
 
-/* The composite of an INLINE below a short path.  SHORT_ROOM bytes are written. */
+/*
+ * The composite of an INLINE below a path of so many bytes.  At most as many are
+ * written as inline_room says.
+ */
 static inline void
-put_inline(uint8_t *to, const uint8_t *path, uint32_t depth,
-		   const ArtChild *leaf)
+put_inline(uint8_t *to, const uint8_t *path, uint32_t depth, ArtRef ref,
+		   const ArtRef *slot)
 {
-	memcpy(to, path, SHORT_PATH);
-	store_word(to + depth, leaf->ref);
-	store_word(to + depth + 7, leaf->more[0]);
-	store_word(to + depth + 15, leaf->more[1]);
+	uint32_t	count = art_inline_count(ref);
+
+	if (depth <= SHORT_PATH)
+		memcpy(to, path, SHORT_PATH);
+	else
+		memcpy(to, path, depth);
+	to += depth;
+	store_word(to, ref);
+	if (count > art_inline_max(1))
+		store_word(to + art_inline_max(1), euno_load64(slot + 1));
+	if (count > art_inline_max(2))
+		store_word(to + art_inline_max(2), euno_load64(slot + 2));
+}
+
+static inline uint32_t
+inline_room(uint32_t depth)
+{
+	return ALIGN8((depth < SHORT_PATH ? SHORT_PATH : depth) + 8 * ART_WORDS);
 }
 
 /*
@@ -278,67 +301,293 @@ frame_slot(const Frame *frame, int byte)
 	return frame->slots + frame->places[byte] * frame->words;
 }
 
-/*
- * Adds what is INLINE in the frame's node from its next byte on to the batch, up
- * to a child that is something else, the byte "end", or the last item that fits:
- * where most entries of most scans are read.  Forward, below a short path.
- */
-static inline __attribute__((always_inline)) EunoStatus
-gather(Read *rd, Frame *frame, int end, bool keys)
+/* Fetches the slots of the next entries, in a node that was not fetched whole. */
+static inline void
+fetch_slots(const Frame *frame, uint32_t entries)
+{
+	const ArtLayout *layout = &euno_art_layouts[frame->type];
+	uint32_t	at = art_place(layout->capacity, (uint8_t) frame->next);
+	uint32_t	n = layout->capacity - at;
+
+	if (layout->size <= ART_SMALL)
+		return;
+	if (n > entries)
+		n = entries;
+	n *= 8 * frame->words;
+	for (uint32_t k = 0; k < n && k < 64 * SLOT_LINES; k += 64)
+		euno_prefetch((const uint8_t *) (frame->slots + at * frame->words) + k);
+}
+
+/* What no slot holds. */
+#define NO_ENTRY	UINT64_C(0xFF)
+
+/* What was gathered from a node: the batch with it, and the last entry. */
+typedef struct Gathered
+{
+	uint32_t	n;				/* batch->nitems */
+	uint32_t	used;			/* of batch->buf */
+	int			byte;
+	ArtRef		ref;			/* NO_ENTRY: there were none */
+	const ArtRef *slot;
+} Gathered;
+
+/* Is this the reference of an entry that is INLINE? */
+static inline bool
+is_inline_entry(ArtRef ref)
+{
+	uint32_t	count = art_inline_count(ref);
+
+	return (ref & (ART_TAG_MASK | ART_ABSENT)) == ART_TAG_INLINE &&
+		count >= EUNO_TID_BYTES && count <= art_inline_max(ART_WORDS);
+}
+
+/* Adds an entry that is INLINE in a node of this level.  False: its key has no room. */
+static inline __attribute__((always_inline)) bool
+gather_entry(Read *rd, uint32_t level, bool keys, int byte, ArtRef ref,
+			 const ArtRef *slot, Gathered *to)
 {
 	EunoBatch  *batch = rd->batch;
-	uint32_t	depth = frame->level + 1;
-	uint32_t	used = rd->used;
-	uint32_t	n = batch->nitems;
-	int			byte = frame->next;
-	int			last = -1;
-	ArtChild	leaf = {0};
 
-	for (; n < batch->max_items; byte++)
+	if (keys)
 	{
-		uint32_t	count;
+		EunoItemKey *item = &batch->keys[to->n];
+
+		if (to->used + inline_room(level + 1) > batch->buf_size)
+			return false;
+		rd->key.bytes[level] = (uint8_t) byte;
+		put_inline(batch->buf + to->used, rd->key.bytes, level + 1, ref, slot);
+		item->offset = to->used;
+		item->keylen = (uint16_t) (level + 1 + art_inline_count(ref) -
+								   EUNO_TID_BYTES);
+		item->payloadlen = 0;
+		to->used += ALIGN8(item->keylen);
+	}
+	batch->tids[to->n++] = art_inline_tid(ref, slot);
+	to->ref = ref;
+	to->slot = slot;
+	to->byte = byte;
+	return true;
+}
+
+/* What was gathered from a node of this level is to be believed. */
+static inline void
+gather_end(Read *rd, uint32_t level, const Gathered *from)
+{
+	rd->batch->nitems = from->n;
+	rd->used = from->used;
+	rd->full = from->n >= rd->batch->max_items;
+	rd->key.bytes[level] = (uint8_t) from->byte;
+	put_inline(rd->last.bytes, rd->key.bytes, level + 1, from->ref, from->slot);
+	rd->last.len = level + 1 + art_inline_count(from->ref);
+}
+
+/*
+ * Gathers what is INLINE in the frame's node from its next byte on, up to a child
+ * that is something else, the byte "end", or the last item that fits.
+ */
+static inline __attribute__((always_inline)) void
+gather_slots(Read *rd, Frame *frame, int end, bool keys, Gathered *to)
+{
+	const ArtRef *slots = frame->slots;
+	uint32_t	words = frame->words;
+	uint32_t	max = rd->batch->max_items;
+	int			byte = frame->next;
+	int			base = byte & ~63;
+	uint64_t	bits = frame->map[base / 64] & UINT64_MAX << byte % 64;
+
+	for (; to->n < max; bits &= bits - 1)
+	{
 		const ArtRef *slot;
 		ArtRef		ref;
 
-		byte = next_byte(frame, byte, true);
-		if (byte < 0 || byte >= end)
+		while (bits == 0 && base < 192)
+			bits = frame->map[(base += 64) / 64];
+		byte = bits == 0 ? 256 : base + __builtin_ctzll(bits);
+		if (byte >= end)
 			break;
-		slot = frame_slot(frame, byte);
+		slot = slots + frame->places[byte] * words;
 		ref = euno_load64_acquire(slot);
-		if (art_is_absent(ref))
-			continue;
-		count = art_inline_count(ref);
-		if ((ref & ART_TAG_MASK) != ART_TAG_INLINE ||
-			count < EUNO_TID_BYTES || count > art_inline_max(ART_WORDS) ||
-			(keys && used + SHORT_ROOM > batch->buf_size))
-			break;
-		leaf = art_child(ref, slot);
-		last = byte;
-		if (keys)
-		{
-			EunoItemKey *item = &batch->keys[n];
 
-			rd->key.bytes[frame->level] = (uint8_t) byte;
-			put_inline(batch->buf + used, rd->key.bytes, depth, &leaf);
-			item->offset = used;
-			item->keylen = (uint16_t) (depth + count - EUNO_TID_BYTES);
-			item->payloadlen = 0;
-			used += ALIGN8(item->keylen);
+		/* most have the same number of bytes */
+		if ((uint8_t) ref != (uint8_t) to->ref && !is_inline_entry(ref))
+		{
+			if (art_is_absent(ref))
+				continue;
+			break;
 		}
-		batch->tids[n++] = art_inline_bytes(&leaf, count, EUNO_TID_BYTES);
+		if (!gather_entry(rd, frame->level, keys, byte, ref, slot, to))
+			break;
 	}
-	frame->next = byte < 0 ? 256 : byte;
-	if (last < 0)
+	frame->next = byte;
+}
+
+/* The same in a node with a slot for each byte. */
+static inline __attribute__((always_inline)) void
+gather_direct(Read *rd, Frame *frame, int end, bool keys, Gathered *to)
+{
+	const ArtRef *slot = frame->slots + frame->next;
+	uint32_t	max = rd->batch->max_items;
+	int			byte;
+
+	for (byte = frame->next; byte < end && to->n < max; byte++, slot++)
+	{
+		ArtRef		ref = euno_load64_acquire(slot);
+
+		if ((uint8_t) ref != (uint8_t) to->ref && !is_inline_entry(ref))
+		{
+			if (art_is_absent(ref))
+				continue;
+			break;
+		}
+		if (!gather_entry(rd, frame->level, keys, byte, ref, slot, to))
+			break;
+	}
+	frame->next = byte;
+}
+
+/*
+ * Adds what is INLINE in the frame's node to the batch, forward: where most entries of
+ * most scans are read.
+ */
+static EunoStatus __attribute__((noinline))
+gather(Read *rd, Frame *frame, int end)
+{
+	EunoBatch  *batch = rd->batch;
+	Gathered	to = {batch->nitems, rd->used, 0, NO_ENTRY, NULL};
+
+	if (frame->at_edge)
+		fetch_slots(frame, batch->max_items - batch->nitems);
+	if (batch->want_keys)
+		gather_slots(rd, frame, end, true, &to);
+	else if (frame->type == ART_N256)
+		gather_direct(rd, frame, end, false, &to);
+	else
+		gather_slots(rd, frame, end, false, &to);
+	if (to.ref == NO_ENTRY)
 		return EUNO_OK;
 	if (!frame_valid(rd, frame))
 		return stale(rd, frame->level, frame->node);
-	batch->nitems = n;
-	rd->used = used;
-	rd->full = n >= batch->max_items;
-	rd->key.bytes[frame->level] = (uint8_t) last;
-	put_inline(rd->last.bytes, rd->key.bytes, depth, &leaf);
-	rd->last.len = depth + art_inline_count(leaf.ref);
+	gather_end(rd, frame->level, &to);
 	return EUNO_OK;
+}
+
+/* A node's version; EUNO_STALE: that is none to read at. */
+static inline EunoStatus
+begin_node(Read *rd, ArtNode *node, uint32_t level, uint64_t *version)
+{
+	uint64_t	word = euno_load64_acquire(&node->lock.word);
+
+	if (__builtin_expect((word & EUNO_LOCK_LOCKED) != 0, 0))
+		word = wait_free(rd, level, node);
+	*version = word;
+	if ((word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) != 0)
+		return stale(rd, level, node);
+	return EUNO_OK;
+}
+
+/* The leaves of a LIST of few slots, in the order of their bytes. */
+typedef struct Few
+{
+	uint32_t	n;
+	uint8_t		bytes[FEW];
+	const ArtRef *slots[FEW];
+	ArtRef		refs[FEW];
+} Few;
+
+/*
+ * Looks at the leaves of a LIST; false if there is a child that is not an INLINE.
+ * Slots are near where their bytes are among all bytes, so they are almost in order.
+ */
+static inline bool
+look_at_few(ArtNode *node, const ArtLayout *layout, Few *few)
+{
+	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
+	const ArtRef *slot = art_children(node);
+	uint32_t	n = 0;
+
+	for (uint32_t i = 0; i < layout->capacity; i++, slot += layout->words)
+	{
+		ArtRef		ref = euno_load64_acquire(slot);
+		uint32_t	at = n;
+		uint8_t		byte;
+
+		if (art_is_absent(ref))
+			continue;
+		if (!is_inline_entry(ref))
+			return false;
+		byte = euno_load8(&keys[i]);	/* there since the child is */
+		for (; at > 0 && few->bytes[at - 1] > byte; at--)
+		{
+			few->bytes[at] = few->bytes[at - 1];
+			few->slots[at] = few->slots[at - 1];
+			few->refs[at] = few->refs[at - 1];
+		}
+		few->bytes[at] = byte;
+		few->slots[at] = slot;
+		few->refs[at] = ref;
+		n++;
+	}
+	few->n = n;
+	return true;
+}
+
+static inline __attribute__((always_inline)) void
+take_few(Read *rd, uint32_t level, const Few *few, bool keys, Gathered *to)
+{
+	uint32_t	room = rd->batch->max_items - to->n;
+	uint32_t	n = few->n < room ? few->n : room;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	k = rd->forward ? i : few->n - 1 - i;
+
+		if (!gather_entry(rd, level, keys, few->bytes[k], few->refs[k],
+						  few->slots[k], to))
+			break;
+	}
+}
+
+/*
+ * Adds all of a child of the frame's node, no edge, that is a LIST of few slots with
+ * nothing but what is INLINE.  False: it is not, or there is no room for its keys; enter
+ * it.
+ */
+static bool __attribute__((noinline))
+gather_few(Read *rd, Frame *frame, ArtRef ref, EunoStatus *status)
+{
+	const ArtLayout *layout = &euno_art_layouts[art_ref_type(ref)];
+	ArtNode    *node = art_pointer(ref);
+	uint32_t	level = art_ref_level(ref);
+	Gathered	to = {rd->batch->nitems, rd->used, 0, NO_ENTRY, NULL};
+	uint64_t	version = 0;
+	Few			few;
+
+	if (layout->capacity > FEW || art_ref_type(ref) > ART_LAST_LIST ||
+		level <= frame->level || level >= ART_MAX_COMPOSITE)
+		return false;
+	if (level > frame->level + 1)
+		euno_art_path_copy(node, frame->level + 1, rd->key.bytes);
+	*status = rd->rowex ? EUNO_OK : begin_node(rd, node, level, &version);
+	if (*status == EUNO_OK && !frame_valid(rd, frame))
+		*status = stale(rd, frame->level, frame->node);
+	if (*status != EUNO_OK)
+		return true;
+	if (!look_at_few(node, layout, &few))
+		return false;
+	rd->full = few.n > 0 && to.n >= rd->batch->max_items;
+	if (rd->full)
+		return true;
+	if (rd->batch->want_keys)
+		take_few(rd, level, &few, true, &to);
+	else
+		take_few(rd, level, &few, false, &to);
+	if (to.n - rd->batch->nitems < few.n && to.n < rd->batch->max_items)
+		return false;
+	if (!rd->rowex && !euno_lock_validate(&node->lock, version))
+		*status = stale(rd, level, node);
+	else if (to.ref != NO_ENTRY)
+		gather_end(rd, level, &to);
+	return true;
 }
 
 /* A leaf that may be outside of the range. */
@@ -396,7 +645,7 @@ new_frame(Read *rd)
 
 /*
  * Fetches what will be read of a node at whose level the bound goes on: the child
- * there, and some of those that come next.
+ * there, which of a node with a slot for each byte art_fetch_node leaves out.
  */
 static inline void
 fetch_edge(const Read *rd, ArtRef ref, uint32_t level)
@@ -408,14 +657,7 @@ fetch_edge(const Read *rd, ArtRef ref, uint32_t level)
 		art_place(layout->capacity, byte);
 
 	art_fetch_node(ref, byte);
-	if (layout->size <= ART_SMALL)
-		return;
-	for (uint32_t line = 0; line < 4; line++)
-	{
-		at += rd->forward ? 64 : -64;
-		if (at < layout->size)
-			euno_fetch(node + at);
-	}
+	euno_fetch(node + at);
 }
 
 /*
@@ -435,16 +677,9 @@ enter(Read *rd, ArtRef ref, uint32_t depth, bool at_edge, bool end_edge)
 	if (at_edge)
 		fetch_edge(rd, ref, level);
 	euno_art_path_copy(node, depth, rd->key.bytes);
-	if (!rd->rowex)
-	{
-		uint64_t	word = euno_load64_acquire(&node->lock.word);
-
-		if (__builtin_expect((word & EUNO_LOCK_LOCKED) != 0, 0))
-			word = wait_free(rd, level, node);
-		frame->version = word;
-		if ((word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) != 0)
-			return stale(rd, level, node);
-	}
+	if (!rd->rowex &&
+		begin_node(rd, node, level, &frame->version) != EUNO_OK)
+		return EUNO_STALE;
 	if (!rd->rowex &&
 		!(rd->nframes > 0 ? frame_valid(rd, frame - 1) :
 		  euno_lock_validate(rd->lock, rd->version)))
@@ -469,6 +704,7 @@ enter(Read *rd, ArtRef ref, uint32_t depth, bool at_edge, bool end_edge)
 	}
 	frame->node = node;
 	frame->slots = art_children(node);
+	frame->type = art_ref_type(ref);
 	frame->words = euno_art_layouts[art_ref_type(ref)].words;
 	frame->level = level;
 	frame->at_edge = at_edge;
@@ -508,21 +744,34 @@ prefetch(ArtRef ref)
 	return (size + 63) / 64;
 }
 
-/* Fetches some of the children that come next. */
+/*
+ * Fetches some of the children that come next, up to one with the byte "end": as many as
+ * a batch may want, if they were full.
+ */
 static void
-fetch_ahead(Read *rd, Frame *frame)
+fetch_ahead(Read *rd, Frame *frame, int end)
 {
 	int			step = rd->forward ? 1 : -1;
 	int			byte = frame->next;
+	uint32_t	room = rd->batch->max_items - rd->batch->nitems;
+	uint32_t	entries = 0;
 
 	if (rd->batch->max_items == 1 || (byte - frame->ahead) * step < 0)
 		return;
-	for (uint32_t lines = 0; lines < AHEAD;)
+	for (uint32_t lines = 0; lines < AHEAD && entries < room;)
 	{
+		ArtRef		ref;
+
 		byte = next_byte(frame, byte, rd->forward);
-		if (byte < 0)
+		if (byte < 0 || (byte - end) * step > 0)
+		{
+			byte = rd->forward ? 256 : -1;
 			break;
-		lines += 1 + prefetch(euno_load64_acquire(frame_slot(frame, byte)));
+		}
+		ref = euno_load64_acquire(frame_slot(frame, byte));
+		entries += art_is_node(ref) ?
+			euno_art_layouts[art_ref_type(ref)].capacity : 1;
+		lines += 1 + prefetch(ref);
 		byte += step;
 	}
 	frame->ahead = byte;
@@ -567,12 +816,10 @@ advance(Read *rd)
 		}
 		if (!art_is_node(ref) && !at_edge && !end_edge)
 		{
-			if (rd->nrun == 0 && rd->forward && frame->level < SHORT_PATH)
+			if (rd->nrun == 0 && rd->forward)
 			{
 				frame->next = byte;
-				status = rd->batch->want_keys ?
-					gather(rd, frame, end_byte, true) :
-					gather(rd, frame, end_byte, false);
+				status = gather(rd, frame, end_byte);
 				if (status != EUNO_OK || rd->full)
 					return status;
 				if (frame->next > byte)
@@ -599,7 +846,13 @@ advance(Read *rd)
 
 			return take_edge(rd, &leaf, frame->level + 1, at_edge, end_edge);
 		}
-		fetch_ahead(rd, frame);
+		fetch_ahead(rd, frame, end_byte);
+		if (!at_edge && !end_edge && gather_few(rd, frame, ref, &status))
+		{
+			if (status != EUNO_OK || rd->full)
+				return status;
+			continue;
+		}
 		return enter(rd, ref, frame->level + 1, at_edge, end_edge);
 	}
 	status = flush(rd, frame);
@@ -674,6 +927,16 @@ read_on(Read *rd, EunoTree *tree)
 	return EUNO_OK;
 }
 
+/* The batch's first entry has this key, and no payload. */
+static inline void
+put_key(EunoBatch *batch, const ArtKey *key)
+{
+	batch->keys[0].offset = 0;
+	batch->keys[0].keylen = (uint16_t) key->len;
+	batch->keys[0].payloadlen = 0;
+	memcpy(batch->buf, key->bytes, key->len);
+}
+
 /* All that starts with this key, cut as in euno_art_key_position. */
 static EunoStatus
 read_prefix(Read *rd, EunoTree *tree, const EunoPosition *pos)
@@ -696,10 +959,12 @@ read_prefix(Read *rd, EunoTree *tree, const EunoPosition *pos)
 	if (place.where == ART_AT_LEAF && !art_is_absent(place.ref))
 	{
 		leaf = art_child(place.ref, place.slot);
-		if (!rd->batch->want_keys &&
-			art_leaf_match(&leaf, place.depth, &rd->at, false, &found,
-						   rd->batch->tids))
+		if ((!rd->batch->want_keys || rd->at.len <= rd->batch->buf_size) &&
+			art_leaf_match(&leaf, place.depth, &rd->at, rd->batch->want_keys,
+						   &found, rd->batch->tids))
 		{
+			if (rd->batch->want_keys && found)
+				put_key(rd->batch, &rd->at);
 			rd->batch->nitems = found;
 			rd->ended = true;
 			return EUNO_OK;
