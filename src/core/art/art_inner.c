@@ -305,12 +305,26 @@ euno_art_path_match(const ArtNode *node, const ArtKey *key, uint32_t depth)
 	uint32_t	from = level - art_segment_len(node);
 	const uint8_t *segment = art_segment(node);
 
-	for (uint32_t i = depth; i < end; i++)
+	uint32_t	at = depth;
+	uint32_t	word;
+	uint64_t	differ;
+
+	for (; end - at >= 8; at += 8)
 	{
-		if (euno_load8(&segment[i - from]) != key->bytes[i])
-			return i;
+		differ = euno_load_be(segment + at - from, 8) ^
+			euno_load_be(key->bytes + at, 8);
+		if (differ != 0)
+			return at + (uint32_t) __builtin_clzll(differ) / 8;
 	}
-	return end;
+	if (at == end)
+		return end;
+
+	/* eight bytes are read, the last of them within the segment */
+	word = end - from < 8 ? from : end - 8;
+	differ = (euno_load_be(segment + word - from, 8) ^
+			  euno_load_be(key->bytes + word, 8)) << 8 * (at - word);
+	differ >>= 64 - 8 * (end - at);
+	return differ == 0 ? end : end - 8 + (uint32_t) __builtin_clzll(differ) / 8;
 }
 
 /* Copies the bytes [depth, level) of a node's path to their place in "path". */
