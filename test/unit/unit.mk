@@ -26,6 +26,7 @@ UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
 UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=3 -DBPT_VOTES=2 -DBPT_LOG_SIZE=3 -DBPT_LEAF_SIZE=256 -DBPT_FIXED_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=192 -DBPT_CLOSING_PAUSES=1 -DBPT_SEGMENT_PAUSES=1 -DBPT_SEGMENT_ROUNDS=1 \
 	-DEUNO_QUEUES=1 -DEUNO_PATIENCE=1 -DEUNO_PATIENCE_LEAST=1 -DEUNO_LOOK_PAUSES=1 -DEUNO_LEADER_REQUESTS=1 -DBPT_CROWD=99 -DART_CROWD=99 -DART_STEPS=1 -DART_LONELY=0 \
 	-DEUNO_HEAT_SAMPLE=1 -DEUNO_HEAT_FIRST=1000 -DEUNO_HEAT_LEAVES=12 -DART_USES=4 -DART_LEAST_DRAWN=1 -DART_LEAST_READS=1
+UNIT_FLAGS_eager = $(filter-out -DART_STEPS=1 -DART_LONELY=0,$(UNIT_FLAGS_model))
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
 UNIT_LINK_fuzz = -fsanitize=fuzzer,address
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
@@ -39,7 +40,7 @@ UNIT_TESTS = arena oracle forms nomem canceled callouts liars domains near heat 
 
 # "hook" has somebody else take over, or a process stop, between any two steps.
 # ThreadSanitizer has nothing to say about a single thread or other processes.
-UNIT_plain = model/schedules-bptree model/schedules-art-olc model/schedules-art-rowex $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/predicate hook/processes model/litmus \
+UNIT_plain = model/schedules-bptree model/schedules-art-olc model/schedules-art-rowex eager/schedules-art $(addprefix plain/,$(UNIT_TESTS)) hook/threads hook/predicate hook/processes model/litmus \
 	$(addprefix plain/,oracle-flapping forms-contended nomem-flapping threads-contended \
 	oracle-crowded threads-crowded) hook/threads-flapping hook/threads-crowded
 UNIT_asan = $(addprefix asan/,$(UNIT_TESTS) oracle-flapping threads-contended threads-crowded)
@@ -73,6 +74,22 @@ $(UNIT_BUILD)/model/schedules: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(UNIT_SCH
 # The same for one tree, so that two run at a time.
 $(UNIT_BUILD)/model/schedules-%: $(UNIT_BUILD)/model/schedules
 	@printf '#!/bin/sh\nEUNO_TREE=%s exec "$${0%%%%-*}"\n' $(subst -,/,$*) >$@
+	@chmod +x $@
+
+# The radix trees with as much done at once as in the server: nodes of ascending keys
+# grow by steps, and removers replace small nodes.
+UNIT_EAGER = src/core/art/art_insert.c src/core/art/art_compact.c
+UNIT_EAGER_CASES = remove-insert remove-read split-merge merge-read merge-back merge-below \
+	fan-2 fan-2-again fan-4 fan-verify grow-dead shrink-4 desert-2 desert-above desert-8 \
+	desert-again prefix-copy prefix-back prefix-lift path-dead few row row-same row-grow \
+	row-read row-path row-merge row-gone row-reuse wide-again wide-back
+
+$(UNIT_BUILD)/eager/schedules: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(filter-out $(UNIT_EAGER),$(UNIT_SCHEDULES) $(UNIT_CORE))) \
+		$(patsubst %.c,$(UNIT_BUILD)/eager/%.o,$(UNIT_EAGER))
+	$(UNIT_CC) $(UNIT_CFLAGS) $(UNIT_FLAGS_eager) -o $@ $^
+
+$(UNIT_BUILD)/eager/schedules-art: $(UNIT_BUILD)/eager/schedules
+	@printf '#!/bin/sh\nEUNO_TREE=art EUNO_CASES="%s" exec "$${0%%%%-*}"\n' "$(UNIT_EAGER_CASES)" >$@
 	@chmod +x $@
 
 # A program run over the B+tree with its leaves forced into modes.
@@ -139,7 +156,7 @@ $$(UNIT_TESTS:%=$$(UNIT_BUILD)/$(1)/%): $$(UNIT_BUILD)/$(1)/%: \
 		$$(patsubst %.c,$$(UNIT_BUILD)/$(1)/%.o,$$(UNIT_SUPPORT) $$(UNIT_CORE))
 	$$(UNIT_CC) $$(UNIT_CFLAGS) $$(UNIT_FLAGS_$(1)) $$(UNIT_LINK_$(1)) -o $$@ $$^
 endef
-$(foreach flavor,plain alone hook model asan tsan fuzz,$(eval $(call unit_flavor,$(flavor))))
+$(foreach flavor,plain alone hook model eager asan tsan fuzz,$(eval $(call unit_flavor,$(flavor))))
 
 .SECONDARY:
 -include $(shell find $(UNIT_BUILD) -name '*.d' 2>/dev/null)
