@@ -421,9 +421,9 @@ gather_slots(Read *rd, Frame *frame, int end, bool keys, Gathered *to)
 	frame->next = byte;
 }
 
-/* The same in a node with a slot for each byte. */
-static inline __attribute__((always_inline)) void
-gather_direct(Read *rd, Frame *frame, int end, bool keys, Gathered *to)
+/* The same in a node with a slot for each byte, without keys. */
+static inline void
+gather_direct(Read *rd, Frame *frame, int end, Gathered *to)
 {
 	const ArtRef *slot = frame->slots + frame->next;
 	uint32_t	max = rd->batch->max_items;
@@ -439,8 +439,7 @@ gather_direct(Read *rd, Frame *frame, int end, bool keys, Gathered *to)
 				continue;
 			break;
 		}
-		if (!gather_entry(rd, frame->level, keys, byte, ref, slot, to))
-			break;
+		(void) gather_entry(rd, frame->level, false, byte, ref, slot, to);
 	}
 	frame->next = byte;
 }
@@ -460,7 +459,7 @@ gather(Read *rd, Frame *frame, int end)
 	if (batch->want_keys)
 		gather_slots(rd, frame, end, true, &to);
 	else if (frame->type == ART_N256)
-		gather_direct(rd, frame, end, false, &to);
+		gather_direct(rd, frame, end, &to);
 	else
 		gather_slots(rd, frame, end, false, &to);
 	if (to.ref == NO_ENTRY)
@@ -549,8 +548,8 @@ take_few(Read *rd, uint32_t level, const Few *few, bool keys, Gathered *to)
 
 /*
  * Adds all of a child of the frame's node, no edge, that is a LIST of few slots with
- * nothing but what is INLINE.  False: it is not, or there is no room for its keys; enter
- * it.
+ * nothing but what is INLINE.  False: it is not, or there is no room for its keys;
+ * enter it.
  */
 static bool __attribute__((noinline))
 gather_few(Read *rd, Frame *frame, ArtRef ref, EunoStatus *status)
@@ -745,8 +744,8 @@ prefetch(ArtRef ref)
 }
 
 /*
- * Fetches some of the children that come next, up to one with the byte "end": as many as
- * a batch may want, if they were full.
+ * Fetches some of the children that come next, up to one with the byte "end": as
+ * many as a batch may want, if they were full.
  */
 static void
 fetch_ahead(Read *rd, Frame *frame, int end)
