@@ -71,7 +71,9 @@ DELETE FROM settled WHERE n BETWEEN 3000 AND 3010;
 SAVEPOINT undone;
 INSERT INTO settled SELECT n, 200 FROM generate_series(1, 500) AS n;
 ROLLBACK TO undone;
+SELECT seq_scan AS scans FROM pg_stat_xact_user_tables WHERE relname = 'settled' \gset
 CREATE INDEX settled_euno ON settled USING euno (v);
+SELECT seq_scan - :scans AS scans FROM pg_stat_xact_user_tables WHERE relname = 'settled';
 CREATE INDEX settled_btree ON settled USING btree (v);
 SELECT amname, reltuples, indcheckxmin
 	FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam

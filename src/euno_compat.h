@@ -113,6 +113,14 @@
 	((locale) == NULL ? strxfrm(to, from, size) : \
 	 strxfrm_l(to, from, size, (locale)->info.lt))
 
+/* 16 renamed what a relation's statistics count. */
+#include "pgstat.h"
+#if PG_VERSION_NUM >= 160000
+#define euno_scans_counted(rel)	((rel)->pgstat_info->counts.numscans)
+#else
+#define euno_scans_counted(rel)	((rel)->pgstat_info->t_counts.t_numscans)
+#endif
+
 /* 16 checks for short reads itself. */
 #include "storage/buffile.h"
 #if PG_VERSION_NUM >= 160000

@@ -471,6 +471,10 @@ scan_unquiet(Relation heap, Relation index, IndexInfo *index_info,
 										   false, first, end - first,
 										   euno_sort_add_tuple, sort, NULL);
 	index_info->ii_ExpressionsState = states;
+
+	/* In the statistics it is a part of ours. */
+	if (pgstat_should_count_relation(heap))
+		euno_scans_counted(heap)--;
 	return ntuples;
 }
 
@@ -527,6 +531,7 @@ euno_heap_quiet_scan(Relation heap, Relation index, IndexInfo *index_info,
 	double		ntuples = 0;
 
 	begin_evaluation(&evaluation, heap, index_info);
+	pgstat_count_heap_scan(heap);
 	if (blocks == NULL)
 	{
 		blocks = &own_blocks;

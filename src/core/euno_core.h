@@ -76,6 +76,28 @@ euno_get_tid(const uint8_t *p)
 	return (EunoTid) high << 16 | low;
 }
 
+/* Eight bytes as a number that is compared as they are. */
+static inline uint64_t
+euno_get_word(const uint8_t *p)
+{
+	uint64_t	word;
+
+	memcpy(&word, p, sizeof(word));
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	return word;
+}
+
+static inline void
+euno_put_word(uint8_t *p, uint64_t word)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	memcpy(p, &word, sizeof(word));
+}
+
 /*
  * The longest key plus payload, in bytes: nbtree's limit for a whole index
  * tuple on 8 kB pages, so that a table can always go back to btree.

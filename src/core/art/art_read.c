@@ -110,15 +110,6 @@ compose(Read *rd, const ArtChild *leaf, uint32_t depth, ArtTail *tail)
 	return true;
 }
 
-static inline void
-store_word(uint8_t *p, uint64_t word)
-{
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	word = __builtin_bswap64(word);
-#endif
-	memcpy(p, &word, 8);
-}
-
 /*
  * The composite of an INLINE below a path of so many bytes.  At most as many are
  * written as inline_room says.
@@ -134,11 +125,11 @@ put_inline(uint8_t *to, const uint8_t *path, uint32_t depth, ArtRef ref,
 	else
 		memcpy(to, path, depth);
 	to += depth;
-	store_word(to, ref);
+	euno_put_word(to, ref);
 	if (count > art_inline_max(1))
-		store_word(to + art_inline_max(1), euno_load64(slot + 1));
+		euno_put_word(to + art_inline_max(1), euno_load64(slot + 1));
 	if (count > art_inline_max(2))
-		store_word(to + art_inline_max(2), euno_load64(slot + 2));
+		euno_put_word(to + art_inline_max(2), euno_load64(slot + 2));
 }
 
 static inline uint32_t

@@ -695,32 +695,11 @@ bpt_place_init(BptPlace *place, BptImage *image)
 	place->image = image;
 }
 
-static inline uint64_t
-bpt_load_word(const uint8_t *p)
-{
-	uint64_t	word;
-
-	memcpy(&word, p, 8);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	word = __builtin_bswap64(word);
-#endif
-	return word;
-}
-
-static inline void
-bpt_store_word(uint8_t *p, uint64_t word)
-{
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	word = __builtin_bswap64(word);
-#endif
-	memcpy(p, &word, 8);
-}
-
 /* Eight bytes of a BYTES key from offset "at", as a number. */
 static inline uint64_t
 bpt_key_word(const BptKey *key, uint32_t at)
 {
-	return at >= key->len ? 0 : bpt_load_word(key->bytes + at);
+	return at >= key->len ? 0 : euno_get_word(key->bytes + at);
 }
 
 /* BYTES: the sign of (key, as far as the prefix goes) - (a leaf's prefix). */

@@ -80,7 +80,7 @@ items_add_slot(BptItems *it, BptView *view, uint32_t i, unsigned source)
 			return false;
 		key_len = view->prefix_len + len - EUNO_TID_BYTES;
 		keep = len > EUNO_TID_BYTES ? len - EUNO_TID_BYTES : 0;
-		bpt_store_word(it->bytes + off, view->heads[i]);
+		euno_put_word(it->bytes + off, view->heads[i]);
 		if (keep > 8)
 			memcpy(it->bytes + off + 8, tail, keep - 8);
 	}
@@ -417,7 +417,7 @@ encode_fixed(const BptItems *it, uint32_t a, uint32_t b, BptImage *image)
 	{
 		memset(buf, 0, 8);
 		(void) euno_bpt_item_copy(it, a + i, leaf->prefix_len, buf);
-		heads[i] = bpt_load_word(buf);
+		heads[i] = euno_get_word(buf);
 		memcpy(tails + i * tail, buf + 8, tail);
 	}
 	euno_bpt_lay_out(image, heads, tails, b - a);
@@ -504,7 +504,7 @@ encode_slotted(const BptItems *it, uint32_t a, uint32_t b, uint32_t used,
 		}
 		else
 		{
-			*heads++ = bpt_load_word(buf);
+			*heads++ = euno_get_word(buf);
 			encode_record(it, i, e, list_len, buf + 8, len > 8 ? len - 8 : 0,
 						  len, image->bytes + heap);
 		}

@@ -31,7 +31,7 @@ fence_word(const BptFence *fence, uint32_t from)
 	if (fence->bytes != NULL && from < fence->len)
 		memcpy(word, fence->bytes + from,
 			   fence->len - from < 8 ? fence->len - from : 8);
-	return bpt_load_word(word);
+	return euno_get_word(word);
 }
 
 /* What fences, format and prefix say of a leaf in the making. */
@@ -234,7 +234,7 @@ static uint32_t
 run_composite(const BptRun *run, uint32_t i, uint8_t *to)
 {
 	memcpy(to, run->prefix, run->prefix_len);
-	bpt_store_word(to + run->prefix_len, run->heads[i]);
+	euno_put_word(to + run->prefix_len, run->heads[i]);
 	memcpy(to + run->prefix_len + 8, run->tails + i * run->tail_len,
 		   run->tail_len);
 	return run->prefix_len + run->suffix_len;
@@ -299,7 +299,7 @@ half_cut(BptRun *run, uint32_t a, uint32_t b, uint32_t by, uint32_t tail)
 	for (uint32_t i = a; i < b; i++)
 	{
 		run->heads[i] = run->heads[i] << (8 * by) |
-			(bpt_load_word(from) & mask) >> (64 - 8 * by);
+			(euno_get_word(from) & mask) >> (64 - 8 * by);
 		if (tail <= 8)
 			memcpy(to, from + by, 8);
 		else

@@ -47,7 +47,7 @@ euno_bpt_seps_load(BptSeps *set, EunoTree *tree, const BptInner *node)
 			   set->prefix_len);
 	}
 	else
-		bpt_store_word(set->prefix, copy->prefix_word);
+		euno_put_word(set->prefix, copy->prefix_word);
 	set->n = copy->count;
 	set->children[0] = pairs[0].child;
 	for (uint32_t i = 0; i < set->n; i++)
@@ -120,7 +120,7 @@ euno_bpt_seps_get(const BptSeps *set, uint32_t i, uint8_t *to)
 	else
 	{
 		memcpy(to, set->prefix, len);
-		bpt_store_word(to + len, sep->head);
+		euno_put_word(to + len, sep->head);
 		len += 8;
 		if (sep->len > 0)
 			memcpy(to + len, sep->bytes, sep->len);
@@ -191,7 +191,7 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 	node->prefix_len = (uint16_t) plen;
 	node->prefix_off = 0;
 	memset(prefix + plen, 0, 8);
-	node->prefix_word = bpt_load_word(prefix);
+	node->prefix_word = euno_get_word(prefix);
 	if (plen > 8)
 	{
 		heap -= plen;
@@ -207,7 +207,7 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 
 		memset(buf + len, 0, 8);
 		pairs[i - a + 1].head = set->opaque ? set->seps[i].head :
-			bpt_load_word(buf + plen);
+			euno_get_word(buf + plen);
 		pairs[i - a + 1].child = set->children[i + 1];
 		offs[i - a] = 0;
 		if (set->opaque || len > skip)
@@ -279,7 +279,7 @@ euno_bpt_inner_put(EunoContext *cx, EunoTree *tree, BptInner *node,
 	{
 		uint8_t		prefix[BPT_MAX_COMPOSITE + 8];
 
-		bpt_store_word(prefix, euno_load64(&node->prefix_word));
+		euno_put_word(prefix, euno_load64(&node->prefix_word));
 		if (plen > 8)
 			euno_copy_out(prefix, (uint8_t *) node +
 						  euno_load16(&node->prefix_off), plen);
@@ -290,7 +290,7 @@ euno_bpt_inner_put(EunoContext *cx, EunoTree *tree, BptInner *node,
 		memcpy(buf, fence->bytes, fence->len);
 	memset(buf + fence->len, 0, 8);
 	if (!bpt_is_opaque(tree))
-		head = bpt_load_word(buf + plen);
+		head = euno_get_word(buf + plen);
 	if (bpt_is_opaque(tree) || fence->len > skip)
 		need = 2 + fence->len - skip;
 	if (need > 0 && heap < BPT_INNER_BYTES(cap) + need)

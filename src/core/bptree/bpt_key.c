@@ -132,7 +132,7 @@ euno_bpt_compare_rest(const BptKey *key, uint32_t from, const uint8_t *bytes,
 		uint64_t	its;
 
 		euno_copy_out(chunk, bytes, len);
-		its = bpt_load_word(chunk) >> (64 - 8 * len);
+		its = euno_get_word(chunk) >> (64 - 8 * len);
 		if (mine != its)
 			return mine < its ? -1 : 1;
 		at += len;

@@ -73,7 +73,7 @@ plan_record(const BptView *view, const EunoEntry *entry, EunoTid first,
 		euno_put_tid(buf + len, first);
 		len += EUNO_TID_BYTES;
 		memset(buf + len, 0, 8);
-		put->head[r] = bpt_load_word(buf + view->prefix_len);
+		put->head[r] = euno_get_word(buf + view->prefix_len);
 		skip = view->prefix_len + 8;
 		if (skip > len)
 			skip = len;
@@ -497,11 +497,11 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 		uint32_t	part = slot->len < EUNO_TID_BYTES ? slot->len :
 			EUNO_TID_BYTES;
 
-		bpt_store_word(suffix, euno_load64(&view->heads[i]));
+		euno_put_word(suffix, euno_load64(&view->heads[i]));
 		euno_copy_out(suffix + 8, slot->tail, slot->tail_len);
 		euno_put_tid(tid, tids[0]);
 		memcpy(suffix + slot->len - part, tid + EUNO_TID_BYTES - part, part);
-		head = bpt_load_word(suffix);
+		head = euno_get_word(suffix);
 		size = build_record(record, slot->len, suffix + 8, slot->tail_len,
 							NULL, list, list_len, n);
 	}

@@ -118,7 +118,7 @@ euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, int domain, size_t size,
 		header.heap = (uint16_t) (size - BPT_SLACK);
 	if (len > 0)
 		memcpy(word, low->bytes, len < 8 ? len : 8);
-	header.low_word = bpt_load_word(word);
+	header.low_word = euno_get_word(word);
 	header.low_hint = header.low_word;
 	header.number = 1 + (uint32_t) (euno_add64(&bpt_body(tree)->numbers, 1) %
 									EUNO_LEAF_MAX);

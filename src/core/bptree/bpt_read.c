@@ -186,7 +186,7 @@ short_key_put(const ShortKey *key, uint64_t head, const uint8_t *tail,
 	memcpy(to, &key->word, 8);
 	if (key->prefix_len > 8)
 		memcpy(to + 8, key->prefix + 8, key->prefix_len - 8);
-	bpt_store_word(to + key->prefix_len, head);
+	euno_put_word(to + key->prefix_len, head);
 	if (key->past > 0)
 		euno_copy_out(to + key->prefix_len + 8, tail, key->past);
 }

@@ -92,7 +92,7 @@ bpt_spot(const BptShape *shape, const uint8_t *suffix, BptSpot *spot)
 	uint32_t	n = shape->hashed;
 
 	for (; n > 8; n -= 8, suffix += 8)
-		h = ((h ^ bpt_load_word(suffix)) * UINT64_C(0xD6E8FEB86659FD93)) ^ h >> 32;
+		h = ((h ^ euno_get_word(suffix)) * UINT64_C(0xD6E8FEB86659FD93)) ^ h >> 32;
 	for (; n > 0; n--, suffix++)
 		h = (h ^ *suffix) * UINT64_C(0xD6E8FEB86659FD93);
 	h ^= h >> 32;

@@ -190,7 +190,7 @@ euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to)
 		return 0;
 	}
 	euno_copy_out(to, bpt_low(view->leaf), view->prefix_len);
-	bpt_store_word(word, euno_load64(&view->heads[i]));
+	euno_put_word(word, euno_load64(&view->heads[i]));
 	memcpy(to + view->prefix_len, word, 8);
 	if (len > 8)
 		euno_copy_out(to + view->prefix_len + 8, tail, len - 8);

@@ -66,12 +66,12 @@ part_bytes(const BptParts *ps, uint32_t i, bool last, uint8_t *to)
 		return slot.len;
 	}
 	memcpy(to, ps->prefix, ps->prefix_len);
-	bpt_store_word(to + ps->prefix_len, part->head);
+	euno_put_word(to + ps->prefix_len, part->head);
 	memcpy(to + ps->prefix_len + 8, slot.tail, slot.tail_len);
 	len = ps->prefix_len + slot.len;
 	if (last && slot.ntids > 1)
 	{
-		EunoTid		tid = bpt_load_word(to + len - EUNO_TID_BYTES) >> 16;
+		EunoTid		tid = euno_get_word(to + len - EUNO_TID_BYTES) >> 16;
 		EunoTid		ignored;
 		uint32_t	at;
 
@@ -163,7 +163,7 @@ put_part(const BptParts *ps, const BptPart *part, uint32_t by, uint8_t *to,
 	cut = slot.tail_len < by ? slot.tail_len : by;
 	before = (uint32_t) (slot.tail - part->record);
 	memcpy(bytes, slot.tail, cut);
-	word = bpt_load_word(bytes);
+	word = euno_get_word(bytes);
 	*head = *head << (8 * by) | word >> (64 - 8 * by);
 	memcpy(to, part->record, before);
 	memcpy(to + before, slot.tail + cut, part->size - before - cut);

@@ -182,7 +182,7 @@ word_is(const BptFence *fence, uint32_t from, uint64_t word)
 	if (fence->bytes != NULL && from < fence->len)
 		memcpy(bytes, fence->bytes + from,
 			   fence->len - from < 8 ? fence->len - from : 8);
-	return bpt_load_word(bytes) == word;
+	return euno_get_word(bytes) == word;
 }
 
 /* The private copy of one leaf. */
