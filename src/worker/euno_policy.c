@@ -49,7 +49,7 @@
 #define ALL_PERCENT			6
 #define LEAST_LEAVES		16
 
-/* The table of conflicts (euno_heat.c), in leaves. */
+/* The table of conflicts (euno_heat.c), in leaves of 4 kB. */
 #define HEAT_LEAVES			8
 
 /* What a contended leaf takes more than a calm one, in eighths of a leaf. */
