@@ -304,19 +304,18 @@ euno_art_path_match(const ArtNode *node, const ArtKey *key, uint32_t depth)
 	uint32_t	end = level < key->len ? level : key->len;
 	uint32_t	from = level - art_segment_len(node);
 	const uint8_t *segment = art_segment(node);
-
 	uint32_t	at = depth;
 	uint32_t	word;
 	uint64_t	differ;
 
-	for (; end - at >= 8; at += 8)
+	for (; at + 8 <= end; at += 8)
 	{
 		differ = euno_load_be(segment + at - from, 8) ^
 			euno_load_be(key->bytes + at, 8);
 		if (differ != 0)
 			return at + (uint32_t) __builtin_clzll(differ) / 8;
 	}
-	if (at == end)
+	if (at >= end)
 		return end;
 
 	/* eight bytes are read, the last of them within the segment */
