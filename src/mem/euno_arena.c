@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * euno_arena.c
- *	  The reserved memory of all trees: extents, and pools that cut them into
- *	  nodes.
+ *	  The reserved memory of all trees, in extents.
  *
  * What is constant (addresses, sizes) is kept in private memory that the
  * postmaster's children inherit, so that a process gone wild cannot spoil what
@@ -14,8 +13,7 @@
  * go so gets neighbors, which go back to the operating system in one call, and
  * the arena stays dense, which is what transparent huge pages need.
  *
- * A process holds a pool's lock or a part's lock, never both, and neither during
- * a system call.
+ * A part's lock is not held during a system call, nor beside a pool's lock.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +27,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "mem/euno_arena.h"
+#include "mem/euno_extents.h"
 
 /* Linux 5.14; older C libraries do not know it. */
 #ifndef MADV_POPULATE_WRITE
@@ -46,9 +44,6 @@
 #define MADV_COLLAPSE 25
 #endif
 
-#define SMALLEST_NODE		16
-#define SMALL_CLASSES		16	/* multiples of 16 up to 256 */
-#define MIDDLE_CLASSES		48	/* these, and 8 a doubling up to 4 kB */
 #define RESERVE_MAX			64	/* extents */
 #define SMALL_POOL			2	/* extents */
 #define LOOK_EVERY			16	/* extents are taken between two looks at what
@@ -92,8 +87,8 @@ struct EunoArena
 								 * pool, protected by the pool's lock */
 };
 
-static inline uint8_t *
-extent_address(EunoArena *arena, uint32_t extent)
+void *
+euno_arena_extent(EunoArena *arena, uint32_t extent)
 {
 	return arena->base + (size_t) extent * EUNO_EXTENT_SIZE;
 }
@@ -105,7 +100,7 @@ extent_address(EunoArena *arena, uint32_t extent)
 static bool
 extents_populate(EunoArena *arena, uint32_t first, uint32_t count)
 {
-	uint8_t    *start = extent_address(arena, first);
+	uint8_t    *start = euno_arena_extent(arena, first);
 	size_t		size = (size_t) count * EUNO_EXTENT_SIZE;
 	size_t		page;
 
@@ -130,7 +125,7 @@ static void
 extents_punch(EunoArena *arena, uint32_t first, uint32_t count)
 {
 	/* MADV_DONTNEED would do nothing: the memory is shared. */
-	(void) madvise(extent_address(arena, first),
+	(void) madvise(euno_arena_extent(arena, first),
 				   (size_t) count * EUNO_EXTENT_SIZE, MADV_REMOVE);
 }
 
@@ -144,15 +139,17 @@ static void
 extent_make_huge(EunoArena *arena, uint32_t extent)
 {
 	if (arena->huge_pages)
-		(void) madvise(extent_address(arena,
+		(void) madvise(euno_arena_extent(arena,
 									  extent - extent % HUGE_PAGE_EXTENTS),
 					   HUGE_PAGE_SIZE, MADV_COLLAPSE);
 }
 
-/* Marks extents, of one part or of several, as free. */
-static void
-extents_give(EunoArena *arena, uint32_t first, uint32_t count)
+void
+euno_extents_give(EunoArena *arena, uint32_t first, uint32_t count)
 {
+	/* An extent is not anybody else's before its pages are gone. */
+	extents_punch(arena, first, count);
+
 	/* relaxed: a statistic */
 	__atomic_sub_fetch(&arena->shared->used, count, __ATOMIC_RELAXED);
 
@@ -262,12 +259,9 @@ part_reserve(EunoArena *arena)
 	return reserve < RESERVE_MAX ? reserve : RESERVE_MAX;
 }
 
-/*
- * Hands out one populated extent to a pool that has so many, of this domain if
- * it has one, else of the next that has: far memory is better than none.
- */
-static bool
-extent_take(EunoArena *arena, int domain, uint64_t extents, uint32_t *extent)
+bool
+euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
+				 uint32_t *extent)
 {
 	uint32_t	keep = extents < SMALL_POOL ? 0 : part_reserve(arena);
 	bool		large = extents >= LARGE_POOL;
@@ -287,8 +281,7 @@ extent_take(EunoArena *arena, int domain, uint64_t extents, uint32_t *extent)
 				extent_make_huge(arena, *extent);
 			return true;
 		}
-		extents_punch(arena, *extent, 1);
-		extents_give(arena, *extent, 1);
+		euno_extents_give(arena, *extent, 1);
 		return false;			/* the machine is full, not just the part */
 	}
 	return false;
@@ -439,14 +432,14 @@ euno_arena_no_huge_pages(EunoArena *arena)
 void
 euno_arena_reset(EunoArena *arena)
 {
-	extents_punch(arena, 0, arena->part_extents * (uint32_t) arena->ndomains);
+	extents_punch(arena, 0, euno_arena_extents(arena));
 	arena_init_shared(arena);
 }
 
 void
 euno_arena_part(EunoArena *arena, int domain, void **start, size_t *size)
 {
-	*start = extent_address(arena, (uint32_t) domain * arena->part_extents);
+	*start = euno_arena_extent(arena, (uint32_t) domain * arena->part_extents);
 	*size = (size_t) arena->part_extents * EUNO_EXTENT_SIZE;
 }
 
@@ -487,475 +480,48 @@ euno_arena_place(EunoArena *arena)
 	return place;
 }
 
-void *
-euno_arena_extent(EunoArena *arena, uint32_t extent)
-{
-	return extent_address(arena, extent);
-}
-
-void
-euno_pool_init(EunoPool *pool, EunoArena *arena, int domain)
-{
-	memset(pool, 0, sizeof(*pool));
-	pool->arena = arena;
-	pool->domain = domain;
-}
-
 const EunoEnvironment *
-euno_pool_environment(const EunoPool *pool)
+euno_arena_environment(const EunoArena *arena)
 {
-	return pool->arena->env;
-}
-
-/* Bytes of a node of this class. */
-static inline size_t
-class_size(int class)
-{
-	if (class < SMALL_CLASSES)
-		return (size_t) SMALLEST_NODE * (class + 1);
-	if (class < MIDDLE_CLASSES)
-		return (size_t) (9 + class % 8) << (class / 8 + 3);
-	return (size_t) 8192 << (class - MIDDLE_CLASSES);
-}
-
-/* The smallest class that holds "size", EUNO_POOL_CLASSES if none does. */
-static int
-size_class(size_t size)
-{
-	int			class = MIDDLE_CLASSES;
-
-	if (size <= 256)
-		return size == 0 ? 0 : (int) ((size - 1) / SMALLEST_NODE);
-	if (size <= 4096)
-	{
-		int			log2 = 63 - __builtin_clzll(size - 1);	/* 8 to 11 */
-
-		return SMALL_CLASSES + 8 * (log2 - 8) +
-			(int) (((size - 1) >> (log2 - 3)) - 8);
-	}
-	while (class < EUNO_POOL_CLASSES && class_size(class) < size)
-		class++;
-	return class;
-}
-
-/* May a node of this class begin here? */
-static inline bool
-is_aligned(uintptr_t place, int class)
-{
-	return place % (class_size(class) % 64 == 0 ? 64 : SMALLEST_NODE) == 0;
-}
-
-size_t
-euno_pool_class_size(int class)
-{
-	return class_size(class);
-}
-
-int
-euno_pool_class(size_t size)
-{
-	return size_class(size);
-}
-
-static void
-free_push(EunoPool *pool, void *node, int class)
-{
-	*euno_pool_link(node, class) = pool->free_nodes[class];
-	pool->free_nodes[class] = node;
-}
-
-static void *
-free_pop(EunoPool *pool, int class)
-{
-	void	   *node = pool->free_nodes[class];
-
-	if (node != NULL)
-		pool->free_nodes[class] = *euno_pool_link(node, class);
-	return node;
-}
-
-/* Puts a stretch on the free lists, largest pieces first. */
-static void
-free_push_stretch(EunoPool *pool, uint8_t *start, size_t size)
-{
-	int			class = EUNO_POOL_CLASSES - 1;
-
-	while (size >= SMALLEST_NODE)
-	{
-		int			c;
-
-		while (class_size(class) > size)
-			class--;
-
-		/* an odd start leaves room for small pieces only */
-		for (c = class; !is_aligned((uintptr_t) start, c); c--)
-			;
-		free_push(pool, start, c);
-		start += class_size(c);
-		size -= class_size(c);
-	}
-}
-
-/* A node from the free lists: of this class, or cut off a larger one. */
-static void *
-pool_take_free(EunoPool *pool, int class, bool larger)
-{
-	for (int c = class; c < (larger ? EUNO_POOL_CLASSES : class + 1); c++)
-	{
-		uint8_t    *node;
-
-		if (!is_aligned((uintptr_t) pool->free_nodes[c], class))
-			continue;
-		node = free_pop(pool, c);
-		if (node == NULL)
-			continue;
-		free_push_stretch(pool, node + class_size(class),
-						  class_size(c) - class_size(class));
-		return node;
-	}
-	return NULL;
-}
-
-/* A node from the newest extent's unused end, if that is long enough. */
-static void *
-pool_cut(EunoPool *pool, int class)
-{
-	uint8_t    *end;
-	uint32_t	gap = 0;
-
-	if (pool->first_extent == 0)
-		return NULL;
-	end = extent_address(pool->arena, pool->first_extent - 1) + pool->cut;
-	while (!is_aligned((uintptr_t) end + gap, class))
-		gap += SMALLEST_NODE;
-	if (EUNO_EXTENT_SIZE - pool->cut < gap + class_size(class))
-		return NULL;
-	free_push_stretch(pool, end, gap);
-	pool->cut += gap + (uint32_t) class_size(class);
-	return end + gap;
-}
-
-/* One more extent.  What is left of the newest one goes to the free lists. */
-static void
-pool_add(EunoPool *pool, uint32_t extent)
-{
-	EunoArena  *arena = pool->arena;
-
-	if (pool->first_extent != 0)
-		free_push_stretch(pool,
-						  extent_address(arena, pool->first_extent - 1) + pool->cut,
-						  EUNO_EXTENT_SIZE - pool->cut);
-	arena->next[extent] = pool->first_extent;
-	pool->first_extent = extent + 1;
-	pool->cut = 0;
-
-	/* relaxed: read by statistics without the lock */
-	__atomic_store_n(&pool->extents, pool->extents + 1, __ATOMIC_RELAXED);
-}
-
-/*
- * The system takes its time to find and clear memory: others who want some do
- * not wait for us, and may bring an extent as well.  The pool is not locked.
- */
-static bool
-pool_extend(EunoPool *pool)
-{
-	uint32_t	owned = __atomic_load_n(&pool->extents, __ATOMIC_RELAXED);
-	uint32_t	extent;
-
-	if (!extent_take(pool->arena, pool->domain, owned, &extent))
-		return false;
-	euno_mutex_lock(&pool->lock, pool->arena->env);
-	pool_add(pool, extent);
-	euno_mutex_unlock(&pool->lock, pool->arena->env);
-	return true;
-}
-
-/* A node, NULL if the pool has none.  It is locked. */
-static void *
-pool_take(EunoPool *pool, int class)
-{
-	void	   *node = pool_take_free(pool, class, false);
-
-	if (node == NULL)
-		node = pool_cut(pool, class);
-	if (node == NULL)
-		node = pool_take_free(pool, class, true);
-	return node;
-}
-
-/* The pool is locked.  Relaxed: read by statistics without the lock. */
-static void
-count_live(EunoPool *pool, uint64_t bytes)
-{
-	__atomic_store_n(&pool->live_bytes, pool->live_bytes + bytes,
-					 __ATOMIC_RELAXED);
-}
-
-void *
-euno_pool_alloc(EunoPool *pool, size_t size)
-{
-	int			class = size_class(size);
-	void	   *node = NULL;
-	bool		more = class < EUNO_POOL_CLASSES;
-
-	/* Without another extent, there may be what others brought. */
-	while (class < EUNO_POOL_CLASSES &&
-		   euno_pool_alloc_list(pool, &node, class, 1) == 0 && more)
-		more = !euno_is_canceled(pool->arena->env) && pool_extend(pool);
-	return node;
-}
-
-void
-euno_pool_free(EunoPool *pool, void *node, size_t size)
-{
-	int			class = size_class(size);
-
-	euno_mutex_lock(&pool->lock, pool->arena->env);
-	free_push(pool, node, class);
-	count_live(pool, -class_size(class));
-	euno_mutex_unlock(&pool->lock, pool->arena->env);
+	return arena->env;
 }
 
 uint32_t
-euno_pool_alloc_list(EunoPool *pool, void **list, int class, uint32_t n)
+euno_arena_extents(const EunoArena *arena)
 {
-	uint32_t	done;
-
-	if (!euno_mutex_lock_or_leave(&pool->lock, pool->arena->env))
-		return 0;
-	for (done = 0; done < n; done++)
-	{
-		void	   *node = pool_take(pool, class);
-
-		if (node == NULL)
-			break;
-		*euno_pool_link(node, class) = *list;
-		*list = node;
-	}
-	count_live(pool, done * class_size(class));
-	euno_mutex_unlock(&pool->lock, pool->arena->env);
-	return done;
+	return arena->part_extents * (uint32_t) arena->ndomains;
 }
 
 uint32_t
-euno_pool_free_list(EunoPool *pool, void **list, int class, uint32_t n)
-{
-	uint32_t	done;
-
-	if (*list == NULL || !euno_mutex_lock_or_leave(&pool->lock, pool->arena->env))
-		return 0;
-	for (done = 0; done < n && *list != NULL; done++)
-	{
-		void	   *node = *list;
-
-		*list = *euno_pool_link(node, class);
-		free_push(pool, node, class);
-	}
-	count_live(pool, -(done * class_size(class)));
-	euno_mutex_unlock(&pool->lock, pool->arena->env);
-	return done;
-}
-
-/*
- * Extents that were taken in a row are neighbors, the newest first in the list:
- * one system call will do for all of them.
- */
-uint32_t
-euno_pool_run(EunoPool *pool, uint32_t link, uint32_t *first, uint32_t *count)
-{
-	EunoArena  *arena = pool->arena;
-	uint32_t	end = link;
-
-	*first = link - 1;
-	link = arena->next[*first];
-	while (link != 0 && link == *first)
-	{
-		*first = link - 1;
-		link = arena->next[*first];
-	}
-	*count = end - *first;
-	return link;
-}
-
-uint32_t
-euno_pool_extents(EunoPool *pool, void **extents, uint32_t max)
-{
-	uint32_t	n = 0;
-
-	euno_mutex_lock(&pool->lock, pool->arena->env);
-	for (uint32_t link = pool->first_extent; link != 0 && n < max;
-		 link = pool->arena->next[link - 1])
-		extents[n++] = extent_address(pool->arena, link - 1);
-	euno_mutex_unlock(&pool->lock, pool->arena->env);
-	return n;
-}
-
-/* Gives a list of extents back that is not a pool's any more. */
-static void
-give_list(EunoPool *pool, uint32_t link)
-{
-	while (link != 0)
-	{
-		uint32_t	first;
-		uint32_t	count;
-
-		link = euno_pool_run(pool, link, &first, &count);
-
-		/* An extent is not anybody else's before its pages are gone. */
-		extents_punch(pool->arena, first, count);
-		extents_give(pool->arena, first, count);
-	}
-}
-
-void
-euno_pool_release(EunoPool *pool)
-{
-	give_list(pool, pool->first_extent);
-	euno_pool_init(pool, pool->arena, pool->domain);
-}
-
-static inline uint32_t
-extent_of(const EunoArena *arena, const void *node)
+euno_extent_of(const EunoArena *arena, const void *node)
 {
 	return (uint32_t) ((size_t) ((const uint8_t *) node - arena->base) /
 					   EUNO_EXTENT_SIZE);
 }
 
-/*
- * Adds up how much of each of a locked pool's extents is in its free lists.  False
- * if these have more nodes than "most".
- */
-static bool
-count_free(const EunoPool *pool, uint32_t *bytes, uint32_t most)
+uint32_t *
+euno_extent_link(EunoArena *arena, uint32_t extent)
 {
-	uint32_t	n = 0;
-
-	for (int class = 0; class < EUNO_POOL_CLASSES; class++)
-	{
-		for (void *node = pool->free_nodes[class]; node != NULL;
-			 node = *euno_pool_link(node, class))
-		{
-			if (++n > most)
-				return false;
-			bytes[extent_of(pool->arena, node)] += (uint32_t) class_size(class);
-		}
-	}
-	return true;
-}
-
-/*
- * Takes extents that are all free out of a locked pool's lists; returns a list of
- * them.
- */
-static uint32_t
-take_free(EunoPool *pool, const uint32_t *bytes)
-{
-	EunoArena  *arena = pool->arena;
-	uint32_t   *at = &arena->next[pool->first_extent - 1];
-	uint32_t	list = 0;
-	uint32_t   *tail = &list;
-	uint64_t	taken = 0;
-
-	for (int class = 0; class < EUNO_POOL_CLASSES; class++)
-	{
-		void	  **link = &pool->free_nodes[class];
-
-		while (*link != NULL)
-		{
-			void	   *node = *link;
-
-			if (bytes[extent_of(arena, node)] == EUNO_EXTENT_SIZE)
-				*link = *euno_pool_link(node, class);
-			else
-				link = euno_pool_link(node, class);
-		}
-	}
-	while (*at != 0)
-	{
-		uint32_t	extent = *at - 1;
-
-		if (bytes[extent] != EUNO_EXTENT_SIZE)
-		{
-			at = &arena->next[extent];
-			continue;
-		}
-		*at = arena->next[extent];
-		*tail = extent + 1;
-		tail = &arena->next[extent];
-		taken++;
-	}
-	*tail = 0;
-
-	/* relaxed: read by statistics without the lock */
-	__atomic_store_n(&pool->extents, pool->extents - taken, __ATOMIC_RELAXED);
-	return list;
-}
-
-uint32_t
-euno_pool_trim(EunoPool *pool, uint32_t most)
-{
-	EunoArena  *arena = pool->arena;
-	uint64_t	before;
-	uint64_t	after;
-	uint32_t	list = 0;
-	uint32_t   *bytes = calloc((size_t) arena->part_extents * arena->ndomains,
-							   sizeof(uint32_t));
-
-	if (bytes == NULL)
-		return 0;
-	euno_mutex_lock(&pool->lock, arena->env);
-	before = after = pool->extents;
-	if (before > 1 && count_free(pool, bytes, most))
-	{
-		bytes[pool->first_extent - 1] = 0;
-		list = take_free(pool, bytes);
-		after = pool->extents;
-	}
-	euno_mutex_unlock(&pool->lock, arena->env);
-	free(bytes);
-	give_list(pool, list);
-	return (uint32_t) (before - after);
-}
-
-void
-euno_pool_from_image(EunoPool *pool, EunoArena *arena, const EunoPool *image)
-{
-	*pool = *image;
-	pool->arena = arena;
-	pool->lock.word = 0;
-	pool->extents = 0;
-	pool->first_extent = 0;
+	return &arena->next[extent];
 }
 
 bool
-euno_pool_claim(EunoPool *pool, uint32_t *tail, uint32_t first,
-				uint32_t count)
+euno_extent_claim(EunoArena *arena, uint32_t extent)
 {
-	EunoArena  *arena = pool->arena;
-	uint64_t	nextents = (uint64_t) arena->part_extents *
-		(uint64_t) arena->ndomains;
+	EunoArenaPart *part = &arena->shared->parts[extent / arena->part_extents];
+	uint32_t	bit = extent % arena->part_extents;
+	uint64_t	mask = UINT64_C(1) << (bit % 64);
 
-	if (count == 0 || (uint64_t) first + count > nextents)
+	if ((part->free_bits[bit / 64] & mask) == 0)
 		return false;
-	for (uint32_t extent = first + count; extent-- > first;)
-	{
-		EunoArenaPart *part = &arena->shared->parts[extent / arena->part_extents];
-		uint32_t	bit = extent % arena->part_extents;
-		uint64_t	mask = UINT64_C(1) << (bit % 64);
+	part->free_bits[bit / 64] &= ~mask;
+	part->nfree--;
+	return true;
+}
 
-		if ((part->free_bits[bit / 64] & mask) == 0)
-			return false;
-		part->free_bits[bit / 64] &= ~mask;
-		part->nfree--;
-		arena->next[extent] = 0;
-		if (*tail == 0)
-			pool->first_extent = extent + 1;
-		else
-			arena->next[*tail - 1] = extent + 1;
-		*tail = extent + 1;
-	}
-	pool->extents += count;
+bool
+euno_extents_fill(EunoArena *arena, uint32_t first, uint32_t count)
+{
 	(void) count_used(arena->shared, count);
 	if (!is_allowed(arena, (uint64_t) count * EUNO_EXTENT_SIZE))
 		return false;

@@ -22,7 +22,7 @@
 #ifndef EUNO_CACHE_H
 #define EUNO_CACHE_H
 
-#include "mem/euno_arena.h"
+#include "mem/euno_pool.h"
 
 #define EUNO_CACHE_STRIPES	64
 #define EUNO_CACHE_LEAST	(8 * 1024)

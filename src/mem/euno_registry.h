@@ -42,7 +42,7 @@
 
 #include "core/euno_core.h"
 #include "core/euno_epoch.h"
-#include "mem/euno_arena.h"
+#include "mem/euno_pool.h"
 #include "mem/euno_domains.h"
 
 /* No padding: used as a hash key. */

@@ -11,6 +11,7 @@ SIM_CFLAGS = -std=gnu11 -g -O2 -Wall -Wextra -Werror -pthread -MMD -MP \
 	-Isrc -Itest/unit -Itest/sim
 
 SIM_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c src/mem/euno_cache.c \
+	src/mem/euno_pool.c \
 	src/worker/euno_policy.c test/unit/env.c
 SIM_COMMON = $(addprefix test/sim/,workload.c subject_euno.c detector.c)
 SIM_SIM = $(addprefix test/sim/,sim.c cache.c threads.c machine.c $(notdir $(wildcard test/sim/peer*.c)))

@@ -14,7 +14,7 @@
 
 #include "core/euno_core.h"
 #include "core/euno_epoch.h"
-#include "mem/euno_arena.h"
+#include "mem/euno_pool.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1

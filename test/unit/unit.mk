@@ -34,6 +34,7 @@ UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 UNIT_FLAGS_tsan = -O1 -fsanitize=thread
 
 UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c src/mem/euno_cache.c \
+	src/mem/euno_pool.c \
 	src/worker/euno_policy.c src/worker/euno_policy_copies.c
 UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c modes.c mob.c hook.c)
 UNIT_TESTS = arena oracle forms nomem canceled callouts liars domains near heat art_heat crowd edge policy threads predicate epoch processes fuzz

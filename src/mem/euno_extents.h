@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_extents.h
+ *	  The arena's extents, for pools.
+ *
+ * Extents are numbered through the whole arena, from 0.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_EXTENTS_H
+#define EUNO_EXTENTS_H
+
+#include "mem/euno_arena.h"
+
+extern const EunoEnvironment *euno_arena_environment(const EunoArena *arena);
+
+/* How many extents there are, of all domains. */
+extern uint32_t euno_arena_extents(const EunoArena *arena);
+
+/* The extent in which a node lies. */
+extern uint32_t euno_extent_of(const EunoArena *arena, const void *node);
+
+/*
+ * An extent's link in the list of its pool, protected by the pool's lock: number
+ * of the next one plus 1; 0 = none.
+ */
+extern uint32_t *euno_extent_link(EunoArena *arena, uint32_t extent);
+
+/*
+ * Hands out one populated extent to a pool that has so many, of this domain if
+ * it has one, else of the next that has: far memory is better than none.  False
+ * when there is none, or the machine has no memory for it.  The caller holds no
+ * lock.
+ */
+extern bool euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
+							 uint32_t *extent);
+
+/*
+ * Gives extents back, of one domain or of several, and their pages to the
+ * operating system.  The caller holds no lock.
+ */
+extern void euno_extents_give(EunoArena *arena, uint32_t first,
+							  uint32_t count);
+
+/*
+ * For images, while no other process uses the arena: takes this extent, false if
+ * it is not free; then counts extents that were taken so and makes their pages
+ * exist, false if there is no memory.
+ */
+extern bool euno_extent_claim(EunoArena *arena, uint32_t extent);
+extern bool euno_extents_fill(EunoArena *arena, uint32_t first,
+							  uint32_t count);
+
+#endif							/* EUNO_EXTENTS_H */
