@@ -1,0 +1,322 @@
+/*-------------------------------------------------------------------------
+ *
+ * art_range.c
+ *	  The nodes on a range's path, and their children in order.
+ *
+ * A node's children are added to the batch, or entered, in the order of their
+ * bytes; what follows is fetched meanwhile.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/art/art_range.h"
+
+/* Children to fetch in advance: so many lines, or a little more. */
+#define AHEAD	40
+
+/*
+ * A conflict at the node of this level on the path; in a subtree of one key it is about
+ * that.
+ */
+static void
+conflict(ArtRead *rd, uint32_t level, const ArtNode *node, EunoCause cause)
+{
+	euno_art_conflict(rd->cx, rd->tree, rd->prefix ? &rd->at : &rd->key,
+					  rd->prefix ? ART_PREFIX : ART_PATH, level, node, cause);
+}
+
+/* It has changed: look again. */
+EunoStatus
+euno_art_read_stale(ArtRead *rd, uint32_t level, const ArtNode *node)
+{
+	conflict(rd, level, node, EUNO_CAUSE_CHANGED);
+	return EUNO_STALE;
+}
+
+/* It is locked: its word, when it is free or the operation canceled. */
+uint64_t
+euno_art_read_wait(ArtRead *rd, uint32_t level, ArtNode *node)
+{
+	conflict(rd, level, node, EUNO_CAUSE_LOCKED);
+	return euno_lock_wait(&node->lock, rd->cx->env, &rd->cx->counters, true);
+}
+
+/* The next byte at or beyond "from" that has a slot; -1 if none. */
+static inline int
+next_byte(const ArtFrame *frame, int from, bool forward)
+{
+	while (from >= 0 && from < 256)
+	{
+		uint64_t	word = frame->map[from / 64];
+
+		if (forward)
+		{
+			word &= UINT64_MAX << from % 64;
+			if (word != 0)
+				return (from & ~63) + __builtin_ctzll(word);
+			from = (from | 63) + 1;
+		}
+		else
+		{
+			word &= UINT64_MAX >> (63 - from % 64);
+			if (word != 0)
+				return (from | 63) - __builtin_clzll(word);
+			from = (from & ~63) - 1;
+		}
+	}
+	return -1;
+}
+
+/* The slot of a byte that has one. */
+static inline const ArtRef *
+frame_slot(const ArtFrame *frame, int byte)
+{
+	return frame->slots + frame->places[byte] * frame->words;
+}
+
+/* The sign of path - bound in the bytes [from, to). */
+static int
+compare_path(const ArtRead *rd, const ArtKey *bound, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++)
+	{
+		int			c = rd->key.bytes[i] - art_key_byte(bound, i);
+
+		if (c != 0)
+			return c;
+	}
+	return 0;
+}
+
+/* Room for one more frame. */
+static ArtFrame *
+new_frame(ArtRead *rd)
+{
+	if (rd->nframes == ART_STACK)
+	{
+		rd->truncated = true;
+		rd->nframes--;
+		memmove(rd->frames, rd->frames + 1, rd->nframes * sizeof(ArtFrame));
+	}
+	return &rd->frames[rd->nframes];
+}
+
+/*
+ * Fetches what will be read of a node at whose level the bound goes on: the child
+ * there, which of a node with a slot for each byte art_fetch_node leaves out.
+ */
+static inline void
+fetch_edge(const ArtRead *rd, ArtRef ref, uint32_t level)
+{
+	const ArtLayout *layout = &euno_art_layouts[art_ref_type(ref)];
+	const uint8_t *node = art_pointer(ref);
+	uint8_t		byte = art_key_byte(&rd->at, level);
+	uint32_t	at = layout->children + 8 * layout->words *
+		art_place(layout->capacity, byte);
+
+	art_fetch_node(ref, byte);
+	euno_fetch(node + at);
+}
+
+/*
+ * Enters a node.  The edges are those of the slot.  Nothing is entered if none
+ * of the node is ahead, or if rd->ended is set: none is inside.
+ */
+EunoStatus
+euno_art_enter(ArtRead *rd, ArtRef ref, uint32_t depth, bool at_edge,
+			   bool end_edge)
+{
+	ArtNode    *node = art_pointer(ref);
+	ArtFrame	   *frame = new_frame(rd);
+	uint32_t	level = art_ref_level(ref);
+	int			sign = rd->forward ? 1 : -1;
+
+	if (level < depth || level >= ART_MAX_COMPOSITE)
+		return EUNO_CORRUPT;
+	if (at_edge)
+		fetch_edge(rd, ref, level);
+	euno_art_path_copy(node, depth, rd->key.bytes);
+	if (!rd->rowex &&
+		art_begin_node(rd, node, level, &frame->version) != EUNO_OK)
+		return EUNO_STALE;
+	if (!rd->rowex &&
+		!(rd->nframes > 0 ? art_frame_valid(rd, frame - 1) :
+		  euno_lock_validate(rd->lock, rd->version)))
+		return euno_art_read_stale(rd, depth > 0 ? depth - 1 : 0,
+					 rd->nframes > 0 ? frame[-1].node : NULL);
+	if (at_edge)
+	{
+		int			c = compare_path(rd, &rd->at, depth, level) * sign;
+
+		if (c < 0)
+			return EUNO_OK;
+		at_edge = c == 0;
+	}
+	if (end_edge)
+	{
+		int			c = compare_path(rd, &rd->end, depth, level) * sign;
+
+		rd->ended = c > 0;
+		if (rd->ended)
+			return EUNO_OK;
+		end_edge = c == 0;
+	}
+	frame->node = node;
+	frame->slots = art_children(node);
+	frame->type = art_ref_type(ref);
+	frame->words = euno_art_layouts[art_ref_type(ref)].words;
+	frame->level = level;
+	frame->at_edge = at_edge;
+	frame->end_edge = end_edge;
+	frame->next = at_edge ? art_key_byte(&rd->at, level) :
+		rd->forward ? 0 : 255;
+	frame->ahead = frame->next;
+	euno_art_node_map(node, frame->map, frame->places);
+	rd->nframes++;
+	return EUNO_OK;
+}
+
+/*
+ * Fetches a child, all of it if it is a LIST, else its beginning.  Lines that were
+ * asked for, or that will be.
+ */
+static inline uint32_t
+prefetch(ArtRef ref)
+{
+	const uint8_t *p = art_pointer(ref);
+	uint32_t	size = 64;
+
+	if ((ref & ART_TAG_INLINE) != 0)
+		return 0;
+	if (art_is_node(ref) && art_ref_type(ref) <= ART_LAST_LIST)
+		size = euno_art_layouts[art_ref_type(ref)].size;
+	else if (art_is_node(ref))
+	{
+		for (uint32_t at = 0; at < 256; at += 64)
+			euno_prefetch(p + at);
+		return AHEAD / 2;
+	}
+	for (uint32_t at = 0; at < size; at += 64)
+		euno_prefetch(p + at);
+	if (size > 64)
+		euno_prefetch(p + size - 1);
+	return (size + 63) / 64;
+}
+
+/*
+ * Fetches some of the children that come next, up to one with the byte "end": as
+ * many as a batch may want, if they were full.
+ */
+static void
+fetch_ahead(ArtRead *rd, ArtFrame *frame, int end)
+{
+	int			step = rd->forward ? 1 : -1;
+	int			byte = frame->next;
+	uint32_t	room = rd->batch->max_items - rd->batch->nitems;
+	uint32_t	entries = 0;
+
+	if (rd->batch->max_items == 1 || (byte - frame->ahead) * step < 0)
+		return;
+	for (uint32_t lines = 0; lines < AHEAD && entries < room;)
+	{
+		ArtRef		ref;
+
+		byte = next_byte(frame, byte, rd->forward);
+		if (byte < 0 || (byte - end) * step > 0)
+		{
+			byte = rd->forward ? 256 : -1;
+			break;
+		}
+		ref = euno_load64_acquire(frame_slot(frame, byte));
+		entries += art_is_node(ref) ?
+			euno_art_layouts[art_ref_type(ref)].capacity : 1;
+		lines += 1 + prefetch(ref);
+		byte += step;
+	}
+	frame->ahead = byte;
+}
+
+/*
+ * Goes on in the top node: adds its leaves to the batch up to a child that is
+ * a node, and enters that; at the end, leaves the node.
+ */
+EunoStatus
+euno_art_advance(ArtRead *rd)
+{
+	ArtFrame	   *frame = &rd->frames[rd->nframes - 1];
+	int			step = rd->forward ? 1 : -1;
+	int			at_byte = frame->at_edge ? art_key_byte(&rd->at, frame->level) : -1;
+	int			end_byte = frame->end_edge ?
+		art_key_byte(&rd->end, frame->level) : rd->forward ? 256 : -1;
+	uint32_t	room = rd->batch->max_items - rd->batch->nitems;
+	EunoStatus	status;
+	int			byte;
+
+	if (room > ART_RUN)
+		room = ART_RUN;
+	while ((byte = next_byte(frame, frame->next, rd->forward)) >= 0)
+	{
+		bool		at_edge = byte == at_byte;
+		bool		end_edge = frame->end_edge && byte == end_byte;
+		const ArtRef *slot = frame_slot(frame, byte);
+		ArtRef		ref;
+
+		if ((byte - end_byte) * step > 0)
+		{
+			status = art_take_run(rd, frame);
+			rd->ended = status == EUNO_OK && !rd->full;
+			return status;
+		}
+		ref = euno_load64_acquire(slot);
+		if (art_is_absent(ref))
+		{
+			frame->next = byte + step;
+			continue;
+		}
+		if (!art_is_node(ref) && !at_edge && !end_edge)
+		{
+			if (rd->nrun == 0 && rd->forward)
+			{
+				frame->next = byte;
+				status = euno_art_gather(rd, frame, end_byte);
+				if (status != EUNO_OK || rd->full)
+					return status;
+				if (frame->next > byte)
+					continue;
+			}
+			frame->next = byte + step;
+			(void) prefetch(ref);
+			rd->run_bytes[rd->nrun] = (uint8_t) byte;
+			rd->run[rd->nrun++] = art_child(ref, slot);
+			if (rd->nrun >= room)
+				return art_take_run(rd, frame);
+			continue;
+		}
+		status = art_take_run(rd, frame);
+		if (status != EUNO_OK || rd->full)
+			return status;
+		if (!art_frame_valid(rd, frame))
+			return euno_art_read_stale(rd, frame->level, frame->node);
+		frame->next = byte + step;
+		rd->key.bytes[frame->level] = (uint8_t) byte;
+		if (!art_is_node(ref))
+		{
+			ArtChild	leaf = art_child(ref, slot);
+
+			return euno_art_take_edge(rd, &leaf, frame->level + 1, at_edge, end_edge);
+		}
+		fetch_ahead(rd, frame, end_byte);
+		if (!at_edge && !end_edge && euno_art_gather_few(rd, frame, ref, &status))
+		{
+			if (status != EUNO_OK || rd->full)
+				return status;
+			continue;
+		}
+		return euno_art_enter(rd, ref, frame->level + 1, at_edge, end_edge);
+	}
+	status = art_take_run(rd, frame);
+	if (status != EUNO_OK || rd->full)
+		return status;
+	rd->nframes--;
+	return art_frame_valid(rd, frame) ? EUNO_OK :
+		euno_art_read_stale(rd, frame->level, frame->node);
+}

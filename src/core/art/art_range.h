@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ *
+ * art_range.h
+ *	  What the files share that read ranges of a radix tree.
+ *
+ * art_read.c		a batch: from the root, or of one key
+ * art_range.c		the nodes on the path, and their children in order
+ * art_gather.c		what is INLINE in one node, at once
+ * art_take.c		leaves of any sort
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef ART_RANGE_H
+#define ART_RANGE_H
+
+#include "core/art/art_match.h"
+#include "core/art/art_search.h"
+
+/* Nodes on the stack.  A deeper path is entered again from the root. */
+#define ART_STACK	16
+
+/* Leaves that are fetched together. */
+#define ART_RUN		64
+
+typedef struct ArtFrame
+{
+	ArtNode    *node;
+	uint64_t	version;
+	const ArtRef *slots;
+	uint32_t	words;			/* of a slot */
+	ArtType		type;
+	uint32_t	level;
+	int			next;			/* the next child's byte, or beyond */
+	int			ahead;			/* fetched in advance up to this one */
+	bool		at_edge;		/* the path is that of the bound, so far */
+	bool		end_edge;		/* the path is that of the range's end, so far */
+	uint64_t	map[4];			/* euno_art_node_map */
+	uint8_t		places[256];
+} ArtFrame;
+
+typedef struct ArtRead
+{
+	EunoContext *cx;
+	EunoTree   *tree;			/* for conflicts, as "prefix" */
+	EunoBatch  *batch;
+	bool		forward;
+	bool		rowex;
+	bool		prefix;			/* it is all that starts with "at" */
+	bool		ended;			/* nothing is left of the range */
+	bool		full;			/* the batch is to end here */
+	bool		truncated;		/* frames at the bottom were given up */
+	uint32_t	used;			/* of batch->buf */
+	uint32_t	nframes;
+	uint32_t	nrun;
+	uint8_t		run_bytes[ART_RUN];
+	ArtChild	run[ART_RUN];
+	const EunoPosition *stop;	/* the range's end */
+	EunoLock   *lock;			/* of the slot that the lowest frame is from */
+	uint64_t	version;
+	ArtFrame	frames[ART_STACK];
+	ArtKey		key;			/* the path; then the entry being copied */
+	ArtKey		at;				/* the bound */
+	ArtKey		end;			/* of the range, in the direction of the read */
+	ArtKey		last;			/* the last entry of the batch */
+} ArtRead;
+
+/* Where what a batch has of an entry begins. */
+static inline uint32_t
+art_align8(uint32_t n)
+{
+	return (n + 7) & ~UINT32_C(7);
+}
+
+/* art_take.c */
+extern EunoStatus euno_art_take(ArtRead *rd, const ArtChild *leaf,
+								uint32_t depth);
+extern EunoStatus euno_art_take_run(ArtRead *rd, ArtFrame *frame);
+extern EunoStatus euno_art_take_edge(ArtRead *rd, const ArtChild *leaf,
+									 uint32_t depth, bool at_edge,
+									 bool end_edge);
+
+/* art_gather.c */
+extern EunoStatus euno_art_gather(ArtRead *rd, ArtFrame *frame, int end);
+extern bool euno_art_gather_few(ArtRead *rd, ArtFrame *frame, ArtRef ref,
+								EunoStatus *status);
+
+/* art_range.c */
+extern EunoStatus euno_art_read_stale(ArtRead *rd, uint32_t level,
+									  const ArtNode *node)
+			__attribute__((cold));
+extern uint64_t euno_art_read_wait(ArtRead *rd, uint32_t level,
+								   ArtNode *node) __attribute__((cold));
+extern EunoStatus euno_art_enter(ArtRead *rd, ArtRef ref, uint32_t depth,
+								 bool at_edge, bool end_edge);
+extern EunoStatus euno_art_advance(ArtRead *rd);
+
+static inline EunoStatus
+art_take_run(ArtRead *rd, ArtFrame *frame)
+{
+	return rd->nrun == 0 ? EUNO_OK : euno_art_take_run(rd, frame);
+}
+
+/* Is what was read in the node to be believed? */
+static inline bool
+art_frame_valid(const ArtRead *rd, const ArtFrame *frame)
+{
+	return rd->rowex || euno_lock_validate(&frame->node->lock, frame->version);
+}
+
+/* A node's version; EUNO_STALE: that is none to read at. */
+static inline EunoStatus
+art_begin_node(ArtRead *rd, ArtNode *node, uint32_t level, uint64_t *version)
+{
+	uint64_t	word = euno_load64_acquire(&node->lock.word);
+
+	if (__builtin_expect((word & EUNO_LOCK_LOCKED) != 0, 0))
+		word = euno_art_read_wait(rd, level, node);
+	*version = word;
+	if ((word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) != 0)
+		return euno_art_read_stale(rd, level, node);
+	return EUNO_OK;
+}
+
+#endif							/* ART_RANGE_H */

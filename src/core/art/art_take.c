@@ -1,0 +1,151 @@
+/*-------------------------------------------------------------------------
+ *
+ * art_take.c
+ *	  A leaf of a range into its batch.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/art/art_range.h"
+
+/* Is the entry in rd->key on the near side of the range's end? */
+static inline bool
+inside(const ArtRead *rd)
+{
+	int			c = euno_art_key_compare(&rd->key, &rd->end);
+
+	return rd->forward ? c < 0 : c >= 0;
+}
+
+/* Is it on the far side of the bound, where the read goes on? */
+static inline bool
+ahead(const ArtRead *rd)
+{
+	int			c = euno_art_key_compare(&rd->key, &rd->at);
+
+	return rd->forward ? c >= 0 : c < 0;
+}
+
+/* Puts the composite of a leaf together in rd->key. */
+static bool
+compose(ArtRead *rd, const ArtChild *leaf, uint32_t depth, ArtTail *tail)
+{
+	if (!euno_art_leaf_tail(leaf, depth, tail) ||
+		depth + tail->n < EUNO_TID_BYTES ||
+		depth + tail->n > ART_MAX_COMPOSITE)
+		return false;
+	euno_copy_out(rd->key.bytes + depth, tail->bytes, tail->n);
+	rd->key.len = depth + tail->n;
+	return true;
+}
+
+/*
+ * Adds a leaf to the batch.  EUNO_FULL: there is no room; EUNO_CORRUPT.
+ */
+EunoStatus
+euno_art_take(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
+{
+	EunoBatch  *batch = rd->batch;
+	uint32_t	at = rd->used;
+	EunoItemKey *item;
+	ArtTail		tail;
+	uint32_t	len;
+
+	if (batch->nitems >= batch->max_items)
+		return EUNO_FULL;
+	if (!batch->want_keys && !art_is_leaf(leaf->ref) &&
+		art_inline_count(leaf->ref) >= EUNO_TID_BYTES)
+	{
+		batch->tids[batch->nitems++] =
+			art_inline_bytes(leaf, art_inline_count(leaf->ref), EUNO_TID_BYTES);
+		return EUNO_OK;
+	}
+	if (!compose(rd, leaf, depth, &tail))
+		return EUNO_CORRUPT;
+	len = rd->key.len - EUNO_TID_BYTES;
+	if (batch->want_keys)
+	{
+		if (at + art_align8(len) + art_align8(tail.payload_len) > batch->buf_size)
+			return EUNO_FULL;
+		item = &batch->keys[batch->nitems];
+		memcpy(batch->buf + at, rd->key.bytes, len);
+		item->offset = at;
+		item->keylen = (uint16_t) len;
+		item->payloadlen = (uint16_t) tail.payload_len;
+		at += art_align8(len);
+		if (tail.payload_len > 0)
+			euno_copy_out(batch->buf + at, tail.payload, tail.payload_len);
+		rd->used = at + art_align8(tail.payload_len);
+	}
+	batch->tids[batch->nitems++] = euno_get_tid(rd->key.bytes + len);
+	return EUNO_OK;
+}
+
+/* Remembers the leaf that was added last. */
+static EunoStatus
+remember(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
+{
+	ArtTail		tail;
+
+	if (!compose(rd, leaf, depth, &tail))
+		return EUNO_CORRUPT;
+	memcpy(rd->last.bytes, rd->key.bytes, rd->key.len);
+	rd->last.len = rd->key.len;
+	return EUNO_OK;
+}
+
+/* Adds the leaves that were found in a node, if they are to be believed. */
+EunoStatus
+euno_art_take_run(ArtRead *rd, ArtFrame *frame)
+{
+	EunoStatus	status = EUNO_OK;
+	uint32_t	n = rd->nrun;
+	uint32_t	i;
+
+	rd->nrun = 0;
+	if (!art_frame_valid(rd, frame))
+		return euno_art_read_stale(rd, frame->level, frame->node);
+	for (i = 0; i < n; i++)
+	{
+		rd->key.bytes[frame->level] = rd->run_bytes[i];
+		status = euno_art_take(rd, &rd->run[i], frame->level + 1);
+		if (status != EUNO_OK)
+			break;
+	}
+	if (status == EUNO_FULL || rd->batch->nitems >= rd->batch->max_items)
+	{
+		rd->full = true;
+		status = EUNO_OK;
+	}
+	if (status == EUNO_OK && i > 0)
+	{
+		rd->key.bytes[frame->level] = rd->run_bytes[i - 1];
+		status = remember(rd, &rd->run[i - 1], frame->level + 1);
+	}
+	return status;
+}
+
+/* A leaf that may be outside of the range. */
+EunoStatus
+euno_art_take_edge(ArtRead *rd, const ArtChild *leaf, uint32_t depth,
+				   bool at_edge, bool end_edge)
+{
+	EunoStatus	status;
+	ArtTail		tail;
+
+	if (!compose(rd, leaf, depth, &tail))
+		return EUNO_CORRUPT;
+	if (end_edge && !inside(rd))
+	{
+		rd->ended = true;
+		return EUNO_OK;
+	}
+	if (at_edge && !ahead(rd))
+		return EUNO_OK;
+	status = euno_art_take(rd, leaf, depth);
+	if (status == EUNO_FULL)
+	{
+		rd->full = true;
+		return EUNO_OK;
+	}
+	return status == EUNO_OK ? remember(rd, leaf, depth) : status;
+}
