@@ -1,128 +1,34 @@
 /*-------------------------------------------------------------------------
  *
  * euno_registry.c
- *	  The trees that exist, and the state of each.
+ *	  The trees that exist.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "access/twophase.h"
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/ipc.h"
 #include "storage/pg_shmem.h"
 #include "storage/shmem.h"
-#include "utils/hsearch.h"
-#include "utils/wait_event.h"
 
-#include "core/euno_hazard.h"
 #include "euno_compat.h"
-#include "mem/euno_cache.h"
-#include "mem/euno_domains.h"
 #include "mem/euno_memlimit.h"
-#include "mem/euno_registry.h"
 #include "mem/euno_snapshot.h"
+#include "mem/registry_private.h"
 
 bool		euno_preloaded = false;
 int			euno_max_memory_mb;
 int			euno_max_indexes;
 
-typedef struct EunoRegistry
-{
-	uint64		next_generation;	/* under EunoRegistryLock */
-	int			used;			/* slots below this have been used */
-	Latch	   *launcher;		/* NULL: it is not running; under
-								 * EunoRegistryLock */
-	pg_atomic_uint32 launcher_called;
-	EunoTreeSlot slots[FLEXIBLE_ARRAY_MEMBER];
-} EunoRegistry;
-
-typedef struct TreeHashEntry
-{
-	EunoTreeKey key;
-	int			number;
-} TreeHashEntry;
-
 static EunoArena *arena;		/* inherited by fork */
-static EunoRegistry *registry;
-static HTAB *tree_hash;
 static EunoEpochs *epochs;
-static LWLock *registry_lock;
 
-static EunoProcess my_process;
-static bool my_process_ready = false;
-static uint32 node_lock_event = 0;
-
-bool		(*euno_make_room) (void) = NULL;
-
-/*
- * Allocation for core: tree_arg is the slot's array of pools.
- */
-static void *
-env_alloc(void *tree_arg, int domain, size_t size)
-{
-	EunoPool   *pool = &((EunoPool *) tree_arg)[domain];
-	void	   *node = euno_cache_alloc(pool, my_process.slot, size);
-
-	while (node == NULL && euno_make_room != NULL && euno_make_room())
-		node = euno_cache_alloc(pool, my_process.slot, size);
-	return node;
-}
-
-static void
-env_free(void *tree_arg, int domain, void *node, size_t size)
-{
-	euno_cache_free(&((EunoPool *) tree_arg)[domain], my_process.slot, node,
-					size);
-}
-
-/*
- * Sleep while *word is "seen".  A shared futex: the word is in memory shared by
- * processes.  The holder never sleeps while it has the lock, so this is short
- * unless the holder has been descheduled or stopped; then we sleep as well,
- * without a limit after which somebody would panic.
- */
-static void
-env_wait(uint32_t *word, uint32_t seen)
-{
-	struct timespec timeout = {.tv_sec = 0, .tv_nsec = 50 * 1000 * 1000};
-
-	pgstat_report_wait_start(euno_wait_event(&node_lock_event, "EunoNodeLock"));
-	(void) syscall(SYS_futex, word, FUTEX_WAIT, seen, &timeout, NULL, 0);
-	pgstat_report_wait_end();
-}
-
-static void
-env_wake(uint32_t *word)
-{
-	(void) syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-bool		euno_can_leave = false;
-
-/* Has somebody asked this statement or this session to end? */
-static bool
-env_canceled(void)
-{
-	return euno_can_leave && (QueryCancelPending || ProcDiePending) &&
-		InterruptHoldoffCount == 0 && QueryCancelHoldoffCount == 0 &&
-		CritSectionCount == 0;
-}
-
-const EunoEnvironment euno_environment = {
-	.alloc = env_alloc,
-	.free = env_free,
-	.wait = env_wait,
-	.wake = env_wake,
-	.canceled = env_canceled
-};
+EunoRegistry *euno_registry;
+HTAB	   *euno_tree_hash;
+LWLock	   *euno_registry_lock;
 
 /*
  * Say what the machine will not give, before somebody misses it.
@@ -183,7 +89,7 @@ euno_registry_shmem_size(void)
 	return add_size(add_size(registry_size(), 2 * 128),
 					add_size(euno_epochs_size(euno_epoch_slots()),
 							 hash_estimate_size(euno_max_indexes,
-												sizeof(TreeHashEntry))));
+												sizeof(EunoTreeHashEntry))));
 }
 
 uint64
@@ -240,17 +146,17 @@ euno_registry_shmem_startup(void)
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 
-	registry_lock = &GetNamedLWLockTranche("EunoRegistry")->lock;
+	euno_registry_lock = &GetNamedLWLockTranche("EunoRegistry")->lock;
 	base = ShmemInitStruct("euno registry", registry_size() + 128, &found);
-	registry = (EunoRegistry *) TYPEALIGN(128, base);
+	euno_registry = (EunoRegistry *) TYPEALIGN(128, base);
 	if (!found)
 	{
-		memset(registry, 0, registry_size());
-		registry->next_generation = 1;
-		pg_atomic_init_u32(&registry->launcher_called, 0);
+		memset(euno_registry, 0, registry_size());
+		euno_registry->next_generation = 1;
+		pg_atomic_init_u32(&euno_registry->launcher_called, 0);
 		for (int i = 0; i < euno_max_indexes; i++)
 		{
-			EunoTreeSlot *slot = &registry->slots[i];
+			EunoTreeSlot *slot = &euno_registry->slots[i];
 
 			slot->number = i;
 			pg_atomic_init_u32(&slot->state, EUNO_STATE_FREE);
@@ -272,8 +178,8 @@ euno_registry_shmem_startup(void)
 	}
 
 	info.keysize = sizeof(EunoTreeKey);
-	info.entrysize = sizeof(TreeHashEntry);
-	tree_hash = ShmemInitHash("euno trees", euno_max_indexes, euno_max_indexes,
+	info.entrysize = sizeof(EunoTreeHashEntry);
+	euno_tree_hash = ShmemInitHash("euno trees", euno_max_indexes, euno_max_indexes,
 							  &info, HASH_ELEM | HASH_BLOBS);
 
 	LWLockRelease(AddinShmemInitLock);
@@ -291,52 +197,6 @@ euno_shared_epochs(void)
 	return epochs;
 }
 
-/*
- * At process exit: nothing of ours may keep others waiting.  After the abort of
- * a transaction that is still open, whose callbacks give back what operations
- * hold in trees: until then the trees must stay.
- */
-static void
-process_exit(int code, Datum arg)
-{
-	EunoEpochSlot *slot = &epochs->slots[my_process.slot];
-	EunoTreeDescription tree;
-
-	euno_process_reset(&my_process, 0);
-	__atomic_store_n(&slot->hazard, 0, __ATOMIC_RELEASE);
-	slot->pid = 0;
-	my_process_ready = false;
-
-	for (int i = 0; i < registry->used; i++)
-	{
-		if (euno_tree_describe(i, &tree) &&
-			tree.key.temp_owner == euno_my_proc_number())
-			euno_tree_drop(&tree.key);
-	}
-}
-
-EunoProcess *
-euno_process(void)
-{
-	if (!my_process_ready)
-	{
-		/* Naming an event may raise: not when a node is locked. */
-		(void) euno_wait_event(&node_lock_event, "EunoNodeLock");
-		euno_snapshot_recheck();
-
-		my_process.epochs = epochs;
-		my_process.slot = euno_my_proc_number();
-		my_process.depth = 0;
-		euno_process_reset(&my_process, 0);
-		epochs->slots[my_process.slot].hazard = 0;
-		epochs->slots[my_process.slot].pid = MyProcPid;
-		euno_hazard_join(epochs);
-		on_shmem_exit(process_exit, 0);
-		my_process_ready = true;
-	}
-	return &my_process;
-}
-
 EunoTreeSlot *
 euno_tree_lookup(const EunoTreeKey *key)
 {
@@ -348,17 +208,17 @@ euno_tree_lookup(const EunoTreeKey *key)
 EunoTreeSlot *
 euno_tree_lookup_generation(const EunoTreeKey *key, uint64 *generation)
 {
-	TreeHashEntry *entry;
+	EunoTreeHashEntry *entry;
 	EunoTreeSlot *slot = NULL;
 
-	LWLockAcquire(registry_lock, LW_SHARED);
-	entry = hash_search(tree_hash, key, HASH_FIND, NULL);
+	LWLockAcquire(euno_registry_lock, LW_SHARED);
+	entry = hash_search(euno_tree_hash, key, HASH_FIND, NULL);
 	if (entry != NULL)
 	{
-		slot = &registry->slots[entry->number];
+		slot = &euno_registry->slots[entry->number];
 		*generation = pg_atomic_read_u64(&slot->generation);
 	}
-	LWLockRelease(registry_lock);
+	LWLockRelease(euno_registry_lock);
 
 	return slot;
 }
@@ -366,9 +226,9 @@ euno_tree_lookup_generation(const EunoTreeKey *key, uint64 *generation)
 bool
 euno_tree_describe(int number, EunoTreeDescription *result)
 {
-	EunoTreeSlot *slot = &registry->slots[number];
+	EunoTreeSlot *slot = &euno_registry->slots[number];
 
-	LWLockAcquire(registry_lock, LW_SHARED);
+	LWLockAcquire(euno_registry_lock, LW_SHARED);
 	result->key = slot->key;
 	result->generation = pg_atomic_read_u64(&slot->generation);
 	result->index_oid = slot->index_oid;
@@ -378,7 +238,7 @@ euno_tree_describe(int number, EunoTreeDescription *result)
 	result->heap_oid = slot->heap_oid;
 	result->builder_pid = result->state == EUNO_STATE_BUILDING ||
 		result->state == EUNO_STATE_MERGING ? slot->builder_pid : 0;
-	LWLockRelease(registry_lock);
+	LWLockRelease(euno_registry_lock);
 
 	return result->state != EUNO_STATE_FREE;
 }
@@ -386,48 +246,48 @@ euno_tree_describe(int number, EunoTreeDescription *result)
 void
 euno_tree_want_again(Oid database, Oid index_oid)
 {
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	for (int i = 0; i < registry->used; i++)
+	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < euno_registry->used; i++)
 	{
-		EunoTreeSlot *slot = &registry->slots[i];
+		EunoTreeSlot *slot = &euno_registry->slots[i];
 
 		if (slot->key.database == database && slot->index_oid == index_oid)
 			slot->wanted = true;
 	}
-	LWLockRelease(registry_lock);
+	LWLockRelease(euno_registry_lock);
 }
 
 static void
 launcher_exit(int code, Datum arg)
 {
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	registry->launcher = NULL;
-	LWLockRelease(registry_lock);
+	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
+	euno_registry->launcher = NULL;
+	LWLockRelease(euno_registry_lock);
 }
 
 void
 euno_tree_set_launcher(void)
 {
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	registry->launcher = MyLatch;
-	LWLockRelease(registry_lock);
+	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
+	euno_registry->launcher = MyLatch;
+	LWLockRelease(euno_registry_lock);
 	on_shmem_exit(launcher_exit, 0);
 }
 
 void
 euno_tree_call_launcher(void)
 {
-	pg_atomic_write_u32(&registry->launcher_called, 1);
-	LWLockAcquire(registry_lock, LW_SHARED);
-	if (registry->launcher != NULL)
-		SetLatch(registry->launcher);
-	LWLockRelease(registry_lock);
+	pg_atomic_write_u32(&euno_registry->launcher_called, 1);
+	LWLockAcquire(euno_registry_lock, LW_SHARED);
+	if (euno_registry->launcher != NULL)
+		SetLatch(euno_registry->launcher);
+	LWLockRelease(euno_registry_lock);
 }
 
 bool
 euno_tree_launcher_called(void)
 {
-	return pg_atomic_exchange_u32(&registry->launcher_called, 0) != 0;
+	return pg_atomic_exchange_u32(&euno_registry->launcher_called, 0) != 0;
 }
 
 /*
@@ -438,10 +298,10 @@ find_free_slot(void)
 {
 	for (int i = 0; i < euno_max_indexes; i++)
 	{
-		if (euno_tree_state(&registry->slots[i]) == EUNO_STATE_FREE)
+		if (euno_tree_state(&euno_registry->slots[i]) == EUNO_STATE_FREE)
 		{
-			registry->used = Max(registry->used, i + 1);
-			return &registry->slots[i];
+			euno_registry->used = Max(euno_registry->used, i + 1);
+			return &euno_registry->slots[i];
 		}
 	}
 	return NULL;
@@ -451,7 +311,7 @@ EunoTreeSlot *
 euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 {
 	EunoTreeSlot *slot = euno_tree_lookup(key);
-	TreeHashEntry *entry;
+	EunoTreeHashEntry *entry;
 	bool		found;
 
 	if (slot != NULL)
@@ -463,17 +323,17 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 	/* Dropped trees may wait for their last reader; that is long gone. */
 	euno_tree_sweep();
 
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	entry = hash_search(tree_hash, key, HASH_FIND, NULL);
+	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
+	entry = hash_search(euno_tree_hash, key, HASH_FIND, NULL);
 	if (entry == NULL)
 	{
 		slot = find_free_slot();
 		if (slot == NULL)
 		{
-			LWLockRelease(registry_lock);
+			LWLockRelease(euno_registry_lock);
 			return NULL;
 		}
-		entry = hash_search(tree_hash, key, HASH_ENTER, &found);
+		entry = hash_search(euno_tree_hash, key, HASH_ENTER, &found);
 		entry->number = slot->number;
 		slot->key = *key;
 		slot->index_oid = index_oid;
@@ -486,7 +346,8 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->retry_at = 0;
 		slot->retry_delay = 0;
 		slot->needed_bytes = 0;
-		pg_atomic_write_u64(&slot->generation, registry->next_generation++);
+		pg_atomic_write_u64(&slot->generation,
+							euno_registry->next_generation++);
 		pg_atomic_write_u64(&slot->vacuum_epoch, 0);
 		slot->predicate_generation = 0;
 		reset_statistics(slot, pg_atomic_write_u64);
@@ -496,8 +357,8 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		pg_atomic_write_u32(&slot->state, EUNO_STATE_ABSENT);
 	}
 	else
-		slot = &registry->slots[entry->number];
-	LWLockRelease(registry_lock);
+		slot = &euno_registry->slots[entry->number];
+	LWLockRelease(euno_registry_lock);
 
 	return slot;
 }
@@ -505,7 +366,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 int
 euno_tree_count(void)
 {
-	return registry->used;
+	return euno_registry->used;
 }
 
 int
@@ -513,12 +374,12 @@ euno_tree_builders(void)
 {
 	int			n = 0;
 
-	for (int i = 0; i < registry->used; i++)
+	for (int i = 0; i < euno_registry->used; i++)
 	{
-		EunoState	state = euno_tree_state(&registry->slots[i]);
+		EunoState	state = euno_tree_state(&euno_registry->slots[i]);
 
 		if (state == EUNO_STATE_BUILDING || state == EUNO_STATE_MERGING)
-			n += registry->slots[i].builders;
+			n += euno_registry->slots[i].builders;
 	}
 	return n;
 }
@@ -526,7 +387,7 @@ euno_tree_builders(void)
 EunoTreeSlot *
 euno_tree_by_number(int number)
 {
-	return &registry->slots[number];
+	return &euno_registry->slots[number];
 }
 
 const char *
@@ -550,342 +411,6 @@ euno_state_name(EunoState state)
 	return "unknown";
 }
 
-/*
- * Memory that nobody can see any more, on its way back to the operating system.
- * Unmapping gigabytes takes long: pools are emptied into one of these under
- * EunoRegistryLock, and their extents are given back after it.
- */
-typedef struct Garbage
-{
-	int			npools;
-	EunoPool	pools[2 * EUNO_MAX_DOMAINS];
-} Garbage;
-
-static void
-collect_pools(EunoPool *pools, Garbage *garbage)
-{
-	for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
-	{
-		if (pools[i].extents > 0)
-			garbage->pools[garbage->npools++] = pools[i];
-		euno_pool_init(&pools[i], arena, pools[i].domain);
-	}
-}
-
-/* EunoRegistryLock is held exclusively; nobody can see the side tree. */
-static void
-collect_side(EunoTreeSlot *slot, Garbage *garbage)
-{
-	EunoSide   *side = slot->side;
-
-	if (side == NULL)
-		return;
-	slot->side = NULL;
-	collect_pools(side->pools, garbage);
-	euno_pool_free(&slot->pools[0], side, sizeof(EunoSide));
-}
-
-/* EunoRegistryLock is not held. */
-static void
-release_garbage(Garbage *garbage)
-{
-	for (int i = 0; i < garbage->npools; i++)
-		euno_pool_release(&garbage->pools[i]);
-}
-
-/*
- * If the tree is RETIRING and nobody can see it any more, free its memory; the
- * same for the side tree of one that is READY.  Returns true when the tree is
- * not RETIRING any more.
- */
-bool
-euno_tree_finish_retired(EunoTreeSlot *slot)
-{
-	Garbage		garbage = {.npools = 0};
-	EunoState	state;
-	bool		retired;
-
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	state = euno_tree_state(slot);
-	if (state == EUNO_STATE_READY && slot->side != NULL &&
-		euno_epoch_passed(epochs, slot->side_epoch))
-		collect_side(slot, &garbage);
-	retired = state == EUNO_STATE_RETIRING &&
-		euno_epoch_passed(epochs, slot->retired_epoch) &&
-		pg_atomic_read_u32(&slot->holders) == 0;
-	if (retired)
-	{
-		collect_side(slot, &garbage);
-		collect_pools(slot->pools, &garbage);
-		if (slot->drop_when_retired)
-		{
-			hash_search(tree_hash, &slot->key, HASH_REMOVE, NULL);
-			pg_atomic_write_u32(&slot->state, EUNO_STATE_FREE);
-		}
-		else
-			pg_atomic_write_u32(&slot->state, EUNO_STATE_ABSENT);
-	}
-	LWLockRelease(registry_lock);
-
-	release_garbage(&garbage);
-	return retired || state != EUNO_STATE_RETIRING;
-}
-
-void
-euno_tree_sweep(void)
-{
-	for (int i = 0; i < registry->used; i++)
-	{
-		EunoTreeSlot *slot = &registry->slots[i];
-
-		if (euno_tree_state(slot) == EUNO_STATE_RETIRING || slot->side != NULL)
-			(void) euno_tree_finish_retired(slot);
-	}
-}
-
-/* EunoRegistryLock is held exclusively. */
-static void
-retire_locked(EunoTreeSlot *slot, bool drop)
-{
-	switch (euno_tree_state(slot))
-	{
-		case EUNO_STATE_FREE:
-			break;
-		case EUNO_STATE_ABSENT:
-			if (drop)
-			{
-				pg_atomic_write_u64(&slot->generation,
-									registry->next_generation++);
-				hash_search(tree_hash, &slot->key, HASH_REMOVE, NULL);
-				pg_atomic_write_u32(&slot->state, EUNO_STATE_FREE);
-			}
-			break;
-		case EUNO_STATE_RETIRING:
-			slot->drop_when_retired |= drop;
-			break;
-		case EUNO_STATE_BUILDING:
-		case EUNO_STATE_MERGING:
-		case EUNO_STATE_READY:
-			slot->drop_when_retired = drop;
-			pg_atomic_write_u64(&slot->generation, registry->next_generation++);
-			pg_atomic_write_u32(&slot->state, EUNO_STATE_RETIRING);
-
-			/*
-			 * Who enters the epoch after this barrier sees RETIRING; who
-			 * entered before is waited for.
-			 */
-			pg_memory_barrier();
-			slot->retired_epoch = euno_epoch_retire(epochs);
-			break;
-	}
-}
-
-bool
-euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms)
-{
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	retire_locked(slot, drop);
-	LWLockRelease(registry_lock);
-
-	for (int i = 0;; i++)
-	{
-		if (euno_tree_finish_retired(slot))
-			return true;
-		if (i >= wait_ms)
-			return false;
-		pg_usleep(1000);
-	}
-}
-
-/* Drops the tree of a key; 0 for any generation of it. */
-static void
-drop_generation(const EunoTreeKey *key, uint64 generation)
-{
-	TreeHashEntry *entry;
-	EunoTreeSlot *slot = NULL;
-
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	entry = hash_search(tree_hash, key, HASH_FIND, NULL);
-	if (entry != NULL)
-		slot = &registry->slots[entry->number];
-	if (slot != NULL && generation != 0 &&
-		generation != pg_atomic_read_u64(&slot->generation))
-		slot = NULL;
-	if (slot != NULL)
-		retire_locked(slot, true);
-	LWLockRelease(registry_lock);
-
-	if (slot != NULL)
-		(void) euno_tree_finish_retired(slot);
-}
-
-void
-euno_tree_drop(const EunoTreeKey *key)
-{
-	drop_generation(key, 0);
-}
-
-void
-euno_tree_drop_described(const EunoTreeDescription *tree)
-{
-	drop_generation(&tree->key, tree->generation);
-}
-
-/*
- * An empty tree and its side tree.  EunoRegistryLock is held exclusively.  On
- * failure the pools are as they were.
- */
-static EunoStatus
-create_trees(EunoTreeSlot *slot, EunoContext *cx, const EunoTreeOps *ops,
-			 const EunoTreeConfig *config)
-{
-	EunoTreeConfig side_config = *config;
-	EunoSide   *side;
-	EunoStatus	status;
-
-	memset(&slot->tree, 0, sizeof(slot->tree));
-	slot->tree.alloc_arg = slot->pools;
-	slot->ops = ops;
-	status = ops->create(cx, &slot->tree, config);
-	if (status != EUNO_OK)
-		return status;
-
-	side = euno_pool_alloc(&slot->pools[0], sizeof(EunoSide));
-	if (side == NULL)
-		return EUNO_NO_MEMORY;
-	memset(side, 0, sizeof(EunoSide));
-	for (int i = 0; i < EUNO_MAX_DOMAINS; i++)
-		euno_pool_init(&side->pools[i], arena, slot->pools[i].domain);
-	side->tree.alloc_arg = side->pools;
-	slot->side = side;
-
-	/* It is not worth directories. */
-	side_config.domains = 1;
-	return euno_bptree_ops.create(cx, &side->tree, &side_config);
-}
-
-EunoStatus
-euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
-					  const EunoTreeOps *ops, const EunoTreeConfig *config)
-{
-	Garbage		garbage = {.npools = 0};
-	EunoStatus	status;
-
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	if (euno_tree_state(slot) != EUNO_STATE_ABSENT)
-	{
-		LWLockRelease(registry_lock);
-		return EUNO_EXISTS;
-	}
-	status = create_trees(slot, cx, ops, config);
-	if (status != EUNO_OK)
-	{
-		collect_side(slot, &garbage);
-		collect_pools(slot->pools, &garbage);
-		LWLockRelease(registry_lock);
-		release_garbage(&garbage);
-		return status;
-	}
-
-	slot->builder_pid = MyProcPid;
-	slot->builders = 1;
-	slot->evicted = slot->wanted = slot->from_snapshot = false;
-	pg_atomic_fetch_add_u32(&slot->holders, 1);
-	pg_atomic_write_u64(&slot->generation, registry->next_generation++);
-	pg_write_barrier();
-	pg_atomic_write_u32(&slot->state, EUNO_STATE_BUILDING);
-	LWLockRelease(registry_lock);
-
-	/*
-	 * Writers whose heap tuple the build will not see must see BUILDING: they
-	 * insert into the heap, fence, and read the state; we set the state,
-	 * fence, and read the heap.
-	 */
-	pg_memory_barrier();
-	return EUNO_OK;
-}
-
-bool
-euno_tree_is_our_build(EunoTreeSlot *slot)
-{
-	EunoState	state = euno_tree_state(slot);
-
-	/* If the state says so but is another's by now, the pid is not ours. */
-	return (state == EUNO_STATE_BUILDING || state == EUNO_STATE_MERGING) &&
-		slot->builder_pid == MyProcPid;
-}
-
-bool
-euno_tree_start_merge(EunoTreeSlot *slot)
-{
-	bool		ours;
-
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	ours = euno_tree_is_our_build(slot);
-	if (ours)
-	{
-		pg_write_barrier();
-		pg_atomic_write_u32(&slot->state, EUNO_STATE_MERGING);
-
-		/*
-		 * A writer inserts into the side tree, fences, and reads the state
-		 * again; we set the state, fence, and read the side tree.
-		 */
-		pg_memory_barrier();
-		slot->side_epoch = euno_epoch_retire(epochs);
-	}
-	LWLockRelease(registry_lock);
-	return ours;
-}
-
-bool
-euno_tree_finish_build(EunoTreeSlot *slot)
-{
-	bool		ours;
-
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	ours = euno_tree_is_our_build(slot);
-	if (ours)
-	{
-		pg_write_barrier();
-		pg_atomic_write_u32(&slot->state, EUNO_STATE_READY);
-	}
-	LWLockRelease(registry_lock);
-
-	if (ours)
-		(void) euno_tree_finish_retired(slot);
-	return ours;
-}
-
-void
-euno_tree_abandon_build(EunoTreeSlot *slot)
-{
-	LWLockAcquire(registry_lock, LW_EXCLUSIVE);
-	if (euno_tree_is_our_build(slot))
-		retire_locked(slot, false);
-	LWLockRelease(registry_lock);
-}
-
-bool
-euno_tree_hold(EunoTreeSlot *slot)
-{
-	EunoProcess *process = euno_process();
-	bool		ready;
-
-	euno_epoch_enter(process);
-	ready = euno_tree_state(slot) == EUNO_STATE_READY;
-	if (ready)
-		pg_atomic_fetch_add_u32(&slot->holders, 1);
-	euno_epoch_exit(process);
-	return ready;
-}
-
-void
-euno_tree_unhold(EunoTreeSlot *slot)
-{
-	pg_atomic_fetch_sub_u32(&slot->holders, 1);
-}
-
 uint64
 euno_tree_bytes(EunoTreeSlot *slot)
 {
@@ -895,10 +420,10 @@ euno_tree_bytes(EunoTreeSlot *slot)
 		bytes += slot->pools[i].extents * EUNO_EXTENT_SIZE;
 	if (unlikely(slot->side != NULL))
 	{
-		LWLockAcquire(registry_lock, LW_SHARED);
+		LWLockAcquire(euno_registry_lock, LW_SHARED);
 		for (int i = 0; slot->side != NULL && i < euno_ndomains; i++)
 			bytes += slot->side->pools[i].extents * EUNO_EXTENT_SIZE;
-		LWLockRelease(registry_lock);
+		LWLockRelease(euno_registry_lock);
 	}
 	return bytes;
 }

@@ -775,7 +775,7 @@ do_bulk_delete(Player *player, uint32_t a, uint32_t b)
 	record(player, "epoch", call, 0, 0, GUARD, 0);
 }
 
-/* As mem/euno_registry.c does it; afterwards there is no tree. */
+/* As mem/euno_tree_state.c does it; afterwards there is no tree. */
 static void
 do_evict(void)
 {

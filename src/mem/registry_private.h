@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * registry_private.h
+ *	  What the registry shares between its files.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_REGISTRY_PRIVATE_H
+#define EUNO_REGISTRY_PRIVATE_H
+
+#include "postgres.h"
+
+#include "utils/hsearch.h"
+
+#include "mem/euno_registry.h"
+
+/* In shared memory. */
+typedef struct EunoRegistry
+{
+	uint64		next_generation;	/* under EunoRegistryLock */
+	int			used;			/* slots below this have been used */
+	Latch	   *launcher;		/* NULL: it is not running; under
+								 * EunoRegistryLock */
+	pg_atomic_uint32 launcher_called;
+	EunoTreeSlot slots[FLEXIBLE_ARRAY_MEMBER];
+} EunoRegistry;
+
+/* From a tree's key to the number of its slot; under EunoRegistryLock. */
+typedef struct EunoTreeHashEntry
+{
+	EunoTreeKey key;
+	int			number;
+} EunoTreeHashEntry;
+
+extern EunoRegistry *euno_registry;
+extern HTAB *euno_tree_hash;
+extern LWLock *euno_registry_lock;	/* "EunoRegistryLock" */
+
+#endif							/* EUNO_REGISTRY_PRIVATE_H */
