@@ -226,7 +226,7 @@ extern double euno_heap_quiet_scan(Relation heap, Relation index,
 								   EunoHeapBlocks *blocks, bool progress,
 								   EunoSort *sort);
 
-/* ---- euno_sort.c: entries in key order ---- */
+/* ---- euno_sort*.c: entries in key order ---- */
 
 /* What the participants in a parallel sort share; the leader is number 0. */
 typedef struct EunoSortShare
