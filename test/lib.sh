@@ -28,8 +28,9 @@ lib_major()
 	"$PG_CONFIG" --version 2>/dev/null | sed 's/^[^0-9]*\([0-9]*\).*/\1/'
 }
 
-# One line for each Debian package whose content is not there.  Looks for the
-# thing itself, so that it is also right on systems with other packages.
+# One line for each Debian package whose content is not there; with "tests", of those
+# that only the tests need, too.  Looks for the thing itself, so that it is also right
+# on systems with other packages.
 lib_missing_packages()
 {
 	local major bindir
@@ -43,23 +44,24 @@ lib_missing_packages()
 		echo "postgresql-server-dev-${major:-15}"
 	[ -n "$bindir" ] && [ -x "$bindir/initdb" ] && [ -x "$bindir/pgbench" ] ||
 		echo "postgresql-${major:-15}"
-	command -v clang >/dev/null || echo clang
 	printf '#include <numaif.h>\n' | gcc -E - >/dev/null 2>&1 || echo libnuma-dev
 	# Headers of a server with ICU include its headers; their package has not
 	# depended on these since Debian 13.
 	printf '#include <unicode/ucol.h>\n' | gcc -E - >/dev/null 2>&1 || echo libicu-dev
 	perl -MTest::More -MJSON::PP -e1 2>/dev/null && command -v prove >/dev/null || echo perl
+	[ "${1:-}" = tests ] || return 0
+	command -v clang >/dev/null || echo clang
 	perl -MIPC::Run -e1 2>/dev/null || echo libipc-run-perl
 	command -v ps >/dev/null || echo procps
 }
 
-# Installs what is missing, as root or through sudo.  Fails with a message
-# that names what is missing and why it could not be had.
+# Installs what is missing, with "tests" for them, as root or through sudo.  Fails with
+# a message that names what is missing and why it could not be had.
 lib_install_packages()
 {
 	local missing log sudo=
 
-	missing=$(lib_missing_packages | sort -u | tr '\n' ' ')
+	missing=$(lib_missing_packages "$@" | sort -u | tr '\n' ' ')
 	[ -n "$missing" ] || return 0
 	if ! command -v apt-get >/dev/null; then
 		echo "needed and not found (named as Debian packages): $missing" >&2
@@ -82,7 +84,7 @@ lib_install_packages()
 	fi
 	rm -f "$log"
 	hash -r
-	missing=$(lib_missing_packages | sort -u | tr '\n' ' ')
+	missing=$(lib_missing_packages "$@" | sort -u | tr '\n' ' ')
 	if [ -n "$missing" ]; then
 		echo "installed, yet still not found: $missing" >&2
 		return 1
