@@ -42,7 +42,7 @@ RESET enable_seqscan;
 SELECT relname, indexrelname, structure, state, entries >= 9995 OR entries = 3 AS entries, height > 0 AS height,
 		bytes = euno_index_size(indexrelid) AND bytes > 0 AS bytes
 	FROM euno_stat_indexes WHERE relname IN ('book', 'nobook') ORDER BY 1;
-SELECT used_bytes > 0 AS used, peak_bytes >= used_bytes AS peak,
+SELECT used_bytes > 0 AS used, peak_bytes >= used_bytes AS peak, idle_bytes <= reserved_bytes / 16 AS idle,
 		reserved_bytes = pg_size_bytes(current_setting('euno.max_memory')) AS reserved,
 		indexes >= 2 AS indexes, max_indexes = current_setting('euno.max_indexes')::int AS max_indexes
 	FROM euno_memory;

@@ -164,7 +164,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
 CREATE FUNCTION euno_stat_get_memory(
     OUT reserved_bytes bigint, OUT used_bytes bigint, OUT peak_bytes bigint,
-    OUT indexes integer, OUT max_indexes integer)
+    OUT idle_bytes bigint, OUT indexes integer, OUT max_indexes integer)
 RETURNS record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 

@@ -237,11 +237,12 @@ Datum
 euno_stat_get_memory(PG_FUNCTION_ARGS)
 {
 	TupleDesc	tupdesc;
-	Datum		values[5];
-	bool		nulls[5] = {0};
+	Datum		values[6];
+	bool		nulls[6] = {0};
 	uint64		reserved = 0;
 	uint64		used = 0;
 	uint64		peak = 0;
+	uint64		idle = 0;
 	int			indexes = 0;
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
@@ -250,6 +251,7 @@ euno_stat_get_memory(PG_FUNCTION_ARGS)
 	if (euno_preloaded)
 	{
 		euno_registry_memory(&reserved, &used, &peak);
+		idle = euno_arena_idle(euno_registry_arena());
 		for (int i = 0; i < euno_tree_count(); i++)
 			if (euno_tree_state(euno_tree_by_number(i)) != EUNO_STATE_FREE)
 				indexes++;
@@ -257,7 +259,8 @@ euno_stat_get_memory(PG_FUNCTION_ARGS)
 	values[0] = Int64GetDatum(reserved);
 	values[1] = Int64GetDatum(used);
 	values[2] = Int64GetDatum(peak);
-	values[3] = Int32GetDatum(indexes);
-	values[4] = Int32GetDatum(euno_max_indexes);
+	values[3] = Int64GetDatum(idle);
+	values[4] = Int32GetDatum(indexes);
+	values[5] = Int32GetDatum(euno_max_indexes);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, values, nulls)));
 }

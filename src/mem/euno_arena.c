@@ -6,8 +6,8 @@
  * What is constant (addresses, sizes) is kept in private memory that the
  * postmaster's children inherit, so that a process gone wild cannot spoil what
  * euno_arena_reset() starts from.  What changes is a small shared mapping of
- * its own: a bit per extent that is free, and a number per extent that links
- * the extents of a pool.
+ * its own: a bit per extent that is free, another one if it has kept its pages,
+ * and a number per extent that links the extents of a pool.
  *
  * Extents are handed out lowest address first.  A pool that is filled in one
  * go so gets neighbors, which go back to the operating system in one call, and
@@ -61,7 +61,9 @@ typedef struct EunoArenaPart
 {
 	EunoLock	lock;
 	uint64_t   *free_bits;		/* bit set = extent is free */
+	uint64_t   *idle_bits;		/* bit set = and has kept its pages */
 	uint32_t	nfree;
+	uint32_t	nidle;			/* may be read unlocked */
 	uint32_t	low;			/* no bit below this one is set */
 } __attribute__((aligned(128))) EunoArenaPart;
 
@@ -77,12 +79,14 @@ struct EunoArena
 	uint8_t    *base;			/* of extent 0 */
 	uint32_t	part_extents;	/* how many a part has */
 	uint32_t	part_words;		/* words of free bits of a part */
+	uint32_t	most_idle;		/* extents of a part that keep their pages */
 	int			ndomains;
 	bool		huge_pages;		/* ask for them */
 	const EunoEnvironment *env;
 	bool		(*allows) (uint64_t bytes);	/* may be NULL */
 	EunoArenaShared *shared;
-	uint64_t   *free_bits;		/* shared; part_words for each part */
+	uint64_t   *free_bits;		/* shared; part_words for each part, and as
+								 * many idle bits behind all of these */
 	uint32_t   *next;			/* shared; an extent's link in the list of its
 								 * pool, protected by the pool's lock */
 };
@@ -144,33 +148,162 @@ extent_make_huge(EunoArena *arena, uint32_t extent)
 					   HUGE_PAGE_SIZE, MADV_COLLAPSE);
 }
 
+/* The part is locked.  Relaxed: read by statistics without the lock. */
+static void
+count_idle(EunoArenaPart *part, int32_t count)
+{
+	__atomic_store_n(&part->nidle, part->nidle + (uint32_t) count,
+					 __ATOMIC_RELAXED);
+}
+
+/* Marks extents as free, with their pages or without.  The part is locked. */
+static void
+part_give(EunoArenaPart *part, uint32_t bit, uint32_t count, bool idle)
+{
+	for (uint32_t i = bit; i < bit + count; i++)
+	{
+		part->free_bits[i / 64] |= UINT64_C(1) << (i % 64);
+		if (idle)
+			part->idle_bits[i / 64] |= UINT64_C(1) << (i % 64);
+	}
+	part->nfree += count;
+	if (idle)
+		count_idle(part, (int32_t) count);
+	if (bit < part->low)
+		part->low = bit;
+}
+
+/* Marks an extent, which is free, as taken.  The part is locked. */
+static void
+part_remove(EunoArenaPart *part, uint32_t bit)
+{
+	uint64_t	mask = UINT64_C(1) << (bit % 64);
+
+	part->free_bits[bit / 64] &= ~mask;
+	part->nfree--;
+	if ((part->idle_bits[bit / 64] & mask) != 0)
+	{
+		part->idle_bits[bit / 64] &= ~mask;
+		count_idle(part, -1);
+	}
+}
+
+/*
+ * How many of these extents, the first ones, may keep their pages: to whole huge
+ * pages, unless all may.  The part is locked.
+ */
+static uint32_t
+part_may_keep(const EunoArena *arena, const EunoArenaPart *part, uint32_t bit,
+			  uint32_t count)
+{
+	uint32_t	most = arena->most_idle > part->nidle ?
+		arena->most_idle - part->nidle : 0;
+	uint32_t	over = (bit + most) % HUGE_PAGE_EXTENTS;
+
+	if (count <= most)
+		return count;
+	return over < most ? most - over : 0;
+}
+
+/* Marks extents that were used as free.  The part is locked. */
+static void
+give_used(EunoArena *arena, EunoArenaPart *part, uint32_t bit, uint32_t count,
+		  bool idle)
+{
+	/* relaxed: a statistic */
+	__atomic_sub_fetch(&arena->shared->used, count, __ATOMIC_RELAXED);
+	part_give(part, bit, count, idle);
+}
+
+/* Gives back extents of one part; "keep": some may keep their pages. */
+static void
+give_to_part(EunoArena *arena, uint32_t first, uint32_t count, bool keep)
+{
+	EunoArenaPart *part = &arena->shared->parts[first / arena->part_extents];
+	uint32_t	bit = first % arena->part_extents;
+	uint32_t	kept;
+
+	euno_mutex_lock(&part->lock, arena->env);
+	kept = keep ? part_may_keep(arena, part, bit, count) : 0;
+	give_used(arena, part, bit, kept, true);
+	euno_mutex_unlock(&part->lock, arena->env);
+	if (kept == count)
+		return;
+
+	/* An extent is not anybody else's before its pages are gone. */
+	extents_punch(arena, first + kept, count - kept);
+	euno_mutex_lock(&part->lock, arena->env);
+	give_used(arena, part, bit + kept, count - kept, false);
+	euno_mutex_unlock(&part->lock, arena->env);
+}
+
 void
 euno_extents_give(EunoArena *arena, uint32_t first, uint32_t count)
 {
-	/* An extent is not anybody else's before its pages are gone. */
-	extents_punch(arena, first, count);
-
-	/* relaxed: a statistic */
-	__atomic_sub_fetch(&arena->shared->used, count, __ATOMIC_RELAXED);
-
 	while (count > 0)
 	{
-		EunoArenaPart *part = &arena->shared->parts[first / arena->part_extents];
-		uint32_t	bit = first % arena->part_extents;
-		uint32_t	here = arena->part_extents - bit;
+		uint32_t	here = arena->part_extents - first % arena->part_extents;
 
 		if (here > count)
 			here = count;
-		euno_mutex_lock(&part->lock, arena->env);
-		for (uint32_t i = bit; i < bit + here; i++)
-			part->free_bits[i / 64] |= UINT64_C(1) << (i % 64);
-		part->nfree += here;
-		if (bit < part->low)
-			part->low = bit;
-		euno_mutex_unlock(&part->lock, arena->env);
+		give_to_part(arena, first, here, true);
 		first += here;
 		count -= here;
 	}
+}
+
+/*
+ * Takes some idle extents in a row out of a part, looking from *bit on; how many,
+ * and *bit is the first one.  0: there is none.
+ */
+static uint32_t
+part_take_idle(EunoArena *arena, EunoArenaPart *part, uint32_t *bit)
+{
+	uint32_t	count = 0;
+
+	euno_mutex_lock(&part->lock, arena->env);
+	for (; *bit < arena->part_extents && part->nidle > 0; (*bit)++)
+	{
+		uint64_t	bits = part->idle_bits[*bit / 64] >> (*bit % 64);
+
+		if (bits == 0)
+			*bit |= 63;			/* none in this word */
+		else if ((bits & 1) != 0)
+			break;
+	}
+	while (*bit + count < arena->part_extents &&
+		   (part->idle_bits[(*bit + count) / 64] &
+			UINT64_C(1) << ((*bit + count) % 64)) != 0)
+		part_remove(part, *bit + count++);
+	euno_mutex_unlock(&part->lock, arena->env);
+	return count;
+}
+
+/*
+ * Gives the operating system the pages of all idle extents; false if there were
+ * none.
+ */
+static bool
+give_idle_pages(EunoArena *arena)
+{
+	bool		any = false;
+
+	for (int d = 0; d < arena->ndomains; d++)
+	{
+		EunoArenaPart *part = &arena->shared->parts[d];
+		uint32_t	bit = 0;
+		uint32_t	count;
+
+		while ((count = part_take_idle(arena, part, &bit)) > 0)
+		{
+			extents_punch(arena, (uint32_t) d * arena->part_extents + bit, count);
+			euno_mutex_lock(&part->lock, arena->env);
+			part_give(part, bit, count, false);
+			euno_mutex_unlock(&part->lock, arena->env);
+			any = true;
+		}
+	}
+	return any;
 }
 
 /*
@@ -216,8 +349,7 @@ part_take(EunoArena *arena, int domain, uint32_t keep, bool large,
 		while (part->free_bits[word] == 0)
 			word++;
 		bit = word * 64 + (uint32_t) __builtin_ctzll(part->free_bits[word]);
-		part->free_bits[word] &= part->free_bits[word] - 1;
-		part->nfree--;
+		part_remove(part, bit);
 		part->low = bit + 1;
 		*extent = (uint32_t) domain * arena->part_extents + bit;
 		*huge = part_wants_huge_page(arena, domain, bit, large);
@@ -259,9 +391,9 @@ part_reserve(EunoArena *arena)
 	return reserve < RESERVE_MAX ? reserve : RESERVE_MAX;
 }
 
-bool
-euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
-				 uint32_t *extent)
+/* See euno_extent_take. */
+static bool
+extent_take(EunoArena *arena, int domain, uint64_t extents, uint32_t *extent)
 {
 	uint32_t	keep = extents < SMALL_POOL ? 0 : part_reserve(arena);
 	bool		large = extents >= LARGE_POOL;
@@ -281,10 +413,20 @@ euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 				extent_make_huge(arena, *extent);
 			return true;
 		}
-		euno_extents_give(arena, *extent, 1);
+		give_to_part(arena, *extent, 1, false);
 		return false;			/* the machine is full, not just the part */
 	}
 	return false;
+}
+
+bool
+euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
+				 uint32_t *extent)
+{
+	/* The machine may be full of what is idle here. */
+	return extent_take(arena, domain, extents, extent) ||
+		(give_idle_pages(arena) &&
+		 extent_take(arena, domain, extents, extent));
 }
 
 /* Sets what is shared to "everything is free". */
@@ -297,7 +439,10 @@ arena_init_shared(EunoArena *arena)
 		EunoArenaPart *part = &arena->shared->parts[d];
 
 		part->free_bits = arena->free_bits + (size_t) d * arena->part_words;
+		part->idle_bits = part->free_bits +
+			(size_t) arena->ndomains * arena->part_words;
 		part->nfree = arena->part_extents;
+		memset(part->idle_bits, 0, arena->part_words * sizeof(uint64_t));
 		memset(part->free_bits, 0xFF, arena->part_words * sizeof(uint64_t));
 		if (arena->part_extents % 64 != 0)
 			part->free_bits[arena->part_words - 1] =
@@ -342,7 +487,7 @@ arena_map(EunoArena *arena, void *where)
 {
 	size_t		nextents = (size_t) arena->part_extents * arena->ndomains;
 	size_t		bits_size = (size_t) arena->part_words * arena->ndomains *
-		sizeof(uint64_t);
+		2 * sizeof(uint64_t);
 	size_t		size = nextents * EUNO_EXTENT_SIZE;
 	uint8_t    *shared;
 
@@ -402,6 +547,7 @@ euno_arena_reserve_at(void *where, size_t bytes, int ndomains,
 	arena->huge_pages = true;
 	arena->env = env;
 	arena->allows = NULL;
+	arena->most_idle = 0;
 	arena->part_extents = (uint32_t) (nextents / (size_t) ndomains);
 
 	/* A part is bound to memory: let it begin on a huge page. */
@@ -457,6 +603,25 @@ euno_arena_usage(EunoArena *arena, uint64_t *reserved, uint64_t *used,
 		__atomic_load_n(&arena->shared->peak, __ATOMIC_RELAXED);
 }
 
+uint64_t
+euno_arena_idle(EunoArena *arena)
+{
+	uint64_t	idle = 0;
+
+	/* relaxed: a statistic */
+	for (int d = 0; d < arena->ndomains; d++)
+		idle += __atomic_load_n(&arena->shared->parts[d].nidle,
+								__ATOMIC_RELAXED);
+	return idle * EUNO_EXTENT_SIZE;
+}
+
+void
+euno_arena_keep_idle(EunoArena *arena, size_t bytes)
+{
+	arena->most_idle = (uint32_t) (bytes / EUNO_EXTENT_SIZE /
+								   (size_t) arena->ndomains);
+}
+
 void
 euno_arena_ask(EunoArena *arena, bool (*allows) (uint64_t bytes))
 {
@@ -510,12 +675,10 @@ euno_extent_claim(EunoArena *arena, uint32_t extent)
 {
 	EunoArenaPart *part = &arena->shared->parts[extent / arena->part_extents];
 	uint32_t	bit = extent % arena->part_extents;
-	uint64_t	mask = UINT64_C(1) << (bit % 64);
 
-	if ((part->free_bits[bit / 64] & mask) == 0)
+	if ((part->free_bits[bit / 64] & UINT64_C(1) << (bit % 64)) == 0)
 		return false;
-	part->free_bits[bit / 64] &= ~mask;
-	part->nfree--;
+	part_remove(part, bit);
 	return true;
 }
 

@@ -6,7 +6,8 @@
  * One mapping (MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE) is made in the
  * postmaster and inherited by every process at the same address.  It is cut
  * into extents of 64 kB, which pools take (euno_pool.h).  When a pool gives
- * them back, their pages go to the operating system (MADV_REMOVE).
+ * them back, their pages go to the operating system (MADV_REMOVE); but some, up
+ * to a limit, keep them for the next pool: they are idle.
  *
  * No PostgreSQL header: the standalone programs use the same arena.
  *
@@ -69,6 +70,14 @@ extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
  * asked once for each megabyte.  Call before forking.
  */
 extern void euno_arena_ask(EunoArena *arena, bool (*allows) (uint64_t bytes));
+
+/*
+ * Extents that are given back keep their pages from now on, up to so many bytes
+ * in all domains, until a pool takes them or the machine has no memory.  Call
+ * before forking.  How many bytes do so now.
+ */
+extern void euno_arena_keep_idle(EunoArena *arena, size_t bytes);
+extern uint64_t euno_arena_idle(EunoArena *arena);
 
 /* Bytes that only pools of less than 128 kB get. */
 extern uint64_t euno_arena_kept(EunoArena *arena);

@@ -37,7 +37,8 @@ extern bool euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 
 /*
  * Gives extents back, of one domain or of several, and their pages to the
- * operating system.  The caller holds no lock.
+ * operating system, but for what is kept for the next one.  The caller holds no
+ * lock.
  */
 extern void euno_extents_give(EunoArena *arena, uint32_t first,
 							  uint32_t count);

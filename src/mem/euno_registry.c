@@ -47,6 +47,9 @@ warn_of_limits(void)
 				 errdetail("Euno indexes will run out of memory before they have used what they may.")));
 }
 
+/* What part of its memory euno may hold though no tree has it. */
+#define IDLE_PART	16
+
 /*
  * Reserve the address space.  In the postmaster, before anything is forked.
  */
@@ -65,6 +68,8 @@ euno_registry_reserve(void)
 	euno_domains_bind(arena);
 	if (huge_pages == HUGE_PAGES_OFF)
 		euno_arena_no_huge_pages(arena);
+	euno_arena_keep_idle(arena, (size_t) euno_max_memory_mb * 1024 * 1024 /
+						 IDLE_PART);
 	warn_of_limits();
 	euno_preloaded = true;
 }

@@ -344,6 +344,74 @@ test_return(void)
 	tap_end();
 }
 
+static bool is_full;
+
+static bool
+allows_nothing(uint64_t bytes)
+{
+	(void) bytes;
+	return !is_full;
+}
+
+/* Some of what is given back keeps its pages, until the machine is full. */
+static void
+test_idle(void)
+{
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, ARENA_BYTES, 1);
+	const size_t most = 100 * EUNO_EXTENT_SIZE;
+	EunoPool	pool;
+	EunoPool	other;
+	void	   *nodes[MAX_NODES];
+	void	   *start;
+	size_t		size;
+
+	tap_begin("arena: idle extents");
+	euno_arena_no_huge_pages(arena);
+	euno_arena_ask(arena, allows_nothing);
+	euno_arena_keep_idle(arena, most);
+	euno_arena_part(arena, 0, &start, &size);
+	euno_pool_init(&pool, arena, 0);
+	euno_pool_init(&other, arena, 0);
+
+	/* to a whole huge page, where not all are kept */
+	for (int i = 0; i < 2; i++)
+	{
+		(void) exhaust(&pool, 32768, nodes);
+		CHECK(euno_arena_idle(arena) == 0, "idle when full");
+		euno_pool_release(&pool);
+		CHECK(euno_arena_idle(arena) == 96 * EUNO_EXTENT_SIZE,
+			  "%llu bytes are idle", (unsigned long long) euno_arena_idle(arena));
+		CHECK(resident_pages(start, size) == 96 * 16, "%zu pages stay",
+			  resident_pages(start, size));
+		CHECK(used_bytes(arena) == 0, "bytes are used");
+	}
+
+	/* the next pool takes them first, and leaves the rest */
+	for (int i = 0; i < 10; i++)
+		CHECK(euno_pool_alloc(&other, 32768) != NULL, "no memory");
+	CHECK(euno_arena_idle(arena) == 91 * EUNO_EXTENT_SIZE &&
+		  resident_pages(start, size) == 96 * 16, "%llu bytes are idle, %zu pages",
+		  (unsigned long long) euno_arena_idle(arena), resident_pages(start, size));
+
+	/* a machine that is full gets all of them */
+	is_full = true;
+	for (int i = 0; i < 40 && euno_pool_alloc(&other, 32768) != NULL; i++)
+		;
+	CHECK(euno_arena_idle(arena) == 0, "idle on a full machine");
+	CHECK(resident_pages(start, size) == other.extents * 16, "%zu pages stay",
+		  resident_pages(start, size));
+	is_full = false;
+	CHECK(exhaust(&other, 32768, nodes) > 0, "no memory");
+
+	/* a crash: nothing is idle any more */
+	euno_pool_release(&other);
+	euno_arena_reset(arena);
+	CHECK(euno_arena_idle(arena) == 0 && resident_pages(start, size) == 0,
+		  "idle after the reset");
+	tap_end();
+}
+
 /* What is free goes back extent by extent, and nothing else does. */
 static void
 test_trim(void)
@@ -735,6 +803,7 @@ main(void)
 		test_exhaustion();
 		test_cache();
 		test_return();
+		test_idle();
 		test_trim();
 		test_arguments();
 		test_canceled();
