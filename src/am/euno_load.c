@@ -89,6 +89,25 @@ make_room_for_end(EunoIndex *idx, EunoTreeSlot *slot)
 }
 
 /*
+ * Whoever writes needs this tree more than those who read need others.  But what
+ * runs while the next entry is looked for (a comparator, and what it does, another
+ * build perhaps) makes no room in our name.
+ */
+static EunoStatus
+load_entry(EunoIndex *idx, EunoTreeSlot *slot, EunoBulk *bulk,
+		   const EunoEntry *entry)
+{
+	EunoStatus	status;
+
+	loading = idx;
+	if (slot->must_stay)
+		euno_make_room = make_room;
+	status = slot->ops->bulk_add(&idx->cx, bulk, entry);
+	euno_make_room = NULL;
+	return status;
+}
+
+/*
  * Nobody else can reach the tree.  We hold it, so its memory stays whatever
  * others do.
  */
@@ -103,14 +122,10 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 	EunoStatus	status;
 	int64		loaded = 0;
 
-	/* Whoever writes needs this tree more than those who read need others. */
-	loading = idx;
-	if (slot->must_stay)
-		euno_make_room = make_room;
 	status = ops->bulk_begin(cx, &slot->tree, bulk);
 	while (status == EUNO_OK && euno_sort_next(sort, &entry))
 	{
-		status = ops->bulk_add(cx, bulk, &entry);
+		status = load_entry(idx, slot, bulk, &entry);
 		if ((++loaded & 1023) == 0)
 		{
 			CHECK_FOR_INTERRUPTS();
@@ -119,7 +134,6 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
 		}
 	}
-	euno_make_room = NULL;
 	if (status == EUNO_OK && slot->must_stay)
 		make_room_for_end(idx, slot);
 	if (status == EUNO_OK)
