@@ -426,6 +426,65 @@ test_shrinking(const EunoTreeOps *ops)
 	universe_free(universe);
 }
 
+/*
+ * A tree that was loaded grows by a fifth, in no order.  Its leaves must not all be
+ * full at the same time: no tenth of the growth makes a third of the splits.
+ */
+static void
+test_growth(const EunoTreeOps *ops)
+{
+	const uint32_t loaded = 100000;
+	const uint32_t step = loaded / 50;
+	Universe   *universe = universe_make(shape_by_name("sparse int8"),
+										 loaded + 10 * step, seed);
+	uint32_t   *later = malloc(10 * step * sizeof(uint32_t));
+	Random		random = {seed};
+	uint32_t	n = 0;
+	uint64_t	most = 0;
+	EunoTreeStats before;
+	EunoTreeStats after;
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+
+	tap_begin("%s: a loaded tree grows", ops->name);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	model_init(&model, universe);
+	for (uint32_t i = 0; i < universe->n; i++)
+	{
+		if (random_below(&random, universe->n - i) < 10 * step - n)
+			later[n++] = i;
+		else
+			model_set(&model, i, true);
+	}
+	do_bulk_load(&actor, &model);
+	for (uint32_t k = 0; k < 10; k++)
+	{
+		ops->stats(&actor.cx, fixture.tree, &before);
+		for (uint32_t i = 0; i < step && tap_bad() == 0; i++)
+		{
+			uint32_t	pick = random_below(&random, n);
+
+			do_insert(&actor, &model, later[pick]);
+			later[pick] = later[--n];
+		}
+		ops->stats(&actor.cx, fixture.tree, &after);
+		if (after.splits - before.splits > most)
+			most = after.splits - before.splits;
+	}
+	CHECK(after.splits > 100 && most * 3 < after.splits,
+		  "%llu of %llu splits in a tenth of the growth",
+		  (unsigned long long) most, (unsigned long long) after.splits);
+	check_all(&actor, &model);
+	free(later);
+	model_free(&model);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
 static void
 run_once(void)
 {
@@ -445,6 +504,8 @@ run_once(void)
 		test_orders(subjects[s], &decimal);
 		if (strncmp(subjects[s]->name, "art", 3) == 0)
 			test_shrinking(subjects[s]);
+		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
+			test_growth(subjects[s]);
 	}
 }
 

@@ -95,6 +95,27 @@ misses(uint32_t alphabet, const uint64_t *heads, uint32_t n, uint64_t low,
 }
 
 /*
+ * Are heads text, where fences differ?  Most of the samples should be, in two bytes,
+ * of which the second may be beyond the end.
+ */
+static bool
+are_text(const uint64_t *heads, uint32_t n, uint64_t low, uint64_t high)
+{
+	uint32_t	same = (uint32_t) __builtin_clzll(low ^ high) & ~7U;
+	uint32_t	text = 0;
+
+	for (uint32_t s = 0; s < SAMPLES; s++)
+	{
+		uint64_t	word = heads[s * n / SAMPLES] << same;
+		uint32_t	first = (uint32_t) (word >> 56);
+		uint32_t	second = (uint32_t) (word >> 48) & 0xFF;
+
+		text += first - ' ' < 95 && (second == 0 || second - ' ' < 95);
+	}
+	return text >= SAMPLES * 3 / 4;
+}
+
+/*
  * Notes in a leaf in the making, whose hints are set, the alphabet in which
  * guesses among its n ascending heads come nearest.
  */
@@ -111,6 +132,8 @@ euno_bpt_note_alphabet(BptLeaf *leaf, const uint64_t *heads, uint32_t n)
 	least = misses(BPT_BINARY, heads, n, low, high);
 
 	/* An error of a thirtieth is good enough, and usual for random keys. */
+	if (least <= n * SAMPLES / 30 || !are_text(heads, n, low, high))
+		return;
 	for (uint32_t a = BPT_BINARY + 1;
 		 a < BPT_NALPHABETS && least > n * SAMPLES / 30; a++)
 	{

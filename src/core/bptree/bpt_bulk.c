@@ -14,10 +14,14 @@
 /* Leaves in a row that a load puts into the memory of one domain. */
 #define BULK_TURN	16
 
+/* How much fuller or emptier than the fillfactor leaves may be, in percent. */
+#define BULK_SPREAD	8
+
 typedef struct Bulk
 {
 	BptWork		work;
 	BptLeaf    *leaf;			/* the last of the chain, empty */
+	uint32_t	target;			/* bytes of entries that it shall get */
 	uint64_t	loaded;
 	uint32_t	uniform;		/* all key lengths equal, no payload */
 	uint32_t	sum;			/* of what the items take at most */
@@ -33,12 +37,23 @@ bulk_state(EunoBulk *bulk)
 	return (Bulk *) bulk->scratch;
 }
 
-/* Bytes of entries that a leaf shall get. */
+/*
+ * Bytes of entries that a leaf shall get: what the fillfactor says, on the
+ * average.  Were all leaves equally full, keys in random order would fill all of
+ * them at nearly the same time later (README, "Split").  The multiples of the golden
+ * ratio are evenly spread, however few one takes.
+ */
 static uint32_t
 leaf_target(EunoTree *tree, const BptLeaf *leaf)
 {
-	return (uint32_t) ((bpt_leaf_size(leaf) - leaf->body) *
-					   tree->config.fillfactor / 100);
+	uint32_t	room = (uint32_t) bpt_leaf_size(leaf) - leaf->body;
+	uint32_t	fill = tree->config.fillfactor;
+	uint32_t	most = 100 - fill < fill - 50 ? 100 - fill : fill - 50;
+	uint32_t	spread = most < BULK_SPREAD ? most : BULK_SPREAD;
+	uint32_t	at = leaf->number * UINT32_C(0x9E3779B9) >> 16;
+
+	return room * (fill - spread) / 100 +
+		room * spread / 50 * at / 65536;
 }
 
 /* See EunoTreeOps.  Nobody else can reach the tree, which is empty. */
@@ -52,6 +67,7 @@ euno_bpt_bulk_begin(EunoContext *cx, EunoTree *tree, EunoBulk *bulk)
 	memset(bulk->state, 0, sizeof(bulk->state));
 	euno_bpt_items_init(&b->work, tree);
 	b->leaf = bpt_body(tree)->first;
+	b->target = leaf_target(tree, b->leaf);
 	b->loaded = 0;
 	b->uniform = true;
 	b->sum = b->lists = 0;
@@ -107,10 +123,10 @@ recount(Bulk *b, uint32_t from)
 
 /* Could the items be more than the leaf's share, at the best? */
 static bool
-maybe_full(Bulk *b, EunoTree *tree)
+maybe_full(Bulk *b)
 {
 	BptItems   *it = &b->work.it;
-	uint32_t	target = leaf_target(tree, b->leaf);
+	uint32_t	target = b->target;
 	uint32_t	common = 0;
 	uint8_t		first[BPT_MAX_COMPOSITE + 8];
 	uint8_t		last[BPT_MAX_COMPOSITE + 8];
@@ -182,7 +198,7 @@ static EunoStatus
 flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 {
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
-	uint32_t	target = leaf_target(tree, b->leaf);
+	uint32_t	target = b->target;
 	uint32_t	m = b->work.it.n - 1;
 	uint32_t	used;
 	EunoStatus	status;
@@ -221,6 +237,7 @@ flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 	euno_bpt_spare_used(cx);
 	bpt_body(tree)->leaves++;
 	b->leaf = right;
+	b->target = leaf_target(tree, right);
 	drop_items(&b->work, m);
 	recount(b, 0);
 	return EUNO_OK;
@@ -237,7 +254,7 @@ euno_bpt_bulk_add(EunoContext *cx, EunoBulk *bulk, const EunoEntry *entry)
 	if (!euno_bpt_items_append(&b->work, entry))
 		return EUNO_CORRUPT;
 	recount(b, it->n - 1);
-	while (it->n > 1 && maybe_full(b, tree))
+	while (it->n > 1 && maybe_full(b))
 	{
 		uint32_t	before = it->n;
 		EunoStatus	status = flush_leaf(cx, tree, b);

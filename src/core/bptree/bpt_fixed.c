@@ -22,6 +22,9 @@
 /* By how many bytes the prefix of a half may be longer, at most. */
 #define HALF_CUT	7
 
+/* Of how many parts the smallest are that a place is mixed from. */
+#define PARTS		16
+
 /* Eight bytes of a fence from "from" on; beyond its end, zeros. */
 static uint64_t
 fence_word(const BptFence *fence, uint32_t from)
@@ -47,72 +50,80 @@ euno_bpt_leaf_head(BptLeaf *leaf, BptFormat format, uint32_t prefix_len,
 	leaf->high_hint = fence_word(high, prefix_len);
 }
 
-/*
- * Where n entries go in cap slots: each to the slot where its head would be if
- * heads were spread evenly between the fences, as far as those left of it
- * leave room.  Where heads are not like that at all, evenly by number.
- */
-static void
-place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
-			uint32_t cap, uint16_t *place)
+/* The slot, of so many, where a head is expected; it may be beyond the fences. */
+static inline uint32_t
+expected(const BptLeaf *leaf, uint64_t head, uint32_t slots)
 {
-	uint64_t	low = leaf->low_hint;
-	uint64_t	high = leaf->high_hint;
-	double		scale = (int32_t) cap / (double) (int64_t) ((high - low) >> 1 | 1);
-	uint32_t	alphabet = (leaf->format & BPT_ALPHABET) >> BPT_ALPHABET_SHIFT;
-	uint32_t	step = (cap << 16) / n;
-	uint64_t	off = 0;
-	uint32_t	next = 0;
-	bool		evenly;
-
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint32_t	even = i * step >> 16;
-		uint64_t	h = heads[i] < low ? 0 : heads[i] > high ? high - low : heads[i] - low;
-		uint32_t	at = (uint32_t) (int32_t) ((double) (int64_t) (h >> 1) * scale);
-
-		if (alphabet != BPT_BINARY)
-			at = euno_bpt_guess_text(alphabet, low + h, low, high, cap);
-		if (at >= cap)
-			at = cap - 1;
-		place[i] = (uint16_t) at;
-		off += at > even ? at - even : even - at;
-	}
-	evenly = off / n > cap / 8;
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint32_t	at = evenly ? i * step >> 16 : place[i];
-		uint32_t	most = cap - (n - i);
-
-		at = at < next ? next : at > most ? most : at;
-		place[i] = (uint16_t) at;
-		next = at + 1;
-	}
+	if (head <= leaf->low_hint)
+		return 0;
+	if (head >= leaf->high_hint)
+		return slots - 1;
+	return bpt_guess((leaf->format & BPT_ALPHABET) >> BPT_ALPHABET_SHIFT, head,
+					 leaf->low_hint, leaf->high_hint, slots);
 }
 
 /*
- * Are heads spread so evenly between the fences that the number of an entry says
- * which of "slots" slots it is expected in?  Ascending loads often make such leaves.
+ * How far from where their numbers say are n heads expected in so many slots?
+ * The mean of some; *most: the most.
  */
-static bool
-are_even(const BptLeaf *leaf, const uint64_t *heads, uint32_t n, uint32_t slots)
+static uint32_t
+unevenness(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
+		   uint32_t slots, uint32_t *most)
 {
-	uint32_t	alphabet = (leaf->format & BPT_ALPHABET) >> BPT_ALPHABET_SHIFT;
+	uint32_t	sum = 0;
 
+	*most = 0;
 	for (uint32_t k = 0; k < SAMPLES; k++)
 	{
 		uint32_t	i = (2 * k + 1) * n / (2 * SAMPLES);
 		uint32_t	even = i * slots / n;
-		uint32_t	at;
+		uint32_t	at = expected(leaf, heads[i], slots);
+		uint32_t	off = at > even ? at - even : even - at;
 
-		if (heads[i] < leaf->low_hint || heads[i] >= leaf->high_hint)
-			return false;
-		at = bpt_guess(alphabet, heads[i], leaf->low_hint, leaf->high_hint,
-					   slots);
-		if (at + EVEN_OFF < even || even + EVEN_OFF < at)
-			return false;
+		sum += off;
+		if (off > *most)
+			*most = off;
 	}
-	return true;
+	return sum / SAMPLES;
+}
+
+/*
+ * Where n entries go in so many slots: each to the slot where its head would be if
+ * heads were spread evenly between the fences, as far as those left of it leave
+ * room.  Where there is less than a quarter as much room as entries, the less
+ * there is, the nearer to where its number says: else the room would be in few
+ * places, far from most insertions.  With "evenly", for heads that are not like that
+ * at all, by number.
+ */
+static void
+place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
+			uint32_t slots, bool evenly, uint16_t *place)
+{
+	uint64_t	low = leaf->low_hint;
+	uint64_t	high = leaf->high_hint;
+	double		scale = (int32_t) slots /
+		(double) (int64_t) ((high - low) >> 1 | 1);
+	bool		binary = (leaf->format & BPT_ALPHABET) == 0;
+	uint32_t	part = evenly ? 0 : 4 * PARTS * (slots - n) / n;
+	uint32_t	step = (slots << 16) / n;
+	uint32_t	next = 0;
+
+	if (part > PARTS)
+		part = PARTS;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint64_t	h = heads[i] < low ? 0 :
+			(heads[i] < high ? heads[i] : high) - low;
+		uint32_t	at = (uint32_t) (int32_t) ((double) (int64_t) (h >> 1) * scale);
+		uint32_t	most = slots - (n - i);
+
+		if (!binary)
+			at = expected(leaf, heads[i], slots);
+		at = (part * at + (PARTS - part) * (i * step >> 16)) / PARTS;
+		at = at < next ? next : at > most ? most : at;
+		place[i] = (uint16_t) at;
+		next = at + 1;
+	}
 }
 
 /*
@@ -145,6 +156,55 @@ lay_out_evenly(uint64_t *to, uint8_t *tails_to, uint32_t slots,
 }
 
 /*
+ * Puts n heads to their places, each up to the next one's; place[n] is the end.
+ * Four at once: what is too much is overwritten by the next ones, and the processor
+ * need not guess how many each has.
+ */
+static void
+put_heads(uint64_t *to, const uint64_t *heads, const uint16_t *place,
+		  uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	k = place[i];
+
+		if (k + 4U <= place[n])
+		{
+			to[k] = to[k + 1] = to[k + 2] = to[k + 3] = heads[i];
+			k += 4;
+		}
+		for (; k < place[i + 1]; k++)
+			to[k] = heads[i];
+	}
+}
+
+/*
+ * The same for tails of so many bytes.  What is too much is overwritten by the next,
+ * or is slack.
+ */
+static void
+put_tails(uint8_t *to, const uint8_t *tails, uint32_t tail,
+		  const uint16_t *place, uint32_t n)
+{
+	uint8_t    *p = to;
+
+	for (uint32_t i = 0; i < n && tail > 0; i++, tails += tail)
+	{
+		const uint8_t *end = to + place[i + 1] * tail;
+
+		for (; p < end; p += tail)
+		{
+			if (tail <= 8)
+				memcpy(p, tails, 8);
+			else if (tail <= 16)
+				memcpy(p, tails, 16);
+			else
+				memcpy(p, tails, tail);
+		}
+	}
+}
+
+/*
  * Puts n entries into the arrays of a FIXED leaf's image, whose header has all
  * but count, cap and what depends on them.  The entries must fit.  16 bytes
  * beyond "tails" can be read.
@@ -159,52 +219,36 @@ euno_bpt_lay_out(BptImage *image, const uint64_t *heads, const uint8_t *tails,
 	uint32_t	cap = n > 0 ? room / (8 + tail) : 0;
 	uint32_t	most = SPREAD_MOST * (n + 2);
 	uint64_t   *to = (uint64_t *) (image->bytes + leaf->body);
-	uint8_t    *tails_to;
+	uint32_t	mean;
+	uint32_t	worst;
 	uint16_t	place[BPT_LEAF_TIDS];
 
 	if (cap > BPT_LEAF_TIDS - 2)
 		cap = BPT_LEAF_TIDS - 2;
-	tails_to = (uint8_t *) (to + cap);
 	leaf->cap = (uint16_t) cap;
 	leaf->count = leaf->heap = leaf->ntids = (uint16_t) n;
 	euno_bpt_note_alphabet(leaf, heads, n);
 	if (n == 0 || n == cap || leaf->low_hint >= leaf->high_hint)
 	{
 		memcpy(to, heads, n * 8);
-		memcpy(tails_to, tails, n * tail);
+		memcpy(to + cap, tails, n * tail);
 		return;
 	}
 	if (most > cap)
 		most = cap;
-	if (most < 2 * n && are_even(leaf, heads, n, most))
+	leaf->count = (uint16_t) most;
+	mean = unevenness(leaf, heads, n, most, &worst);
+	if (most < 2 * n && worst <= EVEN_OFF && heads[0] >= leaf->low_hint &&
+		heads[n - 1] < leaf->high_hint)
 	{
-		leaf->count = (uint16_t) most;
-		lay_out_evenly(to, tails_to, most, heads, tails, tail, n);
+		lay_out_evenly(to, (uint8_t *) (to + cap), most, heads, tails, tail, n);
 		return;
 	}
-	place_fixed(leaf, heads, n, most, place);
-	leaf->count = (uint16_t) most;
+	place_fixed(leaf, heads, n, most, mean > most / 8, place);
 	place[0] = 0;
-	for (uint32_t i = 0, k = 0; i < n; i++)
-	{
-		uint32_t	end = i + 1 < n ? place[i + 1] : most;
-
-		for (; k < end; k++, tails_to += tail)
-		{
-			to[k] = heads[i];
-
-			/* What is too much is overwritten by the next, or is slack. */
-			if (tail == 0)
-				continue;
-			if (tail <= 8)
-				memcpy(tails_to, tails, 8);
-			else if (tail <= 16)
-				memcpy(tails_to, tails, 16);
-			else
-				memcpy(tails_to, tails, tail);
-		}
-		tails += tail;
-	}
+	place[n] = (uint16_t) most;
+	put_heads(to, heads, place, n);
+	put_tails((uint8_t *) (to + cap), tails, tail, place, n);
 }
 
 /*

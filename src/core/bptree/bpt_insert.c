@@ -50,6 +50,16 @@ prefetch_gap(const BptView *view, const BptGap *gap)
 	euno_prefetch(head + 8);
 	euno_prefetch(tail);
 	euno_prefetch(tail + 64);
+
+	/* Hardly any room: some is further away. */
+	if (view->entries > view->cap - view->cap / 8)
+	{
+		euno_prefetch(head - 24);
+		euno_prefetch(head - 16);
+		euno_prefetch(head + 16);
+		euno_prefetch(head + 24);
+		euno_prefetch(tail - 64);
+	}
 }
 
 /*
