@@ -1,4 +1,5 @@
-# Insert.pm: rows into tables with one index and with five, and their WAL.
+# Insert.pm: rows into tables with one index and with five, and their WAL; updates
+# of a few rows.
 #
 # Each access method has a table of its own, which grows from round to round;
 # "none" is the table alone.
@@ -23,6 +24,12 @@ my %insert = (
 	'insert ascending, 5 indexes' => [$five_columns, $five, join(', ', ('n') x 5)]);
 my $batch = int($run{rows} / 20);
 
+# One of 100 rows gets another value in one of two indexed columns, in a transaction of
+# its own: dead versions of few rows, which lookups have to pass.
+my $hot = 'update of one of 100 hot rows';
+my $hot_rows = $run{rows} < 50000 ? $run{rows} : 50000;
+my $hot_updates = int($run{rows} / 100);
+
 sub measures
 {
 	return grep { wants_any("$_, a row", "WAL of $_, a row") } sort keys %insert;
@@ -35,9 +42,37 @@ sub table_of
 	return "ins_$am" . ($measure =~ s/\W/_/gr);
 }
 
+sub load_hot
+{
+	say_so("loading for: $hot");
+	for my $am (methods(qw(btree euno art)))
+	{
+		sql("CREATE TABLE hot_$am (aid int, abalance int, filler char(84)) WITH (autovacuum_enabled = off)",
+			"INSERT INTO hot_$am SELECT n, n % 5000, '' FROM generate_series(1, $hot_rows) n",
+			map { "CREATE INDEX ON hot_$am " . index_on($am, $_) } qw(aid abalance));
+	}
+	return;
+}
+
+sub run_hot
+{
+	my ($round) = @_;
+
+	say_so("round $round: $hot");
+	for my $am (turns($round, qw(btree euno art)))
+	{
+		my @results = session('SET synchronous_commit = off', "SELECT count(*) FROM hot_$am",
+			"DO \$\$ BEGIN FOR i IN 1 .. $hot_updates LOOP UPDATE hot_$am SET abalance = abalance + i % 100 + 1"
+			  . " WHERE aid = i * 37 % 100 + 1; COMMIT; END LOOP; END \$\$");
+		note($hot, 'us', $am, $results[2][0] * 1000 / $hot_updates);
+	}
+	return;
+}
+
 # Tables that already have rows/2 rows.
 sub load
 {
+	load_hot() if wants($hot);
 	for my $measure (measures())
 	{
 		my ($columns, $keys, $values) = @{ $insert{$measure} };
@@ -78,6 +113,7 @@ sub run_round
 		}
 		sql('DROP TABLE source');
 	}
+	run_hot($round) if wants($hot);
 	return;
 }
 
@@ -96,6 +132,12 @@ sub check
 			my $all = int($run{rows} / 2) + $run{rounds} * $batch;
 			die "$measure, $am: $answer of $all rows\n" if $answer != $all;
 		}
+	}
+	for my $am (wants($hot) ? methods(qw(btree euno art)) : ())
+	{
+		my ($answer) = sql('SET enable_seqscan = off; SET enable_bitmapscan = off',
+			"SELECT count(*) FROM (SELECT abalance FROM hot_$am ORDER BY abalance OFFSET 0) x");
+		die "$hot, $am: $answer of $hot_rows rows\n" if $answer != $hot_rows;
 	}
 	return;
 }
