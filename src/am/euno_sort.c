@@ -64,7 +64,7 @@ grow_large(EunoSort *sort, void *memory, Size *size)
 {
 	void	   *large = NULL;
 
-	if (*size < sort->reserve)
+	if (*size < sort->reserve / 2)
 		large = MemoryContextAllocExtended(sort->context, sort->reserve,
 										   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 	if (large == NULL)
