@@ -40,7 +40,7 @@ while ($found ne 't' && $bench->pumpable)
 }
 is($found, 't', 'the hot place is shown') or diag $node->safe_psql('postgres', "SELECT * $hot");
 cmp_ok($node->safe_psql('postgres', "SELECT count(*) FROM euno_hot_leaves('t_art', 1)"), '<=', 1, 'no more than asked for');
-$bench->signal('INT');
+$bench->signal('TERM');
 $bench->finish;
 ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'"), 'all sessions end');
 is($node->safe_psql('postgres', "SELECT conflicts_locked + conflicts_changed > 0 FROM euno_stat_indexes WHERE indexrelname = 't_art'"),
