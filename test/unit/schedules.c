@@ -33,7 +33,7 @@
  * Seeds of a case, with four random schedules each; and about how many
  * schedules of two preemptions it has if it is not small.
  */
-#define SEEDS			1600
+#define SEEDS			800
 #define SHARE			1000
 
 /*
