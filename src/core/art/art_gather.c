@@ -10,9 +10,6 @@
  */
 #include "core/art/art_range.h"
 
-/* The most lines of slots to fetch where a range begins. */
-#define SLOT_LINES	16
-
 /* A path that is copied in whole words. */
 #define SHORT_PATH	24
 
@@ -45,23 +42,6 @@ static inline uint32_t
 inline_room(uint32_t depth)
 {
 	return art_align8((depth < SHORT_PATH ? SHORT_PATH : depth) + 8 * ART_WORDS);
-}
-
-/* Fetches the slots of the next entries, in a node that was not fetched whole. */
-static inline void
-fetch_slots(const ArtFrame *frame, uint32_t entries)
-{
-	const ArtLayout *layout = &euno_art_layouts[frame->type];
-	uint32_t	at = art_place(layout->capacity, (uint8_t) frame->next);
-	uint32_t	n = layout->capacity - at;
-
-	if (layout->size <= ART_SMALL)
-		return;
-	if (n > entries)
-		n = entries;
-	n *= 8 * frame->words;
-	for (uint32_t k = 0; k < n && k < 64 * SLOT_LINES; k += 64)
-		euno_prefetch((const uint8_t *) (frame->slots + at * frame->words) + k);
 }
 
 /* What no slot holds. */
@@ -200,8 +180,6 @@ euno_art_gather(ArtRead *rd, ArtFrame *frame, int end)
 	EunoBatch  *batch = rd->batch;
 	Gathered	to = {batch->nitems, rd->used, 0, NO_ENTRY, NULL};
 
-	if (frame->at_edge)
-		fetch_slots(frame, batch->max_items - batch->nitems);
 	if (batch->want_keys)
 		gather_slots(rd, frame, end, true, &to);
 	else if (frame->type == ART_N256)

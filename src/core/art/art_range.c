@@ -13,6 +13,9 @@
 /* Children to fetch in advance: so many lines, or a little more. */
 #define AHEAD	40
 
+/* The most lines of slots to fetch where a range begins. */
+#define SLOT_LINES	28
+
 /*
  * A conflict at the node of this level on the path; in a subtree of one key it is about
  * that.
@@ -101,20 +104,30 @@ new_frame(ArtRead *rd)
 }
 
 /*
- * Fetches what will be read of a node at whose level the bound goes on: the child
- * there, which of a node with a slot for each byte art_fetch_node leaves out.
+ * Fetches what will be read of a node at whose level the bound goes on: what the
+ * search for its byte there reads, and the slots from there on that the batch has
+ * room for.
  */
 static inline void
 fetch_edge(const ArtRead *rd, ArtRef ref, uint32_t level)
 {
 	const ArtLayout *layout = &euno_art_layouts[art_ref_type(ref)];
-	const uint8_t *node = art_pointer(ref);
 	uint8_t		byte = art_key_byte(&rd->at, level);
-	uint32_t	at = layout->children + 8 * layout->words *
-		art_place(layout->capacity, byte);
+	uint32_t	place = art_place(layout->capacity, byte);
+	uint32_t	n = rd->forward ? layout->capacity - place : place + 1;
+	uint32_t	room = rd->batch->max_items - rd->batch->nitems;
+	const uint8_t *at = (const uint8_t *) art_pointer(ref) +
+		layout->children + 8 * layout->words * place;
+	int			step = rd->forward ? 64 : -64;
 
 	art_fetch_node(ref, byte);
-	euno_fetch(node + at);
+	if (layout->size <= ART_SMALL)
+		return;
+	if (n > room)
+		n = room;
+	n *= 8 * layout->words;
+	for (uint32_t k = 0; k < n && k < 64 * SLOT_LINES; k += 64, at += step)
+		euno_prefetch(at);
 }
 
 /*
