@@ -215,7 +215,7 @@ replace(Compact *c)
 	if (fewer > 0)
 	{
 		art_count(c->cx, c->tree, 0, -fewer);
-		(void) euno_add64(&art_body(c->tree)->dropped, (uint64_t) fewer);
+		(void) euno_add64(&art_stripe(c->cx, c->tree)->dropped, (uint64_t) fewer);
 	}
 	euno_lock_release(c->place.lock, env);
 	euno_lock_release_obsolete(&c->node->lock, env);
@@ -233,7 +233,6 @@ compact_node(Compact *c)
 		if (replace(c))
 		{
 			retire(c);
-			(void) euno_add64(&art_body(c->tree)->merges, 1);
 			return true;
 		}
 		euno_art_unreserve(c->cx, c->tree, unlinked(c));
@@ -339,7 +338,6 @@ compact_root(Compact *c)
 		euno_art_retire_ref(cx, c->tree, ref);
 	else
 		euno_art_unreserve(cx, c->tree, 1);
-	(void) euno_add64(&body->merges, 1);
 	return true;
 }
 

@@ -111,12 +111,13 @@ limbo_close(EunoContext *cx, EunoTree *tree, ArtStripe *stripe)
 	euno_store64(&art_body(tree)->stamp,
 				 euno_epoch_retire(cx->process->epochs));
 	block->epoch = euno_epoch_retire(cx->process->epochs);
-	block->next = NULL;
-	if (stripe->closed_tail != NULL)
-		stripe->closed_tail->next = block;
-	else
-		euno_store_ptr(&stripe->closed, block);
-	stripe->closed_tail = block;
+	block->next = block;
+	if (stripe->closed != NULL)
+	{
+		block->next = stripe->closed->next;
+		stripe->closed->next = block;
+	}
+	euno_store_ptr(&stripe->closed, block);
 	euno_store_ptr(&stripe->open, NULL);
 }
 
@@ -158,6 +159,23 @@ euno_art_retire_ref(EunoContext *cx, EunoTree *tree, ArtRef ref)
 		art_retire(cx, tree, p, euno_art_leaf_size(ref));
 }
 
+/* Under the mutex: takes out the oldest closed block, if its epoch has passed. */
+static ArtLimbo *
+limbo_take(EunoContext *cx, ArtStripe *stripe)
+{
+	ArtLimbo   *newest = stripe->closed;
+	ArtLimbo   *block = newest == NULL ? NULL : newest->next;
+
+	if (block == NULL ||
+		!euno_epoch_passed(cx->process->epochs, block->epoch))
+		return NULL;
+	if (block == newest)
+		euno_store_ptr(&stripe->closed, NULL);
+	else
+		newest->next = block->next;
+	return block;
+}
+
 /* Gives back what can be given back of a stripe; with "all", the open block too. */
 static void
 reclaim(EunoContext *cx, EunoTree *tree, ArtStripe *stripe, bool all)
@@ -173,16 +191,7 @@ reclaim(EunoContext *cx, EunoTree *tree, ArtStripe *stripe, bool all)
 			stripe->room -= ART_LIMBO_ITEMS - stripe->open->n;
 			limbo_close(cx, tree, stripe);
 		}
-		block = stripe->closed;
-		if (block != NULL &&
-			!euno_epoch_passed(cx->process->epochs, block->epoch))
-			block = NULL;
-		if (block != NULL)
-		{
-			euno_store_ptr(&stripe->closed, block->next);
-			if (stripe->closed == NULL)
-				stripe->closed_tail = NULL;
-		}
+		block = limbo_take(cx, stripe);
 		euno_mutex_unlock(&stripe->mutex, cx->env);
 		if (block == NULL)
 			return;

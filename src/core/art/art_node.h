@@ -175,13 +175,13 @@ typedef struct ArtStripe
 {
 	uint64_t	entries;
 	uint64_t	inners;
+	uint64_t	dropped;		/* inner nodes that compact and removers took out */
 
 	/* written under the mutex; open and closed are looked at without */
 	EunoLock	mutex;
 	ArtLimbo   *open;			/* is being filled */
 	ArtLimbo   *spare;			/* empty ones */
-	ArtLimbo   *closed;			/* oldest first */
-	ArtLimbo   *closed_tail;
+	ArtLimbo   *closed;			/* the newest; its "next" is the oldest */
 	uint64_t	room;			/* items that fit open and spare and that
 								 * nobody has reserved */
 } ArtStripe;
@@ -215,10 +215,7 @@ typedef struct ArtBody
 	EunoLock	near_mutex;		/* of who makes maps, and drops them */
 	uint64_t	near_domains;	/* that shall have maps, as bits, and the first */
 
-	/* inner nodes that were loaded, and those that compact took out */
-	uint64_t	loaded;
-	uint64_t	dropped;
-	uint64_t	merges;
+	uint64_t	loaded;			/* inner nodes */
 
 	/* where compact goes on; under its mutex */
 	EunoLock	compact_mutex;

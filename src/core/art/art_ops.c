@@ -104,10 +104,9 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	stats->domains = euno_load64(&body->near_domains);
 	stats->inner_bytes = euno_art_near_bytes(tree, cx->domain);
 
-	/* A counter of their own would be a line that all who insert write to. */
-	stats->splits = stats->inners + euno_load64(&body->dropped) -
-		euno_load64(&body->loaded);
-	stats->merges = euno_load64(&body->merges);
+	for (int i = 0; i < ART_STRIPES; i++)
+		stats->merges += euno_load64(&body->stripes[i].dropped);
+	stats->splits = stats->inners + stats->merges - euno_load64(&body->loaded);
 	euno_epoch_enter(cx->process);
 	for (int from = 0; from < 256; from += 51)
 	{
