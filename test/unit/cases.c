@@ -193,6 +193,7 @@ const Case	cases[] = {
 	{"shrink-256", KEYS_FAN, "k0-140 x40-140 i0 i2", {"m", "i1 r2", "c0"}, 1, 40, CASE_RADIX},
 	{"desert-2", KEYS_FAN, "i0 i1 i40", {"r1 r0", "i2 c40 c2"}, 1, 8, CASE_RADIX},
 	{"desert-above", KEYS_FAN, "i0 i1 i40 i41", {"r0 r1 r40", "r41 i1 c1", "i42"}, 1, 8, CASE_RADIX},
+	{"desert-up", KEYS_FAN, "i0 i1 i40 r1", {"r0", "r40 i42 i43 c42"}, 1, 8, CASE_RADIX},
 	{"desert-below", KEYS_FAN, "i0 i40 i1", {"r0 r1", "r40 m"}, 1, 8, CASE_RADIX},
 	{"desert-8", KEYS_FAN, "i0-6 r3-6", {"r2 r1", "i7 c0 c7"}, 1, 8, CASE_RADIX},
 	{"desert-again", KEYS_FAN, "i0-5 r3-5", {"r2 r1 m", "r0 i1 f0-5"}, 1, 8, CASE_RADIX},

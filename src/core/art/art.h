@@ -253,6 +253,9 @@ extern void euno_art_inline(const uint8_t *bytes, uint32_t n, ArtChild *child);
 extern EunoStatus euno_art_descend(EunoContext *cx, EunoTree *tree,
 								   const ArtKey *key, bool rowex,
 								   bool from_root, ArtPlace *place);
+extern EunoStatus euno_art_descend_two(EunoContext *cx, EunoTree *tree,
+									   const ArtKey *key, bool rowex,
+									   ArtPlace *place, ArtPlace *above);
 extern EunoStatus euno_art_descend_to(EunoContext *cx, EunoTree *tree,
 									  const ArtKey *key, ArtPlace *place);
 extern ArtRef *euno_art_lock_slot(EunoContext *cx, EunoTree *tree,
@@ -288,7 +291,7 @@ extern EunoStatus euno_art_walk(EunoContext *cx, EunoTree *tree,
 extern EunoStatus euno_art_compact(EunoContext *cx, EunoTree *tree,
 								   uint32_t max_merges, uint32_t *merged);
 extern void euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
-						  ArtNode *node, const ArtRef *slot);
+						  const ArtPlace *place, const ArtPlace *above);
 extern EunoStatus euno_art_set_domains(EunoContext *cx, EunoTree *tree,
 									   uint64_t domains);
 extern void euno_art_maintain(EunoContext *cx, EunoTree *tree, int domain);

@@ -284,15 +284,17 @@ is_deserted(ArtNode *node, const ArtRef *slot)
 }
 
 /*
- * After a removal from this slot of this node on the way to the key: replaces the
- * node if next to nothing is left of it, and so on upward.  What cannot be done
- * at once is left to compact.  The epoch has been entered; no locks on entry or
- * return.
+ * After a removal at this place on the way to the key, whose node was found there
+ * ("above"): replaces the node if next to nothing is left of it, and so on upward.
+ * What cannot be done at once is left to compact.  Within the epoch of the descent;
+ * no locks on entry or return.
  */
 void
 euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
-			  ArtNode *node, const ArtRef *slot)
+			  const ArtPlace *place, const ArtPlace *above)
 {
+	ArtNode    *node = place->holder;
+	const ArtRef *slot = place->slot;
 	Compact		c;
 
 	c.cx = cx;
@@ -301,8 +303,11 @@ euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 	{
 		memcpy(c.at.bytes, key->bytes, art_level(node));
 		euno_art_key_set(&c.at, art_level(node));
-		if (euno_art_descend_to(cx, tree, &c.at, &c.place) != EUNO_OK ||
-			c.place.where != ART_AT_TREE || art_pointer(c.place.ref) != node)
+		if (node == place->holder && above->slot != NULL)
+			c.place = *above;
+		else if (euno_art_descend_to(cx, tree, &c.at, &c.place) != EUNO_OK ||
+				 c.place.where != ART_AT_TREE ||
+				 art_pointer(c.place.ref) != node)
 			break;
 		c.node = node;
 		if (!compact_node(&c))

@@ -16,8 +16,23 @@ EunoStatus
 euno_art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 				 bool rowex, bool from_root, ArtPlace *place)
 {
-	return rowex ? art_descend(cx, tree, key, true, false, from_root, place) :
-		art_descend(cx, tree, key, false, false, from_root, place);
+	return rowex ?
+		art_descend(cx, tree, key, true, false, from_root, place, NULL) :
+		art_descend(cx, tree, key, false, false, from_root, place, NULL);
+}
+
+/*
+ * The same, and finds the slot of the slot's holder: art_descend.
+ */
+EunoStatus
+euno_art_descend_two(EunoContext *cx, EunoTree *tree, const ArtKey *key,
+					 bool rowex, ArtPlace *place, ArtPlace *above)
+{
+	above->version = 0;
+	above->rowex = true;
+	return rowex ?
+		art_descend(cx, tree, key, true, false, false, place, above) :
+		art_descend(cx, tree, key, false, false, false, place, above);
 }
 
 /*
@@ -28,7 +43,7 @@ EunoStatus
 euno_art_descend_to(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 					ArtPlace *place)
 {
-	return art_descend(cx, tree, key, true, true, false, place);
+	return art_descend(cx, tree, key, true, true, false, place, NULL);
 }
 
 /*

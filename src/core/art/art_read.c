@@ -105,8 +105,8 @@ read_prefix(ArtRead *rd, EunoTree *tree, const EunoPosition *pos)
 		memcpy(rd->at.bytes, pos->key, len);
 	euno_art_key_set(&rd->at, len);
 	status = rd->rowex ?
-		art_descend(rd->cx, tree, &rd->at, true, true, false, &place) :
-		art_descend(rd->cx, tree, &rd->at, false, true, false, &place);
+		art_descend(rd->cx, tree, &rd->at, true, true, false, &place, NULL) :
+		art_descend(rd->cx, tree, &rd->at, false, true, false, &place, NULL);
 	if (status != EUNO_OK)
 		return status;
 	if (place.where == ART_AT_LEAF && !art_is_absent(place.ref))

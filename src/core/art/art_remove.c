@@ -11,13 +11,16 @@
  */
 #include "core/art/art_search.h"
 
-/* The place of the entry.  EUNO_OK: it is there; EUNO_NOT_FOUND. */
+/*
+ * The place of the entry, and of the node that it is in.  EUNO_OK: it is there;
+ * EUNO_NOT_FOUND.
+ */
 static EunoStatus
 look(EunoContext *cx, EunoTree *tree, const ArtKey *key, uint32_t attempts,
-	 ArtPlace *place)
+	 ArtPlace *place, ArtPlace *above)
 {
 	bool		rowex = art_body(tree)->rowex || attempts >= ART_PATIENCE;
-	EunoStatus	status = euno_art_descend(cx, tree, key, rowex, false, place);
+	EunoStatus	status = euno_art_descend_two(cx, tree, key, rowex, place, above);
 	ArtChild	leaf;
 	ArtTail		tail;
 
@@ -64,6 +67,7 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	.guard = guard};
 	EunoStatus	status;
 	ArtPlace	place = {.depth = UINT32_MAX};
+	ArtPlace	above;
 	ArtKey		key;
 
 	euno_art_key_entry(entry, &key);
@@ -76,7 +80,7 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			euno_art_crowd(cx, tree, &key, attempts,
 						   place.depth, &wish, &status))
 			break;
-		status = look(cx, tree, &key, attempts, &place);
+		status = look(cx, tree, &key, attempts, &place, &above);
 		if (status == EUNO_OK)
 		{
 			status = mark(cx, tree, &key, &place, guard);
@@ -85,7 +89,7 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			else if (place.rowex && cx->counters.lock_waits > waits)
 				euno_art_collide(cx, tree, &key, &place, EUNO_CAUSE_LOCKED);
 			if (status == EUNO_OK)
-				euno_art_tidy(cx, tree, &key, place.holder, place.slot);
+				euno_art_tidy(cx, tree, &key, &place, &above);
 			if (status != EUNO_FULL)
 				break;
 		}
@@ -108,13 +112,14 @@ euno_art_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 {
 	EunoStatus	status;
 	ArtPlace	place;
+	ArtPlace	above;
 	ArtKey		key;
 
 	euno_art_key_entry(entry, &key);
 	euno_epoch_enter(cx->process);
 	for (uint32_t attempts = 0;; attempts++)
 	{
-		status = look(cx, tree, &key, attempts, &place);
+		status = look(cx, tree, &key, attempts, &place, &above);
 		if (status != EUNO_STALE)
 			break;
 		cx->counters.restarts++;

@@ -232,12 +232,15 @@ art_read_lock(EunoContext *cx, EunoTree *tree, EunoLock *lock,
  * It begins at the node that the last inserts went to, or as low as the domain's map
  * says, if that is known to be on the way; unless "from_root" is set.
  *
+ * "above", if it is not NULL, becomes the place of the slot's holder, to be locked as
+ * in ROWEX; its slot is NULL if that is not known, or there is no holder.
+ *
  * ROWEX: section 4.  No versions.  Every slot holds at every moment something
  * that was right to find there, and a node's level and path never change.
  */
 static inline EunoStatus
 art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
-			bool prefix, bool from_root, ArtPlace *place)
+			bool prefix, bool from_root, ArtPlace *place, ArtPlace *above)
 {
 	ArtBody    *body = art_body(tree);
 	ArtNode    *holder = NULL;
@@ -260,6 +263,8 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 	place->rowex = rowex;
 	place->where = ART_AT_LEAF;
 	place->near = false;
+	if (above != NULL)
+		above->slot = NULL;
 	if ((cx->last.again || cx->domain > 0) && !from_root)
 		ref = euno_art_start(cx, tree, key, &depth, &version);
 	if (ref != 0)
@@ -310,6 +315,14 @@ on_path:
 		{
 			place->where = ART_AT_GAP;
 			break;
+		}
+		if (above != NULL)
+		{
+			above->holder = holder;
+			above->slot = place->near && holder == NULL ? NULL : at;
+			above->lock = lock;
+			above->ref = ref;
+			above->depth = depth;
 		}
 		holder = node;
 		at = slot;
