@@ -186,7 +186,7 @@ EunoEnvironment lines_env;
 static void __attribute__((constructor))
 make_environment(void)
 {
-	lines_env = test_env;
+	lines_env = subject_env;
 	lines_env.wait = wait_a_turn;
 	lines_env.wake = wake_nobody;
 }

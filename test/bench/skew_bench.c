@@ -413,7 +413,7 @@ overhead(void)
 	mine = (double) stats.scattered * (double) BPT_ANNEX_BYTES +
 		(double) stats.parted * BPT_LEAF_SIZE +
 		(bpt_body(subject.tree)->heat != NULL ? HEAT_BYTES : 0);
-	return 100 * mine / ((double) subject.source.live_bytes - mine);
+	return 100 * mine / ((double) subject.pools[0].live_bytes - mine);
 }
 
 /* The sums of all threads, as figures. */

@@ -12,9 +12,42 @@
 #include <string.h>
 #include <time.h>
 
+#include "mem/euno_cache.h"
+
 /* Where there is less of it, under valgrind, this is enough for small trees. */
 #define ADDRESS_SPACE ((size_t) 64 << 30)
 #define LITTLE_ADDRESS_SPACE ((size_t) 1 << 30)
+
+static void *
+pool_alloc(void *tree_arg, int domain, size_t size)
+{
+	return euno_cache_alloc(&((EunoPool *) tree_arg)[domain], test_env_stripe, size);
+}
+
+static void
+pool_free(void *tree_arg, int domain, void *node, size_t size)
+{
+	euno_cache_free(&((EunoPool *) tree_arg)[domain], test_env_stripe, node, size);
+}
+
+static void
+sleep_on(uint32_t *word, uint32_t seen)
+{
+	test_env.wait(word, seen);
+}
+
+static void
+wake_all(uint32_t *word)
+{
+	test_env.wake(word);
+}
+
+const EunoEnvironment subject_env = {
+	.alloc = pool_alloc,
+	.free = pool_free,
+	.wait = sleep_on,
+	.wake = wake_all
+};
 
 static EunoArena *arena;
 static EunoEpochs *epochs;
@@ -63,7 +96,7 @@ thread_enter(const Subject *s, uint32_t number, EunoProcess *process,
 	};
 	memset(cx, 0, sizeof(*cx));
 	cx->process = process;
-	cx->env = &test_env;
+	cx->env = &subject_env;
 	cx->domain = (int) number % s->ndomains;
 }
 
@@ -76,8 +109,7 @@ subject_open(Subject *s)
 	memset(s->tree, 0, sizeof(EunoTree));
 	for (int d = 0; d < s->ndomains; d++)
 		euno_pool_init(&s->pools[d], arena, d);
-	node_source_init(&s->source, s->pools);
-	s->tree->alloc_arg = &s->source;
+	s->tree->alloc_arg = s->pools;
 	if (s->ops->create(&s->cx, s->tree, &config) != EUNO_OK)
 		die("no tree");
 }
@@ -87,7 +119,6 @@ subject_close(Subject *s)
 {
 	for (int d = 0; d < s->ndomains; d++)
 		euno_pool_release(&s->pools[d]);
-	node_source_release(&s->source);
 	if (s->ops == &array_ops)
 		(void) s->ops->create(&s->cx, s->tree, NULL);
 }

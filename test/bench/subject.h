@@ -29,13 +29,19 @@ typedef struct Subject
 	int			ndomains;
 	EunoTree   *tree;
 	EunoPool   *pools;			/* one a domain */
-	NodeSource	source;
 	EunoProcess process;		/* for a single thread */
 	EunoContext cx;
 } Subject;
 
 /* The most domains that a subject may have. */
 #define SUBJECT_DOMAINS	4
+
+/*
+ * What core asks of its surroundings.  Memory comes from the pools' caches with
+ * nothing counted, as in the server: what all threads count together they would
+ * wait for.
+ */
+extern const EunoEnvironment subject_env;
 
 /* Ends the program. */
 extern void die(const char *what) __attribute__((noreturn));
