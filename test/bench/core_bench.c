@@ -98,6 +98,7 @@ typedef struct Worker
 	Plan		plan;
 	pthread_t	thread;
 	pthread_barrier_t *barrier;
+	double		start;
 } Worker;
 
 static Subject subjects[NSUBJECTS];
@@ -435,6 +436,7 @@ run_worker(void *arg)
 
 	test_env_stripe = w->process.slot;
 	pthread_barrier_wait(w->barrier);
+	w->start = now();
 	do_plan(w);
 	return NULL;
 }
@@ -461,9 +463,12 @@ run_threads(Subject *s, const Job *job, uint32_t threads, uint64_t operations)
 		pthread_create(&w->thread, NULL, run_worker, w);
 	}
 	pthread_barrier_wait(&barrier);
-	start = now();
+	start = now();				/* or earlier: others may be running already */
 	for (uint32_t t = 0; t < threads; t++)
+	{
 		pthread_join(workers[t].thread, NULL);
+		start = workers[t].start < start ? workers[t].start : start;
+	}
 	start = now() - start;
 	for (uint32_t t = 0; t < threads; t++)
 		plan_free(&workers[t].plan);
