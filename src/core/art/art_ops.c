@@ -106,6 +106,8 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 
 	for (int i = 0; i < ART_STRIPES; i++)
 		stats->merges += euno_load64(&body->stripes[i].dropped);
+
+	/* Those who insert would all write to a counter of their own. */
 	stats->splits = stats->inners + stats->merges - euno_load64(&body->loaded);
 	euno_epoch_enter(cx->process);
 	for (int from = 0; from < 256; from += 51)
