@@ -285,7 +285,7 @@ make_index(Relation index)
 		idx->cx.env = &euno_environment;
 		idx->cx.phase = (uint32) MyProcPid;
 		idx->cx.compare = euno_key_compare;
-		idx->cx.form_fence = euno_key_form_fence;
+		idx->cx.approximate = euno_key_approximate;
 		idx->cx.compare_arg = idx->schema;
 		idx->replicate = euno_replicate(index);
 	}

@@ -164,12 +164,10 @@ typedef int (*EunoCompare) (void *arg, const EunoPosition *pos,
 							const uint8_t *key, uint32_t keylen);
 
 /*
- * COMPARE order: adds to a key that is to become a fence, and so is compared
- * with much, whatever makes that cheaper, and returns its new length, which must
- * not be above EUNO_MAX_ENTRY.  To the comparator the key is what it was.  "key"
- * is 8-byte aligned private memory.  Like the comparator it may raise.
+ * An approximation is called in the same way, and is much faster: < 0 and > 0 are
+ * what the comparator will probably say, 0 that it must be asked.  It may be wrong,
+ * and may contradict itself.
  */
-typedef uint32_t (*EunoFormFence) (void *arg, uint8_t *key, uint32_t keylen);
 
 /* A position that core owns the bytes of; see EunoCursor. */
 typedef struct EunoPositionBuffer
@@ -380,8 +378,9 @@ typedef struct EunoContext
 								 * of domains, no conflict out of those of places */
 	const EunoEnvironment *env;
 	EunoCompare compare;		/* COMPARE order only */
-	EunoFormFence form_fence;	/* or NULL */
+	EunoCompare approximate;	/* the same, or NULL */
 	void	   *compare_arg;		/* of both */
+	uint32_t	doubts;			/* about approximations; 0 at first */
 	bool		want_leaf;		/* have insert set "leaf" */
 	uint32_t	leaf;			/* number of the leaf that the last insert with
 								 * EUNO_OK went to; left alone by trees without

@@ -116,8 +116,9 @@ extern int	euno_rows_compare(EunoRowOrder *order, const uint8_t *a,
 							  uint32_t alen, uint64_t ahead, const uint8_t *b,
 							  uint32_t blen, uint64_t bhead);
 
-/* An EunoFormFence; arg is the schema.  COMPARE order only.  May ereport. */
-extern uint32_t euno_key_form_fence(void *arg, uint8_t *key, uint32_t keylen);
+/* The schema's approximation; see EunoCompare.  May ereport. */
+extern int	euno_key_approximate(void *arg, const EunoPosition *pos,
+								 const uint8_t *key, uint32_t keylen);
 
 /* True if any key column is NULL in these values. */
 extern bool euno_key_has_null(const EunoKeySchema *schema, const bool *isnull);

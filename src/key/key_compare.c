@@ -102,14 +102,6 @@ euno_compare_rows(const EunoKeySchema *schema, SortSupport sorts,
 
 	if (alen == blen && memcmp(a, b, alen) == 0)
 		return 0;
-	if (euno_row_is_abbreviated(schema, b, blen))
-	{
-		int			result = euno_abbreviation_compare_row(schema, a, alen, b,
-														   blen);
-
-		if (result != 0)
-			return result;
-	}
 	euno_row_begin(&ra, schema->nkeys, a, alen);
 	euno_row_begin(&rb, schema->nkeys, b, blen);
 	for (int i = 0; i < schema->nkeys; i++)
@@ -135,17 +127,6 @@ compare_bound(const EunoKeySchema *schema, const EunoKeyBound *bound,
 {
 	EunoRowReader reader;
 
-	if (euno_row_is_abbreviated(schema, key, keylen) && bound->ncols > 0 &&
-		bound->cols[0].class == EUNO_BOUND_VALUE &&
-		bound->cols[0].cross == NULL)
-	{
-		int			result = euno_abbreviation_compare(schema,
-													   bound->cols[0].value,
-													   key, keylen);
-
-		if (result != 0)
-			return result;
-	}
 	euno_row_begin(&reader, schema->nkeys, key, keylen);
 	for (int i = 0; i < bound->ncols; i++)
 	{

@@ -73,9 +73,9 @@ typedef struct EunoKeyColumn
 	Oid			opfamily;
 	Oid			opcintype;
 	FmgrInfo	cmp;			/* support function 1 of the opclass */
+	bool		approximates;	/* key_approx.c */
+	struct EunoLetters *letters;	/* if so, when it has been asked for */
 } EunoKeyColumn;
-
-typedef struct EunoAbbreviation EunoAbbreviation;
 
 struct EunoKeySchema
 {
@@ -87,7 +87,6 @@ struct EunoKeySchema
 	bool		numbers;		/* BYTES order, and all columns are numbers */
 	uint32_t	numbers_len;	/* if so: bytes of a key without NULLs, and of the */
 	uint32_t	image_size;		/* values in an index tuple */
-	EunoAbbreviation *abbreviation; /* of the first column, or NULL */
 	TupleDesc	tupdesc;
 	char		name[NAMEDATALEN];
 	EunoKeyColumn cols[FLEXIBLE_ARRAY_MEMBER];	/* one per att */
@@ -187,34 +186,8 @@ extern void euno_key_deform_prefix(const EunoKeySchema *schema,
 								   int ncols, uint8_t *scratch,
 								   Datum *values, bool *isnull);
 
-/*
- * key_abbrev.c.  A fence may have an abbreviation of its first column, in 8 bytes
- * behind its row; then this bit of the row's first byte is set.
- */
-#define EUNO_ROW_ABBREVIATED	0x80
-#define EUNO_ABBREVIATION_BYTES 8
-
-static inline bool
-euno_row_is_abbreviated(const EunoKeySchema *schema, const uint8_t *row,
-						uint32_t len)
-{
-	return schema->abbreviation != NULL && len > EUNO_ABBREVIATION_BYTES &&
-		(row[0] & EUNO_ROW_ABBREVIATED) != 0;
-}
-
-extern EunoAbbreviation *euno_abbreviation_make(const EunoKeySchema *schema,
-												MemoryContext context);
-
-/*
- * What the abbreviations say of a value, or of a row, and a fence that has one:
- * the sign of the comparison in the index's order, or 0 if they do not tell.  May
- * ereport.
- */
-extern int	euno_abbreviation_compare(const EunoKeySchema *schema, Datum value,
-									  const uint8_t *fence, uint32_t len);
-extern int	euno_abbreviation_compare_row(const EunoKeySchema *schema,
-										  const uint8_t *row, uint32_t rowlen,
-										  const uint8_t *fence, uint32_t len);
+/* key_approx.c: is there an approximation of the column's comparator? */
+extern bool euno_column_approximates(const EunoKeyColumn *col);
 
 /*
  * A bound of the scan plan's making, in COMPARE order.  Its columns are the
@@ -243,7 +216,7 @@ typedef struct EunoKeyBound
 
 /*
  * Compares rows; opaque columns by these if there are any, else by the opclass's
- * comparator.  Of two, the second may be abbreviated.
+ * comparator.
  */
 extern int	euno_compare_rows(const EunoKeySchema *schema, SortSupport sorts,
 							  const uint8_t *a, uint32_t alen,

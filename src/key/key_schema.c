@@ -136,6 +136,8 @@ describe_key_column(Relation index, int i, EunoKeyColumn *col,
 	fmgr_info_copy(&col->cmp, cmp, context);
 	col->kind = column_kind(index, att, cmp->fn_oid, col->collation);
 
+	col->approximates = euno_column_approximates(col);
+
 	/* These comparators take short varlenas as they are; others copy them. */
 	col->unshort = col->attlen == -1 &&
 		cmp->fn_oid != F_BTTEXTCMP && cmp->fn_oid != F_BPCHARCMP &&
@@ -214,7 +216,6 @@ euno_key_schema(Relation index, MemoryContext context)
 	 * nothing; of the others, equal keys in BYTES order are equal bytes.
 	 */
 	schema->posting = schema->order == EUNO_ORDER_BYTES || equalimage;
-	schema->abbreviation = euno_abbreviation_make(schema, context);
 
 	MemoryContextSwitchTo(old);
 	return schema;

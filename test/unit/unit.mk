@@ -20,9 +20,9 @@ UNIT_CLANG ?= clang
 UNIT_BUILD = build/unit
 UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
 	-Isrc -Itest/unit -Itest/bench
-UNIT_FLAGS_plain = -O2
+UNIT_FLAGS_plain = -O2 $(UNIT_NO_DOUBTS)
 UNIT_FLAGS_alone = -O2 -DEUNO_ALONE=1
-UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK
+UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK $(UNIT_NO_DOUBTS)
 UNIT_FLAGS_model = -O2 -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=3 -DBPT_VOTES=2 -DBPT_LOG_SIZE=3 -DBPT_LEAF_SIZE=256 -DBPT_FIXED_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=192 -DBPT_CLOSING_PAUSES=1 -DBPT_SEGMENT_PAUSES=1 -DBPT_SEGMENT_ROUNDS=1 \
 	-DEUNO_QUEUES=1 -DEUNO_PATIENCE=1 -DEUNO_PATIENCE_LEAST=1 -DEUNO_LOOK_PAUSES=1 -DEUNO_LEADER_REQUESTS=1 -DBPT_CROWD=99 -DART_CROWD=99 -DART_STEPS=1 -DART_LONELY=0 \
 	-DEUNO_HEAT_SAMPLE=1 -DEUNO_HEAT_FIRST=1000 -DEUNO_HEAT_LEAVES=12 -DART_USES=4 -DART_LEAST_DRAWN=1 -DART_LEAST_READS=1
@@ -30,8 +30,11 @@ UNIT_FLAGS_eager = $(filter-out -DART_STEPS=1 -DART_LONELY=0,$(UNIT_FLAGS_model)
 UNIT_FLAGS_fuzz = -O1 -fsanitize=fuzzer-no-link,address
 UNIT_LINK_fuzz = -fsanitize=fuzzer,address
 UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
-	-fno-omit-frame-pointer
-UNIT_FLAGS_tsan = -O1 -fsanitize=thread
+	-fno-omit-frame-pointer $(UNIT_NO_DOUBTS)
+UNIT_FLAGS_tsan = -O1 -fsanitize=thread $(UNIT_NO_DOUBTS)
+
+# Wrong approximations are asked for again and again.
+UNIT_NO_DOUBTS = -DBPT_DOUBTS=UINT32_MAX
 
 UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c src/mem/euno_cache.c \
 	src/mem/euno_pool.c \

@@ -100,7 +100,8 @@ extern __thread Random compare_escape_random;
 /* Called by each comparison of the calling thread, if set. */
 extern __thread void (*compare_called) (void *arg);
 extern __thread void *compare_called_arg;
-extern uint32_t form_long_fence(void *arg, uint8_t *key, uint32_t keylen);
+extern int	approximate_wrongly(void *arg, const EunoPosition *pos,
+								const uint8_t *key, uint32_t keylen);
 
 /* One byte per entry of the universe: is it in the tree? */
 typedef struct Model

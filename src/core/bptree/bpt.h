@@ -43,6 +43,14 @@ typedef struct BptKey
 	uint8_t		bytes[BPT_KEY_MAX + 24] __attribute__((aligned(8)));
 } BptKey;
 
+/* What says on which side of a separator a key is. */
+typedef enum BptJudge
+{
+	BPT_MEMCMP,					/* BYTES */
+	BPT_COMPARATOR,				/* COMPARE */
+	BPT_APPROXIMATION			/* the same; the comparator where it does not tell */
+} BptJudge;
+
 /* A private copy of a node, or one in the making. */
 typedef union BptImage
 {
@@ -280,8 +288,6 @@ extern int	euno_bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf,
 									uint32_t prefix_len);
 extern int	euno_bpt_compare_fence(EunoContext *cx, EunoTree *tree,
 								   const BptKey *key, const BptLeaf *leaf);
-extern void euno_bpt_form_fence(EunoContext *cx, EunoTree *tree,
-								uint8_t *buf, BptFence *fence);
 extern int	euno_bpt_compare_opaque(EunoContext *cx, const BptKey *key,
 									const uint8_t *bytes, uint32_t len,
 									EunoTid tid);
@@ -414,7 +420,7 @@ extern void euno_bpt_descend_keys(EunoContext *cx, EunoTree *tree,
 								  BptLeaf **leaves);
 extern BptLeaf *euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree,
 										const BptKey *key, bool below,
-										BptPlace *place);
+										BptJudge judge, BptPlace *place);
 extern EunoStatus euno_bpt_seek(EunoContext *cx, EunoTree *tree,
 								const BptKey *key, bool below,
 								BptPlace *place);
@@ -446,7 +452,7 @@ extern bool euno_bpt_match_key(EunoContext *cx, EunoTree *tree,
 /* bpt_inner.c */
 extern BptInner *euno_bpt_inner_child(EunoContext *cx, const BptInner *node,
 									  EunoLock *lock, uint64_t version,
-									  const BptKey *key, bool opaque,
+									  const BptKey *key, BptJudge judge,
 									  bool below, uint32_t *index,
 									  bool *torn);
 
@@ -616,6 +622,38 @@ bpt_place_lock(EunoContext *cx, const BptPlace *place)
 		return euno_lock_upgrade(&place->leaf->lock, place->version);
 	return euno_lock_upgrade_wait(&place->leaf->lock, place->version, cx->env,
 								  &cx->counters);
+}
+
+/*
+ * COMPARE: shall this operation descend by approximations?  One that was wrong is
+ * made up for by BPT_DOUBT that were right, or that were not made.
+ */
+#define BPT_DOUBT		16
+#ifndef BPT_DOUBTS
+#define BPT_DOUBTS		64
+#endif
+
+static inline bool
+bpt_approximates(EunoContext *cx)
+{
+	if (cx->approximate == NULL)
+		return false;
+	if (cx->doubts < BPT_DOUBTS)
+		return true;
+	cx->doubts--;
+	return false;
+}
+
+/*
+ * COMPARE: the sign of (key) - (bytes, 8-byte aligned) by approximation; 0 if that
+ * does not tell or is not asked.
+ */
+static inline int
+bpt_approximation(EunoContext *cx, BptJudge judge, const BptKey *key,
+				  const uint8_t *bytes, uint32_t len)
+{
+	return judge == BPT_APPROXIMATION ?
+		cx->approximate(cx->compare_arg, key->pos, bytes, len) : 0;
 }
 
 /* The gap of the key that was sought; the view may be torn. */

@@ -219,7 +219,6 @@ flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 		if (m < 1)
 			m = 1;
 	}
-	euno_bpt_form_fence(cx, tree, buf, &high);
 
 	/* The next leaf is likely to be of the same format. */
 	right = euno_bpt_leaf_alloc(cx, tree, cx->domain,

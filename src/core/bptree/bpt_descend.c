@@ -295,7 +295,7 @@ euno_bpt_descend_keys(EunoContext *cx, EunoTree *tree, const BptKey *keys,
  */
 BptLeaf *
 euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
-						bool below, BptPlace *place)
+						bool below, BptJudge judge, BptPlace *place)
 {
 	BptDirectory *dir;
 	BptInner   *node = directory_root(cx, tree, &dir);
@@ -332,8 +332,8 @@ euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
 			from = &place->image->inner;
 			lock = NULL;
 		}
-		child = euno_bpt_inner_child(cx, from, lock, version, key, true, below,
-									 &index, &torn);
+		child = euno_bpt_inner_child(cx, from, lock, version, key, judge,
+									 below, &index, &torn);
 		if (torn || !euno_lock_validate(&node->lock, version))
 			return NULL;
 		if (level <= 1)
@@ -482,6 +482,34 @@ look_at_guess(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 }
 
 /*
+ * Is the leaf that is remembered the one, or, in COMPARE order, that to which
+ * approximations lead?  If these fail often, they are left alone for a while.
+ * Otherwise *lost says that the way there was lost, or that nobody waits for it.
+ */
+static bool
+look_at_guesses(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
+				BptPlace *place, bool *lost)
+{
+	*lost = false;
+	if (place->guess != NULL && look_at_guess(cx, tree, key, below, place))
+		return true;
+	if (!bpt_is_opaque(tree) || place->attempts > 1 || !bpt_approximates(cx))
+		return false;
+	place->guess = euno_bpt_descend_opaque(cx, tree, key, below,
+										   BPT_APPROXIMATION, place);
+	*lost = place->guess == NULL;
+	if (!*lost && look_at_guess(cx, tree, key, below, place))
+	{
+		if (cx->doubts > 0)
+			cx->doubts--;
+		return true;
+	}
+	cx->doubts += BPT_DOUBT;
+	*lost = *lost || euno_is_canceled(cx->env);
+	return false;
+}
+
+/*
  * Finds the leaf that covers the key: the entries right of the gap, or with
  * "below" those just left of it.  To be called within an epoch.  Afterwards
  * the caller searches place->view and then asks euno_bpt_valid.  To try
@@ -496,6 +524,7 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	bool		opaque = bpt_is_opaque(tree);
 	uint32_t	moves = 0;
 	uint32_t	weight;
+	bool		lost;
 
 	cx->counters.descents++;
 	if (place->attempts++ > 0)
@@ -503,14 +532,16 @@ euno_bpt_seek(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 		cx->counters.restarts++;
 		euno_bpt_conflict(cx, tree, place->leaf, key, EUNO_CAUSE_CHANGED);
 	}
-	while (place->guess == NULL ||
-		   !look_at_guess(cx, tree, key, below, place))
+	while (!look_at_guesses(cx, tree, key, below, place, &lost))
 	{
-		BptLeaf    *leaf = place->start != NULL ? place->start : opaque ?
-			euno_bpt_descend_opaque(cx, tree, key, below, place) :
-			euno_bpt_descend_bytes(cx, tree, key, below, place->run);
+		BptLeaf    *leaf = place->start;
 		Step		step = STEP_AGAIN;
 
+		if (leaf == NULL && !lost)
+			leaf = opaque ?
+				euno_bpt_descend_opaque(cx, tree, key, below, BPT_COMPARATOR,
+										place) :
+				euno_bpt_descend_bytes(cx, tree, key, below, place->run);
 		place->start = NULL;
 		while (leaf != NULL)
 		{
@@ -595,7 +626,8 @@ euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain, const BptKey *key,
 		if (!euno_lock_validate(&node->lock, path->version[at]))
 			return false;
 		child = euno_bpt_inner_child(cx, &image->inner, NULL, 0, key,
-									 bpt_is_opaque(tree), false,
+									 bpt_is_opaque(tree) ? BPT_COMPARATOR :
+									 BPT_MEMCMP, false,
 									 &path->index[at], &torn);
 		if (torn)
 			return false;

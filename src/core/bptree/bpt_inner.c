@@ -19,9 +19,38 @@ fetch_separator(const BptInnerView *view, uint32_t i)
 	if (i >= view->count)
 		return;
 	off = euno_load16(&view->offs[i]);
-	euno_prefetch(&view->pairs[i + 1]);
 	euno_prefetch(view->base + off);
 	euno_prefetch(view->base + off + 32);
+}
+
+/* COMPARE: the sign of (key) - (separator i); 0 if torn. */
+static inline int
+compare_separator(EunoContext *cx, const BptInnerView *view, const BptKey *key,
+				  BptJudge judge, uint32_t i, bool *torn)
+{
+	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	const uint8_t *tail;
+	uint32_t	len;
+	int			c;
+
+	if (!bpt_inner_tail(view, i, &tail, &len) || tail == NULL ||
+		len > EUNO_MAX_ENTRY)
+	{
+		*torn = true;
+		return 0;
+	}
+	euno_copy_out(bytes, tail, len);
+
+	/* A comparator sees nothing that was not validated. */
+	if (view->lock != NULL && !euno_lock_validate(view->lock, view->version))
+	{
+		*torn = true;
+		return 0;
+	}
+	c = bpt_approximation(cx, judge, key, bytes, len);
+	return c != 0 ? c :
+		euno_bpt_compare_opaque(cx, key, bytes, len,
+								bpt_inner_head(view, i) & EUNO_TID_MAX);
 }
 
 /*
@@ -30,38 +59,25 @@ fetch_separator(const BptInnerView *view, uint32_t i)
  */
 static uint32_t
 search_opaque(EunoContext *cx, const BptInnerView *view, const BptKey *key,
-			  bool below, bool *torn)
+			  BptJudge judge, bool below, bool *torn)
 {
-	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	uint32_t	lo = 0;
 	uint32_t	hi = view->count;
 
+	for (uint32_t i = 0; i < hi; i += 32)
+		euno_prefetch(&view->offs[i]);
 	while (lo < hi)
 	{
 		uint32_t	mid = (lo + hi) / 2;
-		const uint8_t *tail;
-		uint32_t	len;
-		EunoTid		tid = bpt_inner_head(view, mid) & EUNO_TID_MAX;
 		int			c;
 
 		fetch_separator(view, (lo + mid) / 2);
 		fetch_separator(view, (mid + 1 + hi) / 2);
-		if (!bpt_inner_tail(view, mid, &tail, &len) || tail == NULL ||
-			len > EUNO_MAX_ENTRY)
-		{
-			*torn = true;
+		if (hi - lo < 8)
+			euno_prefetch(&view->pairs[mid + 1]);
+		c = compare_separator(cx, view, key, judge, mid, torn);
+		if (*torn)
 			return 0;
-		}
-		euno_copy_out(bytes, tail, len);
-
-		/* A comparator sees nothing that was not validated. */
-		if (view->lock != NULL &&
-			!euno_lock_validate(view->lock, view->version))
-		{
-			*torn = true;
-			return 0;
-		}
-		c = euno_bpt_compare_opaque(cx, key, bytes, len, tid);
 		if (c > 0 || (c == 0 && !below))
 			lo = mid + 1;
 		else
@@ -78,7 +94,7 @@ search_opaque(EunoContext *cx, const BptInnerView *view, const BptKey *key,
  */
 BptInner *
 euno_bpt_inner_child(EunoContext *cx, const BptInner *node, EunoLock *lock,
-					 uint64_t version, const BptKey *key, bool opaque,
+					 uint64_t version, const BptKey *key, BptJudge judge,
 					 bool below, uint32_t *index, bool *torn)
 {
 	BptInnerView	view;
@@ -90,7 +106,8 @@ euno_bpt_inner_child(EunoContext *cx, const BptInner *node, EunoLock *lock,
 	}
 	view.lock = lock;
 	view.version = version;
-	*index = opaque ? search_opaque(cx, &view, key, below, torn) :
-		bpt_inner_search(&view, node, key, below, torn);
+	*index = judge == BPT_MEMCMP ?
+		bpt_inner_search(&view, node, key, below, torn) :
+		search_opaque(cx, &view, key, judge, below, torn);
 	return euno_load_ptr(&view.pairs[*index].child);
 }

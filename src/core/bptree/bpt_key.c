@@ -194,15 +194,6 @@ euno_bpt_compare_opaque(EunoContext *cx, const BptKey *key,
 	return pos->tid < tid ? -1 : pos->tid > tid;
 }
 
-/* COMPARE: makes a fence of a key; its bytes are in "buf" (8-byte aligned). */
-void
-euno_bpt_form_fence(EunoContext *cx, EunoTree *tree, uint8_t *buf,
-					BptFence *fence)
-{
-	if (bpt_is_opaque(tree) && cx->form_fence != NULL)
-		fence->len = cx->form_fence(cx->compare_arg, buf, fence->len);
-}
-
 /*
  * The sign of (key) - (low fence of the leaf).  The leaf must have been
  * linked in this epoch.

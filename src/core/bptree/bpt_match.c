@@ -15,30 +15,39 @@
 /* What a leaf's header and heads take, mostly. */
 #define MATCH_FETCH		1024
 
-/* Is the slot's key, of which "len" is the length, these bytes? */
+/* Are these bytes the key? */
 static bool
-same_bytes(const BptSlot *slot, const uint8_t *key)
+same_bytes(const uint8_t *bytes, uint32_t len, const EunoPosition *pos)
 {
-	for (uint32_t at = 0; at < slot->len; at += 64)
+	if (len != pos->keylen)
+		return false;
+	for (uint32_t at = 0; at < len; at += 64)
 	{
 		uint8_t		chunk[64];
-		uint32_t	n = slot->len - at < 64 ? slot->len - at : 64;
+		uint32_t	n = len - at < 64 ? len - at : 64;
 
-		euno_copy_out(chunk, slot->tail + at, n);
-		if (memcmp(chunk, key + at, n) != 0)
+		euno_copy_out(chunk, bytes + at, n);
+		if (memcmp(chunk, pos->key + at, n) != 0)
 			return false;
 	}
 	return true;
 }
 
-/* Has slot i this key?  "hash" is that of the key, where heads have it. */
+/* Is the key that of the leaf's low fence, which must not be minus infinity? */
 static bool
+is_fence(const BptLeaf *leaf, const EunoPosition *pos)
+{
+	return same_bytes(bpt_low(leaf), euno_load32(&leaf->low_len), pos);
+}
+
+/* Has slot i this key?  "hash" is that of the key, where heads have it. */
+static inline bool
 matches(BptView *view, uint32_t i, const EunoPosition *pos, uint64_t hash,
 		BptSlot *slot)
 {
 	return (euno_load64(&view->heads[i]) & ~EUNO_TID_MAX) == hash &&
-		euno_bpt_slot(view, i, slot) && slot->len == pos->keylen &&
-		same_bytes(slot, pos->key);
+		euno_bpt_slot(view, i, slot) &&
+		same_bytes(slot->tail, slot->len, pos);
 }
 
 /* Adds the slot's TIDs to the batch.  False if not all fit. */
@@ -68,7 +77,7 @@ add_tids(BptView *view, uint32_t i, const BptSlot *slot, EunoBatch *batch)
  */
 static bool
 match_leaf(BptView *view, const BptLeaf *right, const EunoPosition *pos,
-		   EunoBatch *batch)
+		   BptJudge judge, EunoBatch *batch)
 {
 	uint64_t	hash = bpt_opaque_head(0, pos->key, pos->keylen);
 	uint32_t	i = 0;
@@ -76,7 +85,7 @@ match_leaf(BptView *view, const BptLeaf *right, const EunoPosition *pos,
 
 	while (i < view->count && !matches(view, i, pos, hash, &slot))
 		i++;
-	if (i == view->count)
+	if (i == view->count || (i == 0 && judge == BPT_APPROXIMATION))
 		return false;
 	do
 	{
@@ -85,13 +94,13 @@ match_leaf(BptView *view, const BptLeaf *right, const EunoPosition *pos,
 			return false;
 		i++;
 	} while (i < view->count && matches(view, i, pos, hash, &slot));
-	return i < view->count || right == NULL;
+	return i < view->count || right == NULL || !is_fence(right, pos);
 }
 
 /* What match_leaf says of a leaf, if it can be believed. */
 static bool
 read_leaf(EunoContext *cx, BptLeaf *leaf, const EunoPosition *pos,
-		  EunoBatch *batch)
+		  BptJudge judge, EunoBatch *batch)
 {
 	BptLeaf    *right;
 	uint64_t	version;
@@ -104,7 +113,7 @@ read_leaf(EunoContext *cx, BptLeaf *leaf, const EunoPosition *pos,
 		!bpt_view(leaf, &view) || view.format != BPT_OPAQUE)
 		return false;
 	right = euno_load_ptr_acquire(&leaf->right);
-	return match_leaf(&view, right, pos, batch) && !view.torn &&
+	return match_leaf(&view, right, pos, judge, batch) && !view.torn &&
 		euno_lock_validate(&leaf->lock, version);
 }
 
@@ -123,14 +132,16 @@ euno_bpt_match_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	BptLeaf    *leaf;
 	BptKey		key;
 	bool		done;
+	BptJudge	judge = bpt_approximates(cx) ? BPT_APPROXIMATION :
+		BPT_COMPARATOR;
 
 	if (batch->want_keys && pos->keylen > batch->buf_size)
 		return false;
 	euno_bpt_key_position(tree, pos, &key);
 	bpt_place_init(&place, NULL);
 	euno_epoch_enter(cx->process);
-	leaf = euno_bpt_descend_opaque(cx, tree, &key, false, &place);
-	done = leaf != NULL && read_leaf(cx, leaf, pos, batch);
+	leaf = euno_bpt_descend_opaque(cx, tree, &key, false, judge, &place);
+	done = leaf != NULL && read_leaf(cx, leaf, pos, judge, batch);
 	weight = euno_sample_weight(cx, tree);
 	if (weight > 0 && done)
 		euno_bpt_use_leaf(cx, tree, leaf, weight);

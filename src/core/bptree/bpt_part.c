@@ -116,7 +116,6 @@ part_alloc(Part *p)
 	euno_bpt_fences(&p->place, &s->low, &s->high, s->high_buf);
 	prefix = euno_bpt_prefix(p->tree, it, p->m, it->n, &s->middle, &s->high);
 	used = euno_bpt_measure(it, p->m, it->n, prefix, &format);
-	euno_bpt_form_fence(p->cx, p->tree, s->middle_buf, &s->middle);
 	size = euno_bpt_leaf_size_for(format, s->middle.len, used);
 	if (size == 0)
 		return false;

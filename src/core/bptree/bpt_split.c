@@ -194,7 +194,6 @@ euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
 								euno_bpt_prefix(tree, it, m, it->n,
 												&s->middle, &s->high),
 								&format);
-	euno_bpt_form_fence(cx, tree, s->middle_buf, &s->middle);
 	size = euno_bpt_leaf_size_for(format, s->middle.len, used);
 	if (size == 0)
 		return EUNO_CORRUPT;
