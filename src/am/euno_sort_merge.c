@@ -10,39 +10,13 @@
 #include "utils/memutils.h"
 
 #include "am/euno_sort_work.h"
-#include "core/euno_shared.h"
-
-#define PREFETCH_ITEMS 16
-
-/*
- * Sorted entries lie all over the buffer.  A prefetch waits for the page tables;
- * several at once wait together.
- */
-static void
-prefetch_items(const EunoSort *sort)
-{
-	const EunoSortItem *item = sort->items + sort->next + PREFETCH_ITEMS;
-	const EunoSortItem *end = Min(item + PREFETCH_ITEMS,
-								  sort->items + sort->nitems);
-
-	for (int i = 0; i < PREFETCH_ITEMS; i += 4)
-		euno_prefetch(item + 2 * PREFETCH_ITEMS + i);
-	for (; item < end; item++)
-	{
-		const uint8_t *composite = sort->buffer + item->offset;
-
-		euno_prefetch(composite);
-		euno_prefetch(composite + item->length - 1);
-	}
-}
 
 static inline void
 next_in_memory(EunoSort *sort, SortRun *run)
 {
 	uint32		number = sort->next++;
 
-	if (!sort->is_short && number % PREFETCH_ITEMS == 0)
-		prefetch_items(sort);
+	euno_sort_prefetch(sort, number);
 	run->data = euno_sort_composite(sort, number, run->buffer,
 									&run->length, &run->payloadlen);
 }

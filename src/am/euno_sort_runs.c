@@ -56,10 +56,10 @@ euno_sort_write_run(EunoSort *sort)
 	{
 		uint8_t		room[EUNO_SORT_SHORT];
 		uint16		lengths[2];
-		const uint8_t *composite = euno_sort_composite(sort, i, room,
-													   &lengths[0],
-													   &lengths[1]);
+		const uint8_t *composite;
 
+		euno_sort_prefetch(sort, i);
+		composite = euno_sort_composite(sort, i, room, &lengths[0], &lengths[1]);
 		BufFileWrite(file, lengths, sizeof(lengths));
 		BufFileWrite(file, (void *) composite, lengths[0] + lengths[1]);
 	}

@@ -15,7 +15,9 @@
 
 #include "am/euno_am.h"
 #include "am/euno_sort_items.h"
+#include "core/euno_shared.h"
 
+#define EUNO_SORT_AHEAD 24
 #define EUNO_SORT_COMPOSITE (EUNO_MAX_ENTRY + EUNO_TID_BYTES)
 #define EUNO_SORT_SHORT	(EUNO_ITEM_WORDS * sizeof(uint64))
 #define EUNO_ITEM_BYTES(sort) ((sort)->words * sizeof(uint64))
@@ -105,6 +107,24 @@ euno_sort_in_order(const uint64 *a, const uint64 *b, int word, int words)
 	while (word < words - 1 && a[word] == b[word])
 		word++;
 	return a[word] <= b[word];
+}
+
+/*
+ * Sorted composites lie all over the buffer: each time one is read, one further on
+ * is asked for.
+ */
+static inline void
+euno_sort_prefetch(const EunoSort *sort, uint32 number)
+{
+	number += EUNO_SORT_AHEAD;
+	if (!sort->is_short && number < sort->nitems)
+	{
+		const EunoSortItem *item = &sort->items[number];
+		const uint8_t *composite = sort->buffer + item->offset;
+
+		euno_prefetch(composite);
+		euno_prefetch(composite + item->length - 1);
+	}
 }
 
 /* The composite of an item, in the buffer or in "room". */
