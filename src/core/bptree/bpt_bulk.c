@@ -17,6 +17,12 @@
 /* How much fuller or emptier than the fillfactor leaves may be, in percent. */
 #define BULK_SPREAD	8
 
+/*
+ * A slot's head and place, and its record's length.  If the entry's TID is part of
+ * its bytes, 8 of these are the head.
+ */
+#define SLOT_BYTES	12
+
 typedef struct Bulk
 {
 	BptWork		work;
@@ -24,8 +30,9 @@ typedef struct Bulk
 	uint32_t	target;			/* bytes of entries that it shall get */
 	uint64_t	loaded;
 	uint32_t	uniform;		/* all key lengths equal, no payload */
-	uint32_t	sum;			/* of what the items take at most */
+	uint32_t	sum;			/* bytes the items take, each for itself */
 	uint32_t	lists;			/* bytes they take if equal keys share */
+	uint32_t	best;			/* bytes they take together; 0: unknown */
 } Bulk;
 
 _Static_assert(sizeof(Bulk) <= sizeof(((EunoBulk *) 0)->scratch),
@@ -107,8 +114,8 @@ recount(Bulk *b, uint32_t from)
 	{
 		BptItem    *item = &it->items[i];
 		BptItem    *before = i > 0 ? item - 1 : NULL;
-		uint32_t	size = (it->opaque ? 12 : 20) + item->key_len +
-			item->payload_len;
+		uint32_t	size = item->key_len + item->payload_len +
+			(it->opaque ? SLOT_BYTES : SLOT_BYTES + EUNO_TID_BYTES - 8);
 
 		if (item->payload_len > 0 || item->key_len != it->items[0].key_len)
 			b->uniform = false;
@@ -131,8 +138,8 @@ maybe_full(Bulk *b)
 	uint8_t		first[BPT_MAX_COMPOSITE + 8];
 	uint8_t		last[BPT_MAX_COMPOSITE + 8];
 	uint32_t	len;
-	uint32_t	best;
 
+	b->best = 0;
 	if (it->n >= BPT_LEAF_TIDS - 8 || it->nbytes > BPT_ITEM_BYTES - BPT_MAX_COMPOSITE)
 		return true;
 	if (b->lists < target && b->lists < b->sum)
@@ -145,15 +152,15 @@ maybe_full(Bulk *b)
 	(void) euno_bpt_item_copy(it, it->n - 1, 0, last);
 	while (common < len && first[common] == last[common])
 		common++;
-	best = b->lists > common * it->n ? b->lists - common * it->n : 0;
+	b->best = b->lists > common * it->n ? b->lists - common * it->n : 0;
 	if (b->uniform)
 	{
 		uint32_t	fixed = it->n * (len - common > 8 ? len - common : 8);
 
 		if (fixed < b->lists)
-			return fixed >= target;
+			b->best = fixed;
 	}
-	return best >= target;
+	return b->best >= target;
 }
 
 /* Builds the last leaf from the first m items. */
@@ -193,13 +200,26 @@ fits(EunoTree *tree, Bulk *b, uint32_t m, uint32_t target, BptFence *high,
 	return *used <= target;
 }
 
+/* How many of the items will fit?  All but the last one, if they share records. */
+static uint32_t
+first_guess(const Bulk *b, uint32_t target)
+{
+	uint32_t	most = b->work.it.n - 1;
+	uint64_t	m;
+
+	if (b->lists < b->sum || b->best <= target)
+		return most;
+	m = (uint64_t) b->work.it.n * target / b->best;
+	return m > most ? most : m > 0 ? (uint32_t) m : 1;
+}
+
 /* Fills the last leaf with as many items as fit, and appends an empty one. */
 static EunoStatus
 flush_leaf(EunoContext *cx, EunoTree *tree, Bulk *b)
 {
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	uint32_t	target = b->target;
-	uint32_t	m = b->work.it.n - 1;
+	uint32_t	m = first_guess(b, target);
 	uint32_t	used;
 	EunoStatus	status;
 	BptFormat	format;
