@@ -39,6 +39,9 @@ open_some(Case *c, const Universe *universe, uint32_t n)
 	model_init(&c->model, universe);
 	actor_init(&c->actor, &c->fixture, 1, seed);
 	actor_init(&c->rival, &c->fixture, 2, seed + 1);
+
+	/* Where an operation is, fight() knows by the comparisons it has made. */
+	c->actor.cx.approximate = c->rival.cx.approximate = NULL;
 	for (uint32_t i = 0; i < n; i++)
 		do_insert(&c->actor, &c->model, i);
 }
