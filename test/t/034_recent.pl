@@ -1,6 +1,7 @@
 # Pages of the table that index scans pin where they remember them: with fewer
-# buffers than pages, so that most of what is remembered is out of date, and whether
-# what a pin does besides is done: the page's use counted, its dead rows pruned.
+# buffers than pages, so that most of what is remembered is out of date, beside other
+# sessions that evict these pages, and when statements end with a page pinned; and
+# whether what a pin does besides is done: the page's use counted, its dead rows pruned.
 
 use strict;
 use warnings;
@@ -67,6 +68,66 @@ SELECT wrong('t', 8000);
 ROLLBACK;
 SQL
 is($node->safe_psql('postgres', "SELECT wrong('t', 8000)"), '0', 'after a rollback');
+
+# Sessions that take the buffers from each other, while rows move.
+my $script = $node->basedir . '/evict.sql';
+append_to_file($script, <<'SQL');
+\set k random(1, 7000)
+SELECT 1 / (wrong('t', 8000) = 0)::int;
+SELECT 1 / (wrong('u', 8000) = 0)::int;
+UPDATE t SET pad = pad WHERE a BETWEEN :k AND :k + 200;
+SET enable_seqscan = on;
+SELECT 1 / (sum(length(pad)) > 0)::int FROM u;
+RESET enable_seqscan;
+SQL
+my ($out, $err) = run_command([ 'pgbench', '-n', '-c', '4', '-j', '2', '-t', '2', '-f', $script, $node->connstr('postgres') ]);
+unlike($err, qr/ERROR|aborted/, 'right rows beside sessions that evict pages');
+
+# Nobody has one of the table's pages pinned: a vacuum that must freeze rows on them
+# waits for none.
+sub unpinned
+{
+	my ($name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my (undef, undef, $stderr) = $node->psql('postgres', "SET statement_timeout = '20s'; VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) t");
+	is($stderr, '', "$name: no page is pinned");
+	return;
+}
+
+# Statements that end in the middle.
+$node->safe_psql('postgres', 'UPDATE t SET pad = pad');
+my ($canceled, $session) = ('');
+$script = join '', map { sprintf "SET statement_timeout = %d;\nSELECT wrong('t', 8000);\n", 1 + rand 30 } 1 .. 40;
+(undef, undef, $canceled) = $node->psql('postgres', $script, on_error_stop => 0);
+like($canceled, qr/canceling statement/, 'some are canceled');
+unlike($canceled, qr/ERROR:  (?!canceling)|leak/, 'and nothing else happens');
+unpinned('canceled');
+
+for my $how ('rollback of a savepoint', 'error', 'cancel', 'terminate')
+{
+	$node->safe_psql('postgres', 'UPDATE t SET pad = pad WHERE a BETWEEN 90 AND 110');
+	$session = $node->background_psql('postgres', on_error_stop => 0);
+	my $pid = $session->query('SELECT pg_backend_pid()');
+	$session->query("BEGIN; SAVEPOINT s; DECLARE c CURSOR FOR SELECT v FROM t WHERE a > 100 ORDER BY a; FETCH 5 FROM c");
+	(undef, undef, my $stderr) = $node->psql('postgres', "SET statement_timeout = '100ms'; VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) t");
+	like($stderr, qr/canceling statement/, "$how: a page is pinned");
+	if ($how eq 'rollback of a savepoint') { $session->query('ROLLBACK TO s') }
+	elsif ($how eq 'error') { $session->query('SELECT 1 / 0') }
+	elsif ($how eq 'cancel')
+	{
+		$session->query_until(qr/started/, "\\echo started\nSELECT pg_sleep(100);\n");
+		$node->poll_query_until('postgres', "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $pid");
+		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+		$node->poll_query_until('postgres', "SELECT state LIKE 'idle in%' FROM pg_stat_activity WHERE pid = $pid");
+	}
+	else { $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 10000)") }
+	$session->query('COMMIT') if $how eq 'rollback of a savepoint';
+	unpinned($how);
+	if ($how eq 'terminate') { $session->{run}->finish } else { $session->quit }
+}
+is($node->safe_psql('postgres', "SELECT wrong('t', 8000)"), '0', 'right rows afterwards');
+unlike(slurp_file($node->logfile), qr/leak|PANIC|terminated by signal/, 'nothing leaked');
 
 # What the statistics say must not depend on who has pinned a page.
 my (%pages, %plan);
