@@ -196,6 +196,10 @@ euno_full_make_room(EunoIndex *idx)
 		return false;
 	CHECK_FOR_INTERRUPTS();
 
+	/* A comparator's statement: our own epoch would keep what is given up. */
+	if (euno_process()->depth > 0)
+		return false;
+
 	/* Others may have had the same trouble just now. */
 	if (finish_retired())
 		return true;

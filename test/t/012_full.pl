@@ -193,6 +193,58 @@ for my $structure ('bptree', 'art', 'compared')
 	is($node->safe_psql('postgres', "SELECT euno_index_check('keys_k', true)"), '', "$structure: and whole");
 	$node->safe_psql('postgres', 'TRUNCATE grow');
 }
+
+# A comparison that builds another unique index while the first is loaded: each makes
+# room in its own name, the first one also afterwards.  Many small indexes are in the
+# way, so that room has to be made again and again.
+$node->safe_psql('postgres', <<'SQL');
+DROP TABLE keys, grow, idle, used;
+CREATE SEQUENCE ncalls;
+CREATE TABLE inner_keys AS SELECT g AS k, md5(g::text) AS b FROM generate_series(1, 10000) g;
+CREATE FUNCTION cmp(int, int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF nextval('public.ncalls') = current_setting('test.nest')::int THEN
+		CREATE UNIQUE INDEX inner_k ON public.inner_keys USING euno (b);
+	END IF;
+	RETURN CASE WHEN $1 < $2 THEN -1 WHEN $1 > $2 THEN 1 ELSE 0 END;
+END $$;
+CREATE OPERATOR CLASS nesting FOR TYPE int USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 cmp(int, int);
+CREATE TABLE outer_keys AS SELECT g * 7919 % 12000 AS k, repeat('x', 150) AS b FROM generate_series(1, 12000) g;
+CREATE FUNCTION fill_with_small_indexes() RETURNS int LANGUAGE plpgsql SET euno.on_full = error AS $$
+BEGIN
+	FOR i IN 1..60 LOOP
+		BEGIN
+			EXECUTE format('CREATE TABLE s%s AS SELECT md5(g::text) AS b FROM generate_series(1, 4000) g; CREATE INDEX ON s%s USING euno (b)', i, i);
+		EXCEPTION WHEN out_of_memory THEN
+			RETURN i;
+		END;
+	END LOOP;
+END $$;
+ALTER DATABASE postgres SET maintenance_work_mem = '1MB';
+ALTER DATABASE postgres SET max_parallel_maintenance_workers = 0;
+SQL
+my $create = 'INDEX outer_k ON outer_keys USING euno (k nesting, b)';
+$node->safe_psql('postgres', "SET test.nest = 0; CREATE $create; DROP INDEX outer_k");
+my $calls = $node->safe_psql('postgres', 'SELECT last_value FROM ncalls');
+my $n = $node->safe_psql('postgres', 'SELECT fill_with_small_indexes()');
+cmp_ok($n, '>', 20, 'small indexes take all room');
+$node->safe_psql('postgres', 'ALTER SEQUENCE ncalls RESTART');
+($ret, $stdout, $stderr) = $node->psql('postgres', sprintf "SET test.nest = %d; CREATE UNIQUE $create", $calls - 3000);
+is($ret, 0, 'a unique index is built within the building of another') or diag $stderr;
+cmp_ok(scalar(() = $stderr =~ /WARNING:  evicted euno index "s/g), '>', 5, 'at the cost of several');
+is(state_of('outer_k') . ' ' . state_of('inner_k'), 'ready ready', 'both are there');
+is($node->safe_psql('postgres', "SET test.nest = 0; SELECT euno_index_check('outer_k', true), euno_index_check('inner_k', true)"),
+	'|', 'and whole');
+
+# The same while the finished tree is looked at for duplicates: what would be given up
+# could not be freed before that look ends, so nothing is.
+$node->safe_psql('postgres', 'ALTER SEQUENCE ncalls RESTART; DROP INDEX outer_k, inner_k; DROP TABLE ' . join(', ', map { "s$_" } 1 .. $n - 1));
+$node->safe_psql('postgres', 'SELECT fill_with_small_indexes()');
+($ret, $stdout, $stderr) = $node->psql('postgres', sprintf "SET test.nest = %d; CREATE UNIQUE $create", $calls + 3000);
+like($stderr, qr/out of memory for euno index "inner_k"/, 'within a look at a tree no room is made');
+cmp_ok(scalar(() = $stderr =~ /WARNING:  evicted/g), '<', 20, 'and nothing is given up in vain');
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|XX00/, 'nothing broke');
 
 $node->stop;
