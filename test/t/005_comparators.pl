@@ -28,7 +28,7 @@ DECLARE
 	n int;
 BEGIN
 	IF fail IS NOT NULL THEN
-		n := nextval('ncalls');
+		n := nextval('public.ncalls');
 	END IF;
 	IF n % fail = 0 THEN
 		RAISE EXCEPTION 'comparison % fails', n USING ERRCODE = 'EU001';
