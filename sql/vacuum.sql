@@ -2,11 +2,11 @@
 -- VACUUM: entries of dead rows go, leaves that they leave empty are merged
 --
 CREATE TABLE v (id int, t text COLLATE "C") WITH (autovacuum_enabled = off);
-INSERT INTO v SELECT n, md5(n::text) FROM generate_series(1, 20000) n;
+INSERT INTO v SELECT n, md5(n::text) FROM generate_series(1, 40000) n;
 CREATE INDEX v_id ON v USING euno (id);
 CREATE INDEX v_t ON v USING euno (t DESC);
 CREATE INDEX v_part ON v USING euno (id) WHERE id % 2 = 0;
-SELECT indexrelname, entries, leaves > 10 AS leaves, merges FROM euno_stat_indexes WHERE relname = 'v' ORDER BY 1;
+SELECT indexrelname, entries, leaves > 20 AS leaves, merges FROM euno_stat_indexes WHERE relname = 'v' ORDER BY 1;
 
 -- Rows are dead to everybody when no other session (an ANALYZE of
 -- autovacuum's, say) has a snapshot.
@@ -27,7 +27,7 @@ SELECT indexrelname, entries, merges FROM euno_stat_indexes WHERE relname = 'v' 
 
 -- A range: whole leaves of one index, some of each leaf of the others
 SELECT leaves FROM euno_stat_indexes WHERE indexrelname = 'v_id' \gset
-DELETE FROM v WHERE id BETWEEN 5001 AND 15000;
+DELETE FROM v WHERE id BETWEEN 10001 AND 30000;
 SELECT settle() \g /dev/null
 VACUUM v;
 SELECT indexrelname, entries, merges > 0 AS merged FROM euno_stat_indexes WHERE relname = 'v' ORDER BY 1;
@@ -35,14 +35,14 @@ SELECT leaves < :leaves * 0.65 AS fewer_leaves FROM euno_stat_indexes WHERE inde
 SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 'v' ORDER BY 1;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-SELECT count(*), min(id), max(id) FROM v WHERE id BETWEEN 4000 AND 16000;
+SELECT count(*), min(id), max(id) FROM v WHERE id BETWEEN 8000 AND 32000;
 SELECT count(*), sum(id) FROM (SELECT id FROM v ORDER BY t DESC) s;
 
 -- Room is used again
-INSERT INTO v SELECT n, md5(n::text) FROM generate_series(5001, 15000) n;
+INSERT INTO v SELECT n, md5(n::text) FROM generate_series(10001, 30000) n;
 SELECT indexrelname, entries FROM euno_stat_indexes WHERE relname = 'v' ORDER BY 1;
 SELECT leaves < :leaves * 1.5 AS leaves FROM euno_stat_indexes WHERE indexrelname = 'v_id';
-SELECT count(*), min(id), max(id) FROM v WHERE id BETWEEN 4000 AND 16000;
+SELECT count(*), min(id), max(id) FROM v WHERE id BETWEEN 8000 AND 32000;
 
 -- TIDs are recycled: what has another key now is not found under the old one
 DELETE FROM v WHERE id <= 1000;
