@@ -26,6 +26,9 @@
 
 #define MAX_CANDIDATES 512		/* in each direction from the entry */
 
+/* If fewer of the entries than one in so many are candidates, a split is better. */
+#define WORTHWHILE 8
+
 typedef struct Candidates
 {
 	TM_IndexDelete deltids[2 * MAX_CANDIDATES];
@@ -36,13 +39,27 @@ typedef struct Candidates
 	EunoCursor	cursor;
 	uint8_t		buf[2][EUNO_BATCH_BUF] __attribute__((aligned(8)));
 	int			count;
-	int			promising;
+	int			seen;			/* entries that these were chosen from */
 } Candidates;
 
+static void
+add_candidate(Candidates *cand, const EunoEntry *entry)
+{
+	int			n = cand->count++;
+
+	cand->entries[n] = *entry;
+	euno_tid_unpack(entry->tid, &cand->deltids[n].tid);
+	cand->deltids[n].id = n;
+	cand->status[n].idxoffnum = n + 1;
+	cand->status[n].knowndeletable = false;
+	cand->status[n].promising = true;
+	cand->status[n].freespace = entry->keylen + EUNO_TID_BYTES;
+}
+
 /*
- * Add the nearest entries on one side of "entry"; of a B+tree, those of its
- * leaf.  An entry whose key also occurs next to it is promising: versions of one
- * row have one key.
+ * Look at the nearest entries on one side of "entry"; of a B+tree, those of its
+ * leaf.  Add those whose key also occurs next to them: versions of one row have
+ * one key.  Others are not worth the table's sorting them.
  */
 static bool
 collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
@@ -56,8 +73,8 @@ collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
 	.buf = cand->buf[forward], .buf_size = EUNO_BATCH_BUF};
 	EunoContext *cx;
 	EunoStatus	status = EUNO_NOT_FOUND;
-	const uint8_t *previous = entry->key;
-	uint32		previous_len = entry->keylen;
+	EunoEntry	previous = *entry;
+	bool		added = true;	/* the previous one; not our own */
 
 	cursor->lo = forward ? here : infinity;
 	cursor->hi = forward ? infinity : here;
@@ -73,33 +90,22 @@ collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
 	if (status != EUNO_OK)
 		return false;
 
+	cand->seen += batch.nitems;
 	for (uint32 i = 0; i < batch.nitems; i++)
 	{
-		int			n = cand->count++;
 		EunoItemKey *key = &batch.keys[i];
-		bool		same;
+		EunoEntry	next = {.key = batch.buf + key->offset,
+			.keylen = key->keylen,
+		.tid = batch.tids[i]};
+		bool		same = next.keylen == previous.keylen &&
+			memcmp(previous.key, next.key, next.keylen) == 0;
 
-		cand->entries[n].key = batch.buf + key->offset;
-		cand->entries[n].keylen = key->keylen;
-		cand->entries[n].tid = batch.tids[i];
-		same = key->keylen == previous_len &&
-			memcmp(previous, cand->entries[n].key, previous_len) == 0;
-		previous = cand->entries[n].key;
-		previous_len = key->keylen;
-
-		euno_tid_unpack(batch.tids[i], &cand->deltids[n].tid);
-		cand->deltids[n].id = n;
-		cand->status[n].idxoffnum = n + 1;
-		cand->status[n].knowndeletable = false;
-		cand->status[n].promising = same;
-		cand->status[n].freespace = key->keylen + EUNO_TID_BYTES;
-		if (same && i > 0 && !cand->status[n - 1].promising)
-		{
-			cand->status[n - 1].promising = true;
-			cand->promising++;
-		}
+		if (same && !added)
+			add_candidate(cand, &previous);
 		if (same)
-			cand->promising++;
+			add_candidate(cand, &next);
+		added = same;
+		previous = next;
 	}
 	return true;
 }
@@ -132,10 +138,11 @@ euno_delete_dead_versions(EunoIndex *idx, Relation index, Relation heap,
 	pg_read_barrier();
 
 	cand = palloc(sizeof(Candidates));
-	cand->count = cand->promising = 0;
+	cand->count = cand->seen = 0;
 	if (collect(idx, entry, false, cand) &&
 		collect(idx, entry, true, cand) &&
-		cand->promising > 0 && announce_all(idx, slot, epoch))
+		cand->count > 0 && cand->count >= cand->seen / WORTHWHILE &&
+		announce_all(idx, slot, epoch))
 	{
 		op.irel = index;
 		op.iblknum = 0;
