@@ -138,7 +138,7 @@ fresh_slot(EunoIndex *idx)
 		/* Retiring may end in FREE, if the tree was to be dropped already. */
 		if (euno_tree_state(slot) == EUNO_STATE_ABSENT)
 			return slot;
-		(void) euno_tree_retire(slot, false, 10);
+		(void) euno_tree_retire(slot, 10);
 		CHECK_FOR_INTERRUPTS();
 	}
 }

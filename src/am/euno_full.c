@@ -212,7 +212,7 @@ euno_full_make_room(EunoIndex *idx)
 	heap_oid = victim->heap_oid;
 	bytes = euno_tree_bytes(victim);
 	euno_full_note(victim, bytes);
-	(void) euno_tree_retire(victim, false, RETIRE_WAIT_MS);
+	(void) euno_tree_retire(victim, RETIRE_WAIT_MS);
 	euno_invalidate_plans(database, heap_oid);
 	report_eviction(database, index_oid, bytes);
 	return true;

@@ -91,7 +91,7 @@ euno_evict(PG_FUNCTION_ARGS)
 	slot = euno_tree_lookup(&idx->key);
 	if (slot)
 	{
-		while (!euno_tree_retire(slot, false, 10))
+		while (!euno_tree_retire(slot, 10))
 			CHECK_FOR_INTERRUPTS();
 		slot->evicted = true;
 	}

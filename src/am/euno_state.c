@@ -168,7 +168,7 @@ bring_up(EunoIndex *idx, Relation index)
 					 errhint("Functions in index expressions and predicates must not query the table itself.")));
 		if (state != EUNO_STATE_RETIRING &&
 			!builder_is_in_our_group(slot->builder_pid))
-			euno_tree_retire(slot, false, 0);
+			euno_tree_retire(slot, 0);
 
 		CHECK_FOR_INTERRUPTS();
 		if (!euno_tree_finish_retired(slot) || state != EUNO_STATE_RETIRING)

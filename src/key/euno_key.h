@@ -55,7 +55,6 @@ extern bool euno_key_is_integer(const EunoKeySchema *schema);
 extern bool euno_key_posting(const EunoKeySchema *schema);
 
 /* The tuple descriptor of all index columns, INCLUDE columns too. */
-extern TupleDesc euno_key_tupdesc(const EunoKeySchema *schema);
 
 /*
  * Forms an entry's key and payload in "buf" (EUNO_KEY_FORM_BYTES, 8-byte

@@ -175,7 +175,6 @@ euno_key_schema(Relation index, MemoryContext context)
 	schema->order = EUNO_ORDER_BYTES;
 	schema->nkeys = nkeys;
 	schema->natts = desc->natts;
-	schema->tupdesc = CreateTupleDescCopy(desc);
 	strlcpy(schema->name, RelationGetRelationName(index), NAMEDATALEN);
 
 	for (int i = 0; i < desc->natts; i++)
@@ -249,12 +248,6 @@ bool
 euno_key_posting(const EunoKeySchema *schema)
 {
 	return schema->posting;
-}
-
-TupleDesc
-euno_key_tupdesc(const EunoKeySchema *schema)
-{
-	return schema->tupdesc;
 }
 
 bool

@@ -478,14 +478,12 @@ euno_domains_describe(int domain, EunoDomainStats *stats)
 		stats->remote_inner_nodes +=
 			pg_atomic_read_u64(&totals[i].remote_inner_nodes);
 	}
-	stats->ncpus = 0;
 	for (int cpu = 0; cpu <= EUNO_MAX_CPUS; cpu++)
 	{
 		bool		here = cpu < EUNO_MAX_CPUS && map->cpus[cpu].count > 0 &&
 			domain >= map->cpus[cpu].first &&
 			domain < map->cpus[cpu].first + map->cpus[cpu].count;
 
-		stats->ncpus += here;
 		if (here && start < 0)
 			start = cpu;
 		if (here || start < 0)

@@ -27,8 +27,7 @@ typedef struct EunoDomainStats
 	uint64		inner_nodes;	/* visited */
 	uint64		remote_inner_nodes; /* ... in other domains' memory */
 	int			node;			/* NUMA node of its memory; -1: not bound */
-	int			ncpus;			/* that are served by it */
-	char		cpus[256];		/* as a list: "0-3,8"; cut off if long */
+	char		cpus[256];		/* served by it, as a list: "0-3,8"; cut off if long */
 } EunoDomainStats;
 
 extern char *euno_domains_setting;	/* euno.domains */

@@ -10,7 +10,7 @@
  *
  *		ABSENT -> BUILDING -> MERGING -> READY
  *		  ^          |           |         |
- *		  +-- RETIRING <---------+---------+	(evicted, poisoned, build failed)
+ *		  +-- RETIRING <---------+---------+	(evicted, inconsistent, build failed)
  *				 |
  *				 +--> FREE						(relation gone)
  *
@@ -263,12 +263,12 @@ extern bool euno_tree_launcher_called(void);
 extern const char *euno_state_name(EunoState state);
 
 /*
- * Takes a tree out of use: READY or BUILDING becomes RETIRING, and ABSENT (or
- * FREE if "drop") once nobody can see it any more, which this call waits for
- * at most "wait_ms".  False if it is still RETIRING then: some later call of
+ * Takes a tree out of use: READY or BUILDING becomes RETIRING, and ABSENT once
+ * nobody can see it any more, which this call waits for at most "wait_ms"
+ * milliseconds.  False if it is still RETIRING then: some later call of
  * euno_tree_finish_retired will complete it.  Harmless on an absent tree.
  */
-extern bool euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms);
+extern bool euno_tree_retire(EunoTreeSlot *slot, int wait_ms);
 extern bool euno_tree_finish_retired(EunoTreeSlot *slot);
 
 /*

@@ -661,7 +661,7 @@ euno_snapshot_recheck(void)
 		EunoTreeSlot *slot = euno_tree_by_number(i);
 
 		if (slot->from_snapshot)
-			(void) euno_tree_retire(slot, false, 0);
+			(void) euno_tree_retire(slot, 0);
 	}
 }
 

@@ -143,10 +143,10 @@ retire_locked(EunoTreeSlot *slot, bool drop)
 }
 
 bool
-euno_tree_retire(EunoTreeSlot *slot, bool drop, int wait_ms)
+euno_tree_retire(EunoTreeSlot *slot, int wait_ms)
 {
 	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
-	retire_locked(slot, drop);
+	retire_locked(slot, false);
 	LWLockRelease(euno_registry_lock);
 
 	for (int i = 0;; i++)

@@ -183,7 +183,7 @@ merge_leaves(EunoTreeSlot *slot, TreeMemory *memory, uint32_t look)
 	if (status == EUNO_NOT_FOUND)
 		euno_policy_merged(&memory->policy);
 	if (status == EUNO_CORRUPT)
-		euno_tree_retire(slot, false, 0);
+		euno_tree_retire(slot, 0);
 	if (total == 0)
 		return;
 	euno_worker_round.actions[EUNO_WORKER_MERGE] += total;
@@ -272,7 +272,7 @@ change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
 		status = slot->ops->set_mode(&cx, &slot->tree, &pos, contended);
 	step_leave();
 	if (status == EUNO_CORRUPT)
-		euno_tree_retire(slot, false, 0);
+		euno_tree_retire(slot, 0);
 	if (status != EUNO_OK)
 		return;
 	euno_worker_round.actions[contended ? EUNO_WORKER_CONTENDED :

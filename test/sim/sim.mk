@@ -10,9 +10,8 @@ SIM_BUILD = build/sim
 SIM_CFLAGS = -std=gnu11 -g -O2 -Wall -Wextra -Werror -pthread -MMD -MP \
 	-Isrc -Itest/unit -Itest/sim
 
-SIM_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c src/mem/euno_cache.c \
-	src/mem/euno_pool.c \
-	src/worker/euno_policy.c test/unit/env.c
+include test/unit/sources.mk
+SIM_CORE = $(UNIT_CORE) test/unit/env.c
 SIM_COMMON = $(addprefix test/sim/,workload.c subject_euno.c detector.c)
 SIM_SIM = $(addprefix test/sim/,sim.c cache.c threads.c machine.c $(notdir $(wildcard test/sim/peer*.c)))
 SIM_PROGRAMS = $(addprefix $(SIM_BUILD)/,calibrate native sim)

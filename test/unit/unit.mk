@@ -36,9 +36,7 @@ UNIT_FLAGS_tsan = -O1 -fsanitize=thread $(UNIT_NO_DOUBTS)
 # Wrong approximations are asked for again and again.
 UNIT_NO_DOUBTS = -DBPT_DOUBTS=UINT32_MAX
 
-UNIT_CORE = $(wildcard src/core/*.c src/core/*/*.c) src/mem/euno_arena.c src/mem/euno_cache.c \
-	src/mem/euno_pool.c \
-	src/worker/euno_policy.c src/worker/euno_policy_copies.c
+include test/unit/sources.mk
 UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c reference.c modes.c mob.c hook.c)
 UNIT_TESTS = arena oracle forms nomem canceled callouts liars domains near heat art_heat crowd edge policy threads predicate epoch processes fuzz
 
@@ -112,7 +110,8 @@ UNIT_MUTATED = $(sort $(shell sed -n 's/.*| program:\([a-z_]*\) .*/\1/p' test/un
 
 .PHONY: unit-mutants
 unit-mutants: $(UNIT_BUILD)/model/schedules $(addprefix $(UNIT_BUILD)/plain/,$(UNIT_MUTATED))
-	@PLAIN_FLAGS="-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_plain)" test/unit/mutants/run $(UNIT_BUILD)/model $(UNIT_CC) \
+	@SCHEDULES="$(UNIT_SCHEDULES) $(UNIT_CORE)" SUPPORT="$(UNIT_SUPPORT) $(UNIT_CORE)" \
+		PLAIN_FLAGS="-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_plain)" test/unit/mutants/run $(UNIT_BUILD)/model $(UNIT_CC) \
 		"-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_model)" $(MUTANTS)
 
 .PHONY: bench-skew

@@ -212,14 +212,15 @@ euno_bpt_log_forget(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf)
 }
 
 /*
- * Posts up to "max" of a domain's notes.  To be called within an epoch, with no
+ * Posts some of a domain's notes.  To be called within an epoch, with no
  * node locked; comparators run.  A note whose post fails for want of memory is
  * lost: the directory lags until somebody goes right there.
  */
 static void
-log_apply(EunoContext *cx, EunoTree *tree, int domain, uint32_t max)
+log_apply(EunoContext *cx, EunoTree *tree, int domain)
 {
 	BptLog	   *log = log_of(tree, domain);
+	uint32_t	max = BPT_LOG_STEP;
 
 	if (log == NULL)
 		return;
@@ -283,7 +284,7 @@ euno_bpt_publish(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 	if (!euno_bpt_post(cx, tree, mine, leaf))
 		log_add(cx, tree, mine, leaf);
 	if (!cx->lagging)
-		log_apply(cx, tree, mine, BPT_LOG_STEP);
+		log_apply(cx, tree, mine);
 }
 
 /*
@@ -304,7 +305,7 @@ euno_bpt_catch_up(EunoContext *cx, EunoTree *tree, const BptPlace *place)
 	if (place->moves >= BPT_LOG_HOPS && euno_load64(&log->lost) > 0)
 		renew(cx, tree, mine);
 	else
-		log_apply(cx, tree, mine, BPT_LOG_STEP);
+		log_apply(cx, tree, mine);
 }
 
 /* See EunoTreeOps. */
@@ -336,7 +337,7 @@ euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain)
 		 n -= n < BPT_LOG_STEP ? n : BPT_LOG_STEP)
 	{
 		euno_epoch_enter(cx->process);
-		log_apply(cx, tree, domain, BPT_LOG_STEP);
+		log_apply(cx, tree, domain);
 		euno_epoch_exit(cx->process);
 	}
 }

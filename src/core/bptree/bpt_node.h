@@ -178,10 +178,9 @@ typedef struct BptSegment
 								 * own, at which those look who wait */
 	uint8_t		pad0[56];
 	uint64_t	used;			/* bit i: slot i has an entry */
-	uint32_t	writes;			/* entries put in or taken out */
-	uint32_t	waits;			/* of them, how many found it locked */
 	uint8_t		tags[BPT_SEGMENT_SLOTS];	/* of each slot, if used */
-	uint8_t		pad1[16];
+	uint32_t	writes;			/* entries put in or taken out */
+	uint8_t		pad1[20];
 	uint8_t		bytes[BPT_SEGMENT_ROOM];	/* stride each */
 } BptSegment;
 
@@ -202,8 +201,6 @@ typedef struct BptAnnex
 	 */
 	uint64_t	marks[8];
 
-	uint64_t	exits;			/* reads that a missing mark ended; a sample */
-	uint8_t		pad1[56];
 	BptSegment	segments[BPT_SEGMENTS];
 } BptAnnex;
 
@@ -242,7 +239,7 @@ typedef struct BptPair
 _Static_assert(sizeof(BptLeaf) == BPT_LEAF_HEADER, "leaf header is two lines");
 _Static_assert(sizeof(BptInner) == BPT_INNER_HEADER, "pairs do not straddle");
 _Static_assert(offsetof(BptSegment, bytes) == BPT_SEGMENT_HEADER &&
-			   offsetof(BptAnnex, segments) == 192 &&
+			   offsetof(BptAnnex, segments) == 128 &&
 			   BPT_SEGMENTS <= 8 && BPT_SEGMENT_SIZE % 64 == 0,
 			   "segments have cache lines of their own");
 _Static_assert(EUNO_MAX_DOMAINS <= 16, "a bit of a leaf for each domain");

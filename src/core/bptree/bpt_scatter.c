@@ -65,7 +65,6 @@ segment_lock(EunoContext *cx, const BptPlace *place, BptSegment *segment)
 		if (!euno_lock_acquire_or_leave(&segment->lock, cx->env,
 										&cx->counters))
 			return EUNO_CANCELED;
-		euno_store32(&segment->waits, euno_load32(&segment->waits) + 1);
 	}
 
 	/*

@@ -12,9 +12,6 @@
  */
 #include "core/bptree/bpt_scatter.h"
 
-/* One in so many reads that a mark ends is counted in the annex. */
-#define EXIT_SAMPLE	64
-
 /* Sorts the copied entries, which are few. */
 static void
 sort_entries(BptScattered *s)
@@ -246,8 +243,7 @@ euno_bpt_scatter_point(EunoContext *cx, const BptLeaf *leaf,
 	bpt_spot(&shape, key->bytes + shape.base, &spot);
 	if ((euno_load64(&annex->marks[spot.segment]) & spot.mark) == 0)
 	{
-		if (++cx->counters.mark_exits % EXIT_SAMPLE == 0)
-			(void) euno_add64(&annex->exits, EXIT_SAMPLE);
+		cx->counters.mark_exits++;
 		return true;
 	}
 	segment = &annex->segments[spot.segment];
