@@ -586,7 +586,7 @@ euno_index_error(EunoIndex *idx, Relation index, EunoStatus status)
 		case EUNO_CORRUPT:
 			if (idx->slot &&
 				pg_atomic_read_u64(&idx->slot->generation) == idx->generation)
-				euno_tree_retire(idx->slot, false, 0);
+				euno_tree_retire(idx->slot, 0);
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),
 					 errmsg("euno index \"%s\" was found to be inconsistent in memory",

@@ -38,15 +38,12 @@ typedef struct EunoArena EunoArena;
 /*
  * Reserves address space for "bytes" (rounded down to whole extents, at least
  * one a domain) in "ndomains" equal parts, 1 to EUNO_MAX_DOMAINS.  NULL and
- * errno on failure.  Call before forking.  Of env, only wait and wake are used.
+ * errno on failure.  It begins at "where" (a multiple of 2 MB) if that is not
+ * NULL and is free, else anywhere.  Call before forking.  Of env, only wait and
+ * wake are used.
  */
-extern EunoArena *euno_arena_reserve(size_t bytes, int ndomains,
+extern EunoArena *euno_arena_reserve(void *where, size_t bytes, int ndomains,
 									 const EunoEnvironment *env);
-
-/* The same at this address (of 2 MB) if it is free, else anywhere. */
-extern EunoArena *euno_arena_reserve_at(void *where, size_t bytes,
-										int ndomains,
-										const EunoEnvironment *env);
 
 /* Asks for no huge pages from now on.  Call before forking. */
 extern void euno_arena_no_huge_pages(EunoArena *arena);

@@ -56,9 +56,9 @@ warn_of_limits(void)
 void
 euno_registry_reserve(void)
 {
-	arena = euno_arena_reserve_at(euno_snapshot_address(),
-								  (size_t) euno_max_memory_mb * 1024 * 1024,
-								  euno_ndomains, &euno_environment);
+	arena = euno_arena_reserve(euno_snapshot_address(),
+							   (size_t) euno_max_memory_mb * 1024 * 1024,
+							   euno_ndomains, &euno_environment);
 	if (arena == NULL)
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY),

@@ -23,16 +23,11 @@
 #include "postgres.h"
 
 #include <fcntl.h>
-#include <link.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "access/xlog.h"
-#include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
-#include "catalog/pg_control.h"
 #include "common/file_perm.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
@@ -44,6 +39,7 @@
 #include "euno_compat.h"
 #include "mem/euno_registry.h"
 #include "mem/euno_snapshot.h"
+#include "mem/snapshot_private.h"
 
 #define SNAPSHOT_MAGIC	0x534F4E5545	/* "EUNOS" */
 
@@ -55,8 +51,8 @@
 
 typedef enum RecordKind
 {
-	RECORD_BEGIN = 1,
-	RECORD_TREE,
+	RECORD_BEGIN = 1,			/* SnapshotIdentity */
+	RECORD_TREE,				/* TreeImage */
 	RECORD_RUN,
 	RECORD_END
 } RecordKind;
@@ -73,17 +69,6 @@ typedef struct Record
 	uint32		first;			/* RUN: number of the first extent */
 	pg_crc32c	crc;			/* of all this, with 0 here, and what follows */
 } Record;
-
-/* What RECORD_BEGIN says: which tables the trees are right for. */
-typedef struct Identity
-{
-	ControlFileData control;	/* all of pg_control */
-	int64		changed_sec;	/* when that file was written */
-	int64		changed_nsec;
-	uint64		programs;		/* server, this library, collations */
-	EunoArenaPlace place;
-	uint64		epoch;			/* no epoch in a tree is later */
-} Identity;
 
 typedef struct TreeImage
 {
@@ -108,121 +93,8 @@ typedef struct SnapshotFile
 
 bool		euno_snapshot_on_shutdown = true;
 
-static uint64 programs;			/* see identify_programs */
 static bool trees_were_loaded = false;	/* inherited by fork */
 static volatile sig_atomic_t stop_writing = false;
-
-/* ---- What the trees depend on ---- */
-
-static uint64
-hash_bytes_64(uint64 hash, const void *data, size_t size)
-{
-	const unsigned char *p = data;
-
-	/* FNV-1a */
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ p[i]) * UINT64CONST(1099511628211);
-	return hash;
-}
-
-static uint64
-hash_file_state(uint64 hash, const char *path)
-{
-	struct stat st;
-
-	if (stat(path, &st) != 0)
-		return hash;
-	hash = hash_bytes_64(hash, &st.st_size, sizeof(st.st_size));
-	hash = hash_bytes_64(hash, &st.st_mtim.tv_sec, sizeof(st.st_mtim.tv_sec));
-	return hash_bytes_64(hash, &st.st_mtim.tv_nsec, sizeof(st.st_mtim.tv_nsec));
-}
-
-/*
- * The server, this library, and those that know collations: path, notes (the
- * linker's build ID is one), size and time of the file.
- */
-static int
-hash_object(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	uint64	   *hash = arg;
-	bool		is_program = info->dlpi_name[0] == '\0';
-	const char *path = is_program ? "/proc/self/exe" : info->dlpi_name;
-	const char *base = strrchr(path, '/');
-
-	base = base ? base + 1 : path;
-	if (!is_program && strncmp(base, "euno_index", 10) != 0 &&
-		strncmp(base, "libc.", 5) != 0 && strncmp(base, "libicu", 6) != 0)
-		return 0;
-
-	*hash = hash_bytes_64(*hash, path, strlen(path));
-	*hash = hash_file_state(*hash, path);
-	for (int i = 0; i < info->dlpi_phnum; i++)
-	{
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-
-		if (segment->p_type == PT_NOTE)
-			*hash = hash_bytes_64(*hash,
-								  (void *) (info->dlpi_addr + segment->p_vaddr),
-								  segment->p_memsz);
-	}
-	return 0;
-}
-
-/*
- * Programs and data that decide the layout of nodes and the order of keys.
- * Another one of them may be in use after a restart.
- */
-static uint64
-identify_programs(void)
-{
-	uint64		hash = UINT64CONST(14695981039346656037);
-
-	(void) dl_iterate_phdr(hash_object, &hash);
-	hash = hash_file_state(hash, "/usr/lib/locale");
-	return hash_file_state(hash, "/usr/lib/locale/locale-archive");
-}
-
-/*
- * pg_control, and when it was written.  False if it does not say that the
- * server was shut down cleanly, as a primary.
- */
-static bool
-read_control_file(Identity *identity)
-{
-	ControlFileData *control = &identity->control;
-	int			fd = BasicOpenFile(XLOG_CONTROL_FILE, O_RDONLY | PG_BINARY);
-	struct stat st;
-	pg_crc32c	crc;
-	bool		complete;
-
-	if (fd < 0)
-		return false;
-	complete = read(fd, control, sizeof(*control)) == sizeof(*control) &&
-		fstat(fd, &st) == 0;
-	close(fd);
-	if (!complete)
-		return false;
-
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, control, offsetof(ControlFileData, crc));
-	FIN_CRC32C(crc);
-	identity->changed_sec = st.st_mtim.tv_sec;
-	identity->changed_nsec = st.st_mtim.tv_nsec;
-	return EQ_CRC32C(crc, control->crc) && control->state == DB_SHUTDOWNED;
-}
-
-/* The tables as they are now.  False if no tree can be right for them. */
-static bool
-identify(Identity *identity)
-{
-	memset(identity, 0, sizeof(*identity));
-	if (!read_control_file(identity))
-		return false;
-	identity->programs = programs;
-	identity->place = euno_arena_place(euno_registry_arena());
-	identity->epoch = euno_shared_epochs()->current;
-	return true;
-}
 
 /* ---- Records ---- */
 
@@ -402,7 +274,7 @@ obey_immediate_stop(void)
 }
 
 static void
-write_snapshot(const Identity *identity)
+write_snapshot(const SnapshotIdentity *identity)
 {
 	SnapshotFile file = {.number = 0,.bytes = 0};
 	TimestampTz start = GetCurrentTimestamp();
@@ -451,52 +323,15 @@ write_snapshot(const Identity *identity)
 static void
 postmaster_exit(int code, Datum arg)
 {
-	Identity	identity;
+	SnapshotIdentity identity;
 
 	if (IsUnderPostmaster || code != 0 || !euno_snapshot_on_shutdown)
 		return;
-	if (identify(&identity))
+	if (euno_snapshot_identify(&identity))
 		write_snapshot(&identity);
 }
 
 /* ---- Reading ---- */
-
-/*
- * Is WAL going to be replayed although pg_control says that the server was shut
- * down?  The same files decide it for the startup process.
- */
-static bool
-recovery_was_asked_for(void)
-{
-	struct stat st;
-
-	return stat(RECOVERY_SIGNAL_FILE, &st) == 0 ||
-		stat(STANDBY_SIGNAL_FILE, &st) == 0 ||
-		stat(BACKUP_LABEL_FILE, &st) == 0;
-}
-
-/* NULL if the trees in a file of that identity match the tables of today. */
-static const char *
-why_not(const Identity *theirs)
-{
-	Identity	ours;
-
-	if (!identify(&ours))
-		return "The server was not shut down cleanly as a primary.";
-	if (recovery_was_asked_for())
-		return "The server is going to replay WAL.";
-	if (memcmp(&theirs->control, &ours.control, sizeof(ours.control)) != 0 ||
-		theirs->changed_sec != ours.changed_sec ||
-		theirs->changed_nsec != ours.changed_nsec)
-		return "It belongs to another shutdown, or to another server.";
-	if (theirs->programs != ours.programs)
-		return "The server, the library or the collations have changed.";
-	if (theirs->place.base != ours.place.base ||
-		theirs->place.domains != ours.place.domains ||
-		(ours.place.domains > 1 && theirs->place.extents != ours.place.extents))
-		return "The memory of euno indexes has another address or shape.";
-	return NULL;
-}
 
 /* The tree is not READY before the whole file has been read. */
 static EunoTreeSlot *
@@ -601,12 +436,12 @@ read_snapshot(SnapshotFile *file)
 {
 	TimestampTz start = GetCurrentTimestamp();
 	const char *reason = "It is damaged.";
-	Identity	identity;
+	SnapshotIdentity identity;
 	Record		record;
 
 	if (read_header(file, &record) && record.kind == RECORD_BEGIN &&
 		read_data(file, &record, &identity, sizeof(identity)) &&
-		(reason = why_not(&identity)) == NULL)
+		(reason = euno_snapshot_why_not(&identity)) == NULL)
 	{
 		bool		good = read_trees(file);
 		int			ntrees = finish_trees(good);
@@ -638,7 +473,7 @@ euno_snapshot_shmem_startup(void)
 	trees_were_loaded = false;
 	if (!IsPostmasterEnvironment || IsUnderPostmaster || IsBinaryUpgrade)
 		return;
-	programs = identify_programs();
+	euno_snapshot_note_programs();
 	(void) unlink(EUNO_SNAPSHOT_TEMP_FILE);
 	file.fd = BasicOpenFile(EUNO_SNAPSHOT_FILE, O_RDONLY | PG_BINARY);
 	if (file.fd >= 0)
@@ -675,7 +510,7 @@ void *
 euno_snapshot_address(void)
 {
 	SnapshotFile file = {.number = 0,.bytes = 0};
-	Identity	identity;
+	SnapshotIdentity identity;
 	Record		record;
 	uint32		random = 0;
 	uint64		address;

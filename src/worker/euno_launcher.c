@@ -13,8 +13,6 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-
 #include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
@@ -26,12 +24,8 @@
 #include "postmaster/bgworker.h"
 #include "postmaster/bgworker_internals.h"
 #include "postmaster/interrupt.h"
-#include "storage/ipc.h"
 #include "storage/latch.h"
-#include "storage/lmgr.h"
-#include "storage/lock.h"
 #include "storage/lwlock.h"
-#include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -40,6 +34,7 @@
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "worker/euno_errands.h"
 #include "worker/euno_worker.h"
 
 /* Every so many rounds all databases with trees are visited. */
@@ -48,31 +43,8 @@
 /* How often the locks that workers hold are looked at, in milliseconds. */
 #define WATCH_INTERVAL 200
 
-/* Somewhere to go. */
-typedef struct Errand
-{
-	Oid			database;
-	bool		survey;			/* note all absent trees first */
-} Errand;
-
-typedef struct Worker
-{
-	BackgroundWorkerHandle *handle;
-	Oid			database;
-	TimestampTz blocking_since; /* 0: is in nobody's way */
-	bool		sent_away;		/* by us; to come back later */
-} Worker;
-
 int			euno_naptime;
 bool		euno_auto_rebuild;
-
-/* All in TopMemoryContext. */
-static List *errands = NIL;
-static List *workers = NIL;
-static List *unfinished = NIL;	/* databases whose worker was sent away */
-
-/* No process could be had; do not ask again until one has ended. */
-static bool no_process = false;
 
 void
 euno_worker_define_settings(void)
@@ -102,8 +74,9 @@ euno_worker_define_settings(void)
 	euno_maintain_define_settings();
 }
 
-static void
-fill_worker(BackgroundWorker *worker, const char *name, const char *function)
+void
+euno_fill_worker(BackgroundWorker *worker, const char *name,
+				 const char *function)
 {
 	memset(worker, 0, sizeof(*worker));
 	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
@@ -123,14 +96,17 @@ euno_worker_register(void)
 	if (IsBinaryUpgrade)
 		return;
 
-	fill_worker(&worker, "euno launcher", "euno_launcher_main");
+	euno_fill_worker(&worker, "euno launcher", "euno_launcher_main");
 	worker.bgw_restart_time = 5;
 	RegisterBackgroundWorker(&worker);
 }
 
-/* OIDs of all databases that can be connected to, in CurrentMemoryContext. */
-static List *
-list_databases(bool connectable_only)
+/*
+ * OIDs of all databases, or of those that can be connected to, in
+ * CurrentMemoryContext.
+ */
+List *
+euno_list_databases(bool connectable_only)
 {
 	MemoryContext context = CurrentMemoryContext;
 	List	   *databases = NIL;
@@ -187,7 +163,7 @@ collect_dropped_databases(void)
 		}
 	}
 
-	databases = list_databases(false);
+	databases = euno_list_databases(false);
 	foreach(lc, trees)
 	{
 		EunoTreeDescription *tree = lfirst(lc);
@@ -203,256 +179,6 @@ collect_dropped_databases(void)
 		ereport(LOG, (errmsg("collected %d euno indexes of dropped databases", freed)));
 	list_free(databases);
 	list_free_deep(trees);
-}
-
-/*
- * Plan to send a worker to a database.
- */
-static void
-add_errand(Oid database, bool survey)
-{
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	Errand	   *errand = palloc(sizeof(Errand));
-
-	errand->database = database;
-	errand->survey = survey;
-	errands = lappend(errands, errand);
-	MemoryContextSwitchTo(old);
-}
-
-/* How many workers are in a database, or on their way there. */
-static int
-workers_in(Oid database)
-{
-	int			n = 0;
-	ListCell   *lc;
-
-	foreach(lc, workers)
-		n += ((Worker *) lfirst(lc))->database == database;
-	foreach(lc, errands)
-		n += ((Errand *) lfirst(lc))->database == database;
-	return n;
-}
-
-/*
- * Plan errands to the databases that want trees: at most a worker for each tree,
- * and every database gets its first before any gets its second.
- */
-static void
-visit_wanting_databases(void)
-{
-	List	   *databases = NIL;	/* once for each tree */
-	ListCell   *lc;
-
-	for (int i = 0; euno_auto_rebuild && i < euno_tree_count(); i++)
-	{
-		EunoTreeDescription tree;
-
-		if (euno_tree_describe(i, &tree) && tree.wanted &&
-			tree.state == EUNO_STATE_ABSENT)
-			databases = lappend_oid(databases, tree.key.database);
-	}
-	list_sort(databases, list_oid_cmp);
-	for (int share = 1; share <= Min(euno_rebuild_workers, list_length(databases)); share++)
-	{
-		foreach(lc, databases)
-		{
-			Oid			database = lfirst_oid(lc);
-			int			first = foreach_current_index(lc) - share + 1;
-
-			/* The share-th tree of its database? */
-			if (first >= 0 && list_nth_oid(databases, first) == database &&
-				(first == 0 || list_nth_oid(databases, first - 1) != database) &&
-				workers_in(database) < share)
-				add_errand(database, false);
-		}
-	}
-	list_free(databases);
-}
-
-/* The same for all databases that have trees, so that they are collected. */
-static void
-visit_all_databases(void)
-{
-	for (int i = 0; i < euno_tree_count(); i++)
-	{
-		EunoTreeDescription tree;
-
-		if (euno_tree_describe(i, &tree) && workers_in(tree.key.database) == 0)
-			add_errand(tree.key.database, false);
-	}
-}
-
-/* Forget workers that have ended. */
-static void
-reap_workers(void)
-{
-	ListCell   *lc;
-
-	foreach(lc, workers)
-	{
-		Worker	   *worker = lfirst(lc);
-		pid_t		pid;
-
-		if (GetBackgroundWorkerPid(worker->handle, &pid) == BGWH_STOPPED)
-		{
-			no_process = false;
-			if (worker->sent_away)
-			{
-				MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-
-				unfinished = list_append_unique_oid(unfinished, worker->database);
-				MemoryContextSwitchTo(old);
-			}
-			pfree(worker->handle);
-			pfree(worker);
-			workers = foreach_delete_current(workers, lc);
-		}
-	}
-}
-
-static bool
-start_worker(const Errand *errand)
-{
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	Worker	   *worker = palloc0(sizeof(Worker));
-	BackgroundWorker request;
-	bool		started;
-
-	fill_worker(&request, "euno rebuild", "euno_rebuild_main");
-	request.bgw_restart_time = BGW_NEVER_RESTART;
-	request.bgw_main_arg = ObjectIdGetDatum(errand->database);
-	request.bgw_extra[0] = errand->survey;
-	request.bgw_notify_pid = MyProcPid;
-	worker->database = errand->database;
-	started = RegisterDynamicBackgroundWorker(&request, &worker->handle);
-	if (started)
-		workers = lappend(workers, worker);
-	else
-		pfree(worker);
-	MemoryContextSwitchTo(old);
-	return started;
-}
-
-/*
- * Start as many workers as may be.  Errands for which there is no process now
- * wait for the next one that ends, or the next round.
- */
-static void
-start_workers(void)
-{
-	while (errands != NIL && !no_process &&
-		   list_length(workers) < euno_rebuild_workers)
-	{
-		Errand	   *errand = linitial(errands);
-
-		if (!start_worker(errand))
-		{
-			ereport(LOG,
-					(errmsg("could not start a worker to rebuild euno indexes in database %u",
-							errand->database),
-					 errdetail("It is tried again; until then, indexes are built when they are first needed."),
-					 errhint("Consider increasing \"max_worker_processes\".")));
-			no_process = true;
-			break;
-		}
-		pfree(errand);
-		errands = list_delete_first(errands);
-	}
-}
-
-/*
- * Would a session that asks for this lock have to wait?  Not for our worker, who
- * holds no stronger one: then somebody waits for the worker already.
- */
-static bool
-somebody_waits(const LOCKTAG *tag, LOCKMODE mode)
-{
-	if (LockAcquire(tag, mode, true, true) == LOCKACQUIRE_NOT_AVAIL)
-		return true;
-	LockRelease(tag, mode, true);
-	return false;
-}
-
-/* Does somebody wait for a lock on the table or index that a worker builds? */
-static bool
-stands_in_the_way(pid_t pid)
-{
-	for (int i = 0; i < euno_tree_count(); i++)
-	{
-		EunoTreeDescription tree;
-		LOCKTAG		heap;
-		LOCKTAG		index;
-
-		if (!euno_tree_describe(i, &tree) || tree.builder_pid != pid)
-			continue;
-		SET_LOCKTAG_RELATION(heap, tree.key.database, tree.heap_oid);
-		SET_LOCKTAG_RELATION(index, tree.key.database, tree.index_oid);
-		if (somebody_waits(&heap, AccessShareLock) ||
-			somebody_waits(&index, AccessShareLock))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Rebuilding is a favor.  End workers whose database somebody wants to drop, to
- * rename or to copy: that waits for 5 seconds only, and not by a lock, until all
- * sessions there have ended.  Interrupt those for whose locks somebody has
- * waited for as long as autovacuum may make one wait: deadlock_timeout.
- */
-static void
-watch_workers(void)
-{
-	ListCell   *lc;
-
-	foreach(lc, workers)
-	{
-		Worker	   *worker = lfirst(lc);
-		LOCKTAG		database;
-		pid_t		pid;
-
-		if (GetBackgroundWorkerPid(worker->handle, &pid) != BGWH_STARTED)
-			continue;
-		SET_LOCKTAG_OBJECT(database, InvalidOid, DatabaseRelationId,
-						   worker->database, 0);
-		if (somebody_waits(&database, RowExclusiveLock))
-		{
-			TerminateBackgroundWorker(worker->handle);
-			worker->sent_away = true;
-		}
-		else if (!stands_in_the_way(pid))
-			worker->blocking_since = 0;
-		else if (worker->blocking_since == 0)
-			worker->blocking_since = GetCurrentTimestamp();
-		else if (TimestampDifferenceExceeds(worker->blocking_since,
-											GetCurrentTimestamp(),
-											DeadlockTimeout))
-		{
-			kill(pid, SIGINT);
-			worker->blocking_since = 0;
-		}
-	}
-}
-
-/* Workers that were sent away come back, if the database is still there. */
-static void
-visit_unfinished_databases(void)
-{
-	List	   *databases;
-	ListCell   *lc;
-
-	if (unfinished == NIL)
-		return;
-	databases = list_databases(true);
-	foreach(lc, unfinished)
-	{
-		if (list_member_oid(databases, lfirst_oid(lc)))
-			add_errand(lfirst_oid(lc), true);
-	}
-	list_free(databases);
-	list_free(unfinished);
-	unfinished = NIL;
 }
 
 /*
@@ -496,17 +222,17 @@ go_round(void)
 	static uint32 round = 0;
 	TimestampTz start = GetCurrentTimestamp();
 
-	no_process = false;
+	euno_workers_try_again();
 	memset(&euno_worker_round, 0, sizeof(euno_worker_round));
 	if (euno_tree_count() > 0)
 	{
-		take_step(visit_unfinished_databases);
+		take_step(euno_errands_to_unfinished);
 		take_step(euno_maintain_trees);
 		take_step(euno_take_actions);
 		take_step(collect_dropped_databases);
-		take_step(visit_wanting_databases);
+		take_step(euno_errands_to_wanting);
 		if (++round % COLLECT_ROUNDS == 0)
-			take_step(visit_all_databases);
+			take_step(euno_errands_to_all);
 	}
 	euno_worker_round.last_round = start;
 	euno_worker_round.last_round_us = GetCurrentTimestamp() - start;
@@ -523,9 +249,9 @@ survey_databases(void)
 
 	if (euno_auto_rebuild && !surveyed)
 	{
-		databases = list_databases(true);
+		databases = euno_list_databases(true);
 		foreach(lc, databases)
-			add_errand(lfirst_oid(lc), true);
+			euno_errand_add(lfirst_oid(lc), true);
 		list_free(databases);
 	}
 	surveyed = euno_auto_rebuild;
@@ -539,7 +265,7 @@ sleep_time(TimestampTz last_round)
 	long		rest = TimestampDifferenceMilliseconds(now,
 													   last_round + euno_naptime * INT64CONST(1000000));
 
-	return workers == NIL ? rest : Min(rest, WATCH_INTERVAL);
+	return euno_workers_any() ? Min(rest, WATCH_INTERVAL) : rest;
 }
 
 void
@@ -570,18 +296,18 @@ euno_launcher_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 		}
 
-		reap_workers();
-		watch_workers();
+		euno_workers_reap();
+		euno_workers_watch();
 		survey_databases();
 		if (euno_tree_launcher_called())
-			visit_wanting_databases();
+			euno_errands_to_wanting();
 		if (TimestampDifferenceExceeds(last_round, GetCurrentTimestamp(),
 									   euno_naptime * 1000))
 		{
 			go_round();
 			last_round = GetCurrentTimestamp();
 		}
-		start_workers();
+		euno_workers_start();
 
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,

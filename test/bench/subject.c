@@ -62,9 +62,9 @@ die(const char *what)
 void
 subjects_begin(uint32_t threads)
 {
-	arena = euno_arena_reserve(ADDRESS_SPACE, SUBJECT_DOMAINS, &test_env);
+	arena = euno_arena_reserve(NULL, ADDRESS_SPACE, SUBJECT_DOMAINS, &test_env);
 	if (arena == NULL)
-		arena = euno_arena_reserve(LITTLE_ADDRESS_SPACE, SUBJECT_DOMAINS,
+		arena = euno_arena_reserve(NULL, LITTLE_ADDRESS_SPACE, SUBJECT_DOMAINS,
 								   &test_env);
 	if (arena == NULL)
 		die("no address space");

@@ -344,7 +344,7 @@ extents(void)
 
 	for (int try = 0; try < TRIES; try++)
 	{
-		EunoArena  *arena = euno_arena_reserve((size_t) 64 << 20, 1, &test_env);
+		EunoArena  *arena = euno_arena_reserve(NULL, (size_t) 64 << 20, 1, &test_env);
 		EunoPool   *pool = shared_memory(sizeof(EunoPool));
 		double		start;
 

@@ -155,7 +155,7 @@ load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 	ops = which;
 	if (arena == NULL)
 	{
-		arena = euno_arena_reserve_at(ARENA_PLACE, ARENA_BYTES,
+		arena = euno_arena_reserve(ARENA_PLACE, ARENA_BYTES,
 									  subject_domains, &subject_env);
 		if (arena == NULL)
 		{

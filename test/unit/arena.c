@@ -38,7 +38,7 @@ static EunoArena *
 fresh_arena(EunoArena **arena, size_t bytes, int ndomains)
 {
 	if (*arena == NULL)
-		*arena = euno_arena_reserve(bytes, ndomains, &test_env);
+		*arena = euno_arena_reserve(NULL, bytes, ndomains, &test_env);
 	else
 		euno_arena_reset(*arena);
 	if (*arena == NULL)
@@ -545,15 +545,15 @@ test_arguments(void)
 {
 	tap_begin("arena: impossible reservations");
 	errno = 0;
-	CHECK(euno_arena_reserve(EUNO_EXTENT_SIZE - 1, 1, &test_env) == NULL &&
+	CHECK(euno_arena_reserve(NULL, EUNO_EXTENT_SIZE - 1, 1, &test_env) == NULL &&
 		  errno == EINVAL, "an arena without an extent");
-	CHECK(euno_arena_reserve(ARENA_BYTES, 0, &test_env) == NULL, "no domain");
-	CHECK(euno_arena_reserve(ARENA_BYTES, EUNO_MAX_DOMAINS + 1, &test_env) == NULL,
+	CHECK(euno_arena_reserve(NULL, ARENA_BYTES, 0, &test_env) == NULL, "no domain");
+	CHECK(euno_arena_reserve(NULL, ARENA_BYTES, EUNO_MAX_DOMAINS + 1, &test_env) == NULL,
 		  "too many domains");
 	if (!SANITIZED)
 	{
 		errno = 0;
-		CHECK(euno_arena_reserve((size_t) 1 << 47, 1, &test_env) == NULL &&
+		CHECK(euno_arena_reserve(NULL, (size_t) 1 << 47, 1, &test_env) == NULL &&
 			  errno == ENOMEM, "an arena larger than the address space");
 	}
 	tap_end();
@@ -760,7 +760,7 @@ test_canceled(void)
 	tap_begin("arena: canceled while waiting");
 	env = canceled_env();
 	if (arena == NULL)
-		arena = euno_arena_reserve(ARENA_BYTES, 1, &env);
+		arena = euno_arena_reserve(NULL, ARENA_BYTES, 1, &env);
 	euno_pool_init(&pool, arena, 0);
 	euno_cache_from = UINT64_MAX;
 	for (size_t size = 64; size <= 4096; size *= 64)

@@ -63,7 +63,7 @@ fixture_arena(void)
 	static EunoArena *arena;
 
 	if (arena == NULL)
-		arena = euno_arena_reserve(ARENA_BYTES, EUNO_MAX_DOMAINS, &test_env);
+		arena = euno_arena_reserve(NULL, ARENA_BYTES, EUNO_MAX_DOMAINS, &test_env);
 	if (arena == NULL)
 	{
 		perror("euno_arena_reserve");

@@ -1,14 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * bpt.h
- *	  What the files of the Euno-B+Tree share.  Layouts are in bpt_node.h.
+ *	  What the files of the Euno-B+Tree share.
+ *
+ * Layouts are in bpt_node.h, what reads a leaf in bpt_view.h, and what makes new
+ * ones in bpt_make.h.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef BPT_H
 #define BPT_H
 
-#include "core/bptree/bpt_node.h"
+#include "core/bptree/bpt_view.h"
 #include "core/euno_epoch.h"
 #include "core/euno_heat.h"
 
@@ -60,35 +63,6 @@ typedef union BptImage
 } __attribute__((aligned(64))) BptImage;
 
 /*
- * A leaf's header, read once and checked so that no offset made of it leaves
- * the node.  "torn" is set when anything impossible was met: either the leaf
- * was being written, and its version will not validate, or it is corrupt.
- */
-typedef struct BptView
-{
-	const BptLeaf *leaf;
-	const uint64_t *heads;
-	const uint8_t *tails;		/* FIXED */
-	const uint16_t *offs;		/* SLOTTED, OPAQUE */
-	uint32_t	size;
-	uint32_t	body;
-	uint32_t	count;			/* slots */
-	uint32_t	entries;		/* FIXED only: those that differ */
-	uint32_t	cap;
-	uint32_t	prefix_len;
-	uint32_t	suffix_len;
-	uint32_t	tail_len;		/* FIXED: suffix_len - 8, or 0 */
-	uint32_t	heap;
-	BptFormat	format;
-	uint32_t	alphabet;		/* BptAlphabet, or impossible */
-	bool		open;			/* the prefix says nothing of keys (BPT_OPEN) */
-	bool		scattered;		/* there are more entries in the annex */
-	bool		torn;
-	EunoLock   *lock;			/* of a shared leaf; NULL: a private copy */
-	uint64_t	version;		/* what it is seen at */
-} BptView;
-
-/*
  * A gap in a leaf: before TID "sub" of slot "slot".  FIXED: the first slot of
  * its entry.
  */
@@ -106,20 +80,6 @@ typedef struct BptGap
 	uint32_t	list_at;
 	EunoTid		before;
 } BptGap;
-
-/* A record, taken apart.  Pointers are into the node. */
-typedef struct BptSlot
-{
-	uint32_t	len;			/* suffix (OPAQUE: key) */
-	uint32_t	tail_len;
-	uint32_t	payload_len;
-	uint32_t	list_len;
-	uint32_t	ntids;			/* with the first one */
-	uint32_t	size;			/* of the record */
-	const uint8_t *tail;
-	const uint8_t *payload;
-	const uint8_t *list;
-} BptSlot;
 
 /*
  * Where a descent ended: a leaf that covers the key, at a version.  The view
@@ -142,47 +102,6 @@ typedef struct BptPlace
 	BptImage   *image;			/* the caller's */
 } BptPlace;
 
-/* One entry of a leaf, taken apart in private memory (bpt_encode.c). */
-typedef struct BptItem
-{
-	uint32_t	off;			/* key bytes after the base, then payload */
-	uint16_t	key_len;		/* of the whole key */
-	uint16_t	payload_len;
-	uint64_t	tid:48;
-	uint64_t	source:16;		/* which base it was cut from */
-} BptItem;
-
-#define BPT_ITEM_BYTES		(40 * 1024)
-
-/*
- * A run of entries in order.  source[i] are the bytes that items of source i
- * have been cut short by (a leaf's prefix), so that decoding never grows.
- */
-typedef struct BptItems
-{
-	bool		opaque;
-	bool		posting;		/* equal keys may share a record */
-	bool		plain;			/* known to have one key length, no payloads,
-								 * and no key twice */
-	bool		appended;		/* all have been, so equal neighbors without
-								 * payload share their bytes */
-	uint32_t	open_prefix;	/* the longest of a leaf without a high fence */
-	uint32_t	n;
-	uint32_t	nbytes;
-	uint8_t    *bytes;			/* BPT_ITEM_BYTES */
-	BptItem    *items;			/* BPT_LEAF_TIDS */
-	const uint8_t *source[2];
-	uint32_t	source_len[2];
-} BptItems;
-
-/* The usual home of a BptItems: private memory for one operation. */
-typedef struct BptWork
-{
-	BptItems	it;
-	uint8_t		bytes[BPT_ITEM_BYTES];
-	BptItem		items[BPT_LEAF_TIDS];
-} BptWork;
-
 /* A fence: BYTES: a composite or the beginning of one; COMPARE: key and TID. */
 typedef struct BptFence
 {
@@ -190,80 +109,6 @@ typedef struct BptFence
 	uint32_t	len;
 	EunoTid		tid;
 } BptFence;
-
-/* FIXED entries in order, side by side, in private memory (bpt_fixed.c). */
-typedef struct BptRun
-{
-	uint32_t	n;
-	uint32_t	prefix_len;
-	uint32_t	suffix_len;
-	uint32_t	tail_len;
-	const uint8_t *prefix;
-	uint64_t	heads[BPT_LEAF_TIDS];
-	uint8_t		tails[BPT_NODE_MAX + 32];
-	uint8_t		cut[BPT_NODE_MAX + 32]; /* tails of a half with a longer prefix */
-} BptRun;
-
-/* What to do to a leaf to insert an entry; made before the leaf is locked. */
-typedef struct BptPut
-{
-	uint32_t	slot;
-	uint32_t	near;			/* FIXED: the place that the key suggests */
-	bool		replace;		/* the first record replaces that of "slot" */
-	uint32_t	nrecs;			/* 1, or 2 when a list is cut in two */
-	uint32_t	mine;			/* the one with the entry */
-	uint32_t	freed;			/* bytes of the record replaced */
-	uint64_t	head[2];
-	uint32_t	size[2];
-	const uint8_t *tail;		/* FIXED */
-	uint8_t		record[2][BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
-} BptPut;
-
-/* One slot of a leaf in the making, and all of them (bpt_slots.c). */
-typedef struct BptPart
-{
-	uint64_t	head;
-	const uint8_t *record;
-	uint32_t	size;			/* of the record */
-} BptPart;
-
-typedef struct BptParts
-{
-	BptFormat	format;
-	uint32_t	n;
-	const uint8_t *prefix;
-	uint32_t	prefix_len;
-	BptPut		put;
-	BptPart		part[BPT_LEAF_TIDS];
-} BptParts;
-
-/* Instead of the number of what stays left: the leaf was packed anew. */
-#define BPT_PACKED	UINT32_MAX
-
-/* What a split is made of; large, in private memory. */
-typedef struct BptSplit
-{
-	union
-	{
-		BptWork		work;
-		BptRun		run;
-		BptParts	parts;
-	};
-	enum
-	{
-		BPT_BY_ITEM,			/* in "work" */
-		BPT_BY_RUN,				/* bpt_fixed.c */
-		BPT_BY_SLOT				/* bpt_slots.c */
-	}			how;
-	uint32_t	at;				/* which item is the new one */
-	BptFence	low;
-	BptFence	high;
-	BptFence	middle;
-	uint8_t		high_buf[BPT_MAX_COMPOSITE + 8];
-	uint8_t		middle_buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
-	BptImage	left;
-	BptImage	right;
-} BptSplit;
 
 /* Where a separator belongs in a directory: nodes from the root down. */
 typedef struct BptPath
@@ -293,28 +138,20 @@ extern int	euno_bpt_compare_opaque(EunoContext *cx, const BptKey *key,
 									EunoTid tid);
 
 /* bpt_search.c */
-extern bool euno_bpt_view(const BptLeaf *leaf, BptView *view);
-extern void euno_bpt_record(const uint8_t *record, BptFormat format,
-							BptSlot *slot);
-extern bool euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot);
-extern EunoTid euno_bpt_first_tid(BptView *view, uint32_t i);
-extern EunoTid euno_bpt_suffix_tid(BptView *view, uint64_t head,
-								   const uint8_t *tail, uint32_t len);
-extern uint32_t euno_bpt_slot_tids(BptView *view, uint32_t i, EunoTid *tids);
-extern bool euno_bpt_same_key(EunoContext *cx, BptView *view,
-							  const BptKey *key, uint32_t i, EunoTid *bound,
-							  bool *pure);
 extern void euno_bpt_find(EunoContext *cx, BptView *view, const BptKey *key,
 						  BptGap *gap);
 extern void euno_bpt_find_near(EunoContext *cx, BptView *view,
 							   const BptKey *key, uint32_t from, BptGap *gap);
 extern uint32_t euno_bpt_lower_head(const BptView *view, uint64_t h);
-extern uint32_t euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to);
+
+/* bpt_search_opaque.c */
+extern int	euno_bpt_compare_opaque_slot(EunoContext *cx, BptView *view,
+										 const BptKey *key, BptJudge judge,
+										 uint32_t i);
+extern uint32_t euno_bpt_lower_opaque(EunoContext *cx, BptView *view,
+									  const BptKey *key, bool *exact);
 
 /* bpt_alphabet.c */
-extern uint32_t euno_bpt_guess_text(uint32_t alphabet, uint64_t h,
-									uint64_t low, uint64_t high,
-									uint32_t slots);
 extern void euno_bpt_note_alphabet(BptLeaf *leaf, const uint64_t *heads,
 								   uint32_t n);
 
@@ -333,13 +170,6 @@ extern uint32_t euno_bpt_list_insert(const uint8_t *list, uint32_t len,
 									 uint8_t *to);
 
 /* bpt_leaf.c */
-extern bool euno_bpt_plan_slots(EunoTree *tree, BptView *view,
-								const EunoEntry *entry, const BptKey *key,
-								const BptGap *gap, BptPut *put);
-extern bool euno_bpt_leaf_plan(EunoTree *tree, BptView *view,
-							   const EunoEntry *entry, const BptKey *key,
-							   const BptGap *gap, BptPut *put);
-extern void euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put);
 extern void euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap);
 extern bool euno_bpt_tid_among(EunoTid tid, const EunoTid *tids, uint32_t n);
 extern uint32_t euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids,
@@ -348,49 +178,6 @@ extern uint32_t euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids,
 /* bpt_append.c */
 extern bool euno_bpt_append(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 							const EunoEntry *entry, const BptKey *key);
-
-/* bpt_encode.c */
-extern void euno_bpt_items_init(BptWork *work, EunoTree *tree);
-extern bool euno_bpt_items_add_leaf(BptWork *work, BptView *view);
-extern bool euno_bpt_items_insert(BptWork *work, uint32_t at,
-								  const EunoEntry *entry);
-extern bool euno_bpt_items_append(BptWork *work, const EunoEntry *entry);
-extern uint32_t euno_bpt_item_copy(const BptItems *it, uint32_t i,
-								   uint32_t from, uint8_t *to);
-extern uint32_t euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
-								 uint32_t prefix_len, BptFormat *format);
-extern uint32_t euno_bpt_separate(const uint8_t *left, uint32_t left_len,
-								  const uint8_t *right, uint32_t len);
-extern uint32_t euno_bpt_separator(const BptItems *it, uint32_t i,
-								   uint8_t *to, EunoTid *tid);
-extern uint32_t euno_bpt_prefix(EunoTree *tree, const BptItems *it,
-								uint32_t a, uint32_t b, const BptFence *low,
-								const BptFence *high);
-extern bool euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a,
-							uint32_t b, const BptFence *low,
-							const BptFence *high, BptImage *image);
-extern void euno_bpt_install(BptLeaf *leaf, const BptImage *image);
-
-/* bpt_fixed.c */
-extern void euno_bpt_leaf_head(BptLeaf *leaf, BptFormat format,
-							   uint32_t prefix_len, const BptFence *low,
-							   const BptFence *high);
-extern void euno_bpt_lay_out(BptImage *image, const uint64_t *heads,
-							 const uint8_t *tails, uint32_t n);
-extern bool euno_bpt_spread(const BptView *view, const BptFence *low,
-							const BptFence *high, BptImage *image);
-extern uint32_t euno_bpt_halve(EunoTree *tree, BptSplit *s,
-							   const BptView *view, const BptKey *key,
-							   uint32_t at, const EunoEntry *entry);
-extern uint32_t euno_bpt_half_size(const BptSplit *s, uint32_t m);
-extern bool euno_bpt_half_right(BptSplit *s, uint32_t m);
-
-/* bpt_slots.c */
-extern uint32_t euno_bpt_part(EunoTree *tree, BptSplit *s, BptView *view,
-							  const BptKey *key, const BptGap *gap,
-							  const EunoEntry *entry, uint32_t fill);
-extern uint32_t euno_bpt_part_size(const BptSplit *s, uint32_t m);
-extern bool euno_bpt_part_right(BptSplit *s, uint32_t m);
 
 /* bpt_memory.c */
 extern BptLeaf *euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, int domain,
@@ -421,6 +208,11 @@ extern void euno_bpt_descend_keys(EunoContext *cx, EunoTree *tree,
 extern BptLeaf *euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree,
 										const BptKey *key, bool below,
 										BptJudge judge, BptPlace *place);
+extern void euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf);
+extern bool euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain,
+						  const BptKey *key, BptPath *path, BptImage *image);
+
+/* bpt_seek.c */
 extern EunoStatus euno_bpt_seek(EunoContext *cx, EunoTree *tree,
 								const BptKey *key, bool below,
 								BptPlace *place);
@@ -429,9 +221,6 @@ extern int	euno_bpt_range(EunoContext *cx, EunoTree *tree,
 						   const BptView *view, const BptLeaf *right,
 						   const BptKey *key, bool below);
 extern EunoStatus euno_bpt_valid(BptPlace *place);
-extern void euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf);
-extern bool euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain,
-						  const BptKey *key, BptPath *path, BptImage *image);
 
 /* bpt_crowd.c */
 extern bool euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,
@@ -571,14 +360,6 @@ extern EunoStatus euno_bpt_split(EunoContext *cx, EunoTree *tree,
 								 BptPlace *place, const BptKey *key,
 								 const BptGap *gap, const EunoEntry *entry,
 								 bool no_split, BptLeaf **created);
-extern uint32_t euno_bpt_split_edge(const EunoTree *tree, uint32_t n,
-									uint32_t at, const BptLeaf *leaf);
-extern uint32_t euno_bpt_split_left(EunoTree *tree, BptSplit *s, uint32_t at,
-									const BptLeaf *leaf, bool beyond);
-extern EunoStatus euno_bpt_split_right(EunoContext *cx, EunoTree *tree,
-									   BptSplit *s, uint32_t m,
-									   BptLeaf *old_right, uint64_t seqno,
-									   BptLeaf **right);
 extern uint32_t euno_bpt_gap_item(BptView *view, const BptGap *gap);
 extern void euno_bpt_fences(BptPlace *place, BptFence *low, BptFence *high,
 							uint8_t *buf);
@@ -674,19 +455,6 @@ bpt_is_opaque(const EunoTree *tree)
 }
 
 /*
- * FIXED, for an entry at this slot: is it an ascending load, whose last leaf is
- * as full as leaves shall be?  The leaf is left as it is then, but for its room,
- * which is spread.
- */
-static inline bool
-bpt_appends(const EunoTree *tree, const BptView *view, uint32_t slot)
-{
-	return view->open && view->count > 8 && view->count == view->entries &&
-		slot == view->count &&
-		view->count * 100 >= view->cap * tree->config.fillfactor;
-}
-
-/*
  * Adds to the number of entries, on a cache line that few processes write, and
  * none of another domain.  To be called before the leaf is unlocked (see
  * bpt_verify.c).
@@ -754,135 +522,6 @@ bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf, uint32_t prefix_len)
 	low = euno_load64(&leaf->low_word) >> (64 - 8 * prefix_len);
 	mine = bpt_key_word(key, 0) >> (64 - 8 * prefix_len);
 	return mine < low ? -1 : mine > low;
-}
-
-/*
- * Reads a leaf's header.  False (and torn) if its fields do not go together;
- * the view is that of an empty leaf then.
- */
-static inline bool
-bpt_view(const BptLeaf *leaf, BptView *view)
-{
-	uint32_t	end;
-	uint8_t		format;
-
-	view->leaf = leaf;
-	view->lock = NULL;
-	view->version = 0;
-	view->size = 1U << (euno_load8(&leaf->size_log2) & 15);
-	view->body = euno_load16(&leaf->body);
-	view->count = euno_load16(&leaf->count);
-	view->cap = euno_load16(&leaf->cap);
-	view->prefix_len = euno_load16(&leaf->prefix_len);
-	view->suffix_len = euno_load16(&leaf->suffix_len);
-	view->heap = euno_load16(&leaf->heap);
-	format = euno_load8(&leaf->format);
-	view->format = (BptFormat) (format & ~(BPT_OPEN | BPT_SCATTERED | BPT_ALPHABET));
-	view->alphabet = (format & BPT_ALPHABET) >> BPT_ALPHABET_SHIFT;
-	view->open = (format & BPT_OPEN) != 0;
-	view->scattered = (format & BPT_SCATTERED) != 0;
-	view->heads = (const uint64_t *) ((const uint8_t *) leaf + view->body);
-	view->tails = (const uint8_t *) (view->heads + view->cap);
-	view->offs = (const uint16_t *) view->tails;
-	view->tail_len = 0;
-	end = view->body + 8 * view->cap + BPT_SLACK;
-	if (view->format == BPT_FIXED)
-	{
-		if (view->suffix_len > 8)
-			view->tail_len = view->suffix_len - 8;
-		end += view->tail_len * view->cap;
-		view->entries = view->heap;
-		view->heap = view->size;
-	}
-	else
-	{
-		view->entries = 0;
-		end += 2 * view->cap;
-	}
-	view->torn = end > view->size || view->count > view->cap ||
-		view->entries > view->count ||
-		view->heap > view->size || view->heap < end - BPT_SLACK ||
-		view->prefix_len > BPT_MAX_COMPOSITE ||
-		BPT_LEAF_HEADER + view->prefix_len > view->body;
-	if (view->torn)
-		view->count = view->cap = view->entries = 0;
-	return !view->torn;
-}
-
-/*
- * The slot where h would be if heads of such an alphabet were spread evenly
- * between low and high, which is above low and which h is not outside of.
- */
-static inline uint32_t
-bpt_guess(uint32_t alphabet, uint64_t h, uint64_t low, uint64_t high,
-		  uint32_t slots)
-{
-	double		part;
-	double		all;
-	uint32_t	at;
-
-	if (alphabet != BPT_BINARY)
-		return euno_bpt_guess_text(alphabet, h, low, high, slots);
-	part = (double) (int64_t) ((h - low) >> 1);
-	all = (double) (int64_t) ((high - low) >> 1 | 1);
-	at = (uint32_t) (int32_t) (part / all * (int32_t) slots);
-	return at < slots ? at : slots - 1;
-}
-
-/* FIXED: do slot i - 1 and slot i hold one entry?  i is at least 1. */
-static inline bool
-bpt_same_entry(const BptView *view, uint32_t i)
-{
-	const uint8_t *tail = view->tails + (size_t) i * view->tail_len;
-	const uint8_t *other = tail - view->tail_len;
-	uint32_t	n = view->tail_len;
-
-	if (euno_load64(&view->heads[i - 1]) != euno_load64(&view->heads[i]))
-		return false;
-	if (n <= 8)
-		return euno_load_be(tail, n) == euno_load_be(other, n);
-	while (n-- > 0)
-	{
-		if (euno_load8(tail++) != euno_load8(other++))
-			return false;
-	}
-	return true;
-}
-
-/* The next slot after i that holds another entry, or count. */
-static inline uint32_t
-bpt_next_slot(const BptView *view, uint32_t i)
-{
-	i++;
-	if (view->format == BPT_FIXED && view->entries < view->count)
-	{
-		while (i < view->count && bpt_same_entry(view, i))
-			i++;
-	}
-	return i;
-}
-
-/*
- * OPAQUE: the head of a slot whose first TID this is.  The 16 bits that a TID
- * does not need are a hash of the key's bytes.
- */
-static inline uint64_t
-bpt_opaque_head(EunoTid tid, const uint8_t *key, uint32_t len)
-{
-	uint64_t	hash = len;
-	uint64_t	word;
-
-	for (; len >= 8; len -= 8, key += 8)
-	{
-		memcpy(&word, key, 8);
-		hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-		hash ^= hash >> 32;
-	}
-	word = 0;
-	if (len > 0)
-		memcpy(&word, key, len);
-	hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-	return (hash & ~EUNO_TID_MAX) | tid;
 }
 
 #endif							/* BPT_H */

@@ -9,7 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_make.h"
 
 /*
  * Puts an entry behind all others of a leaf, if the leaf is the last one, FIXED,

@@ -9,7 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_make.h"
 
 /* Leaves in a row that a load puts into the memory of one domain. */
 #define BULK_TURN	16

@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_make.h"
 
 void
 euno_bpt_items_init(BptWork *work, EunoTree *tree)

@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_make.h"
 
 /* Slots for each entry, about, that few entries are spread over. */
 #define SPREAD_MOST		4

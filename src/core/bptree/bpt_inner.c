@@ -3,7 +3,7 @@
  * bpt_inner.c
  *	  Choosing a child in an inner node.
  *
- * The nodes may be being written.  As in bpt_search.c, nothing counts before
+ * The nodes may be being written.  As in bpt_view.c, nothing counts before
  * validation, and a comparator only sees copies of what has been validated.
  *
  *-------------------------------------------------------------------------

@@ -3,7 +3,7 @@
  * bpt_inner.h
  *	  Searching an inner node of byte strings; inlined into the descent.
  *
- * The nodes may be being written.  As in bpt_search.c, nothing counts before
+ * The nodes may be being written.  As in bpt_view.c, nothing counts before
  * validation.
  *
  *-------------------------------------------------------------------------

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_make.h"
 
 /*
  * The leaf that the last inserts went to, if it is worth a look and was not

@@ -9,6 +9,7 @@
  *-------------------------------------------------------------------------
  */
 #include "core/bptree/bpt_directory.h"
+#include "core/bptree/bpt_make.h"
 
 /* A merged leaf is at most this full, in percent. */
 #define BPT_MERGE_FILL	70

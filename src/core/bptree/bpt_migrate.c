@@ -15,6 +15,7 @@
  *-------------------------------------------------------------------------
  */
 #include "core/bptree/bpt_directory.h"
+#include "core/bptree/bpt_make.h"
 
 /*
  * By how many votes a domain must lead to be given a leaf.  Tests make it less.

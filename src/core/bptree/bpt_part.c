@@ -14,7 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_make.h"
 
 /* Of the last leaf, this part of the entries is left to ascending loads. */
 #define PART_EDGE	4

@@ -10,7 +10,7 @@
 #ifndef BPT_SCATTER_H
 #define BPT_SCATTER_H
 
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_make.h"
 
 /* Bytes that an annex takes. */
 #define BPT_ANNEX_BYTES		sizeof(BptAnnex)
@@ -191,9 +191,5 @@ extern EunoStatus euno_bpt_fold(EunoContext *cx, EunoTree *tree,
 								BptLeaf *leaf, bool calm);
 extern bool euno_bpt_scatter_merge(BptWork *work, const BptLeaf *leaf,
 								   const BptScattered *s);
-
-/* bpt_scatter_read.c */
-extern bool euno_bpt_scatter_copy(EunoContext *cx, BptAnnex *annex,
-								  BptScattered *s);
 
 #endif							/* BPT_SCATTER_H */

@@ -72,8 +72,8 @@ copy_segments(BptAnnex *annex, BptScattered *s)
  * segments are locked meanwhile.  False if its shape makes no sense, which the
  * leaf's version will tell.
  */
-bool
-euno_bpt_scatter_copy(EunoContext *cx, BptAnnex *annex, BptScattered *s)
+static bool
+scatter_copy(EunoContext *cx, BptAnnex *annex, BptScattered *s)
 {
 	bool		valid = false;
 
@@ -126,7 +126,7 @@ euno_bpt_scatter_snapshot(EunoContext *cx, BptPlace *place, BptImage *raw,
 		memcpy(raw->bytes, place->image->bytes, bpt_leaf_size(&place->image->leaf));
 	else
 		euno_copy_out(raw->bytes, leaf, bpt_leaf_size(leaf));
-	if (annex == NULL || !euno_bpt_scatter_copy(cx, annex, s) ||
+	if (annex == NULL || !scatter_copy(cx, annex, s) ||
 		!bpt_current(place))
 		return EUNO_STALE;
 	return !euno_bpt_view(&raw->leaf, view) || !view->scattered ||

@@ -3,199 +3,12 @@
  * bpt_search.c
  *	  Finding a place in a leaf.
  *
- * These functions read leaves that may be being written: everything read is
- * clamped before use, impossible values set view->torn, and no result means
- * anything before the leaf's version has been validated.  A comparator only
- * sees keys that were copied out and validated before.
+ * The leaf may be being written, as in bpt_view.c: no result means anything
+ * before its version has been validated.
  *
  *-------------------------------------------------------------------------
  */
 #include "core/bptree/bpt.h"
-
-/* See bpt_view. */
-bool
-euno_bpt_view(const BptLeaf *leaf, BptView *view)
-{
-	return bpt_view(leaf, view);
-}
-
-static inline uint32_t
-load_u16(const uint8_t *p)
-{
-	return (uint32_t) euno_load8(p) | (uint32_t) euno_load8(p + 1) << 8;
-}
-
-/*
- * Takes a record apart, of which 8 bytes can be read.  Nothing is checked: what
- * is pointed to may be outside of it.
- */
-static inline void
-take_apart(const uint8_t *record, BptFormat format, BptSlot *slot)
-{
-	const uint8_t *p = record;
-	uint32_t	head = load_u16(p);
-
-	p += 2;
-	slot->len = head & BPT_REC_LEN;
-	slot->tail_len = slot->len;
-	if (format != BPT_OPAQUE)
-		slot->tail_len = slot->len > 8 ? slot->len - 8 : 0;
-	slot->payload_len = 0;
-	slot->list_len = 0;
-	slot->ntids = 1;
-	if (head & BPT_REC_PAYLOAD)
-	{
-		slot->payload_len = load_u16(p);
-		p += 2;
-	}
-	if (head & BPT_REC_LIST)
-	{
-		slot->ntids += euno_load8(p);
-		slot->list_len = load_u16(p + 1);
-		p += 3;
-	}
-	slot->tail = p;
-	slot->payload = slot->tail + slot->tail_len;
-	slot->list = slot->payload + slot->payload_len;
-	slot->size = (uint32_t) (slot->list + slot->list_len - record);
-}
-
-/* The same for a record that is known to be whole. */
-void
-euno_bpt_record(const uint8_t *record, BptFormat format, BptSlot *slot)
-{
-	take_apart(record, format, slot);
-}
-
-/* The same for the record of slot i.  False if torn. */
-bool
-euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot)
-{
-	uint32_t	off = euno_load16(&view->offs[i]);
-
-	if (off < view->body || off + 8 > view->size)
-		goto torn;
-	take_apart((const uint8_t *) view->leaf + off, view->format, slot);
-	if (off + slot->size + BPT_SLACK > view->size ||
-		slot->ntids > BPT_LIST_MAX || slot->list_len > BPT_LIST_BYTES ||
-		slot->len > BPT_MAX_COMPOSITE)
-		goto torn;
-	return true;
-
-torn:
-	view->torn = true;
-	return false;
-}
-
-/* BYTES: the TID in the last six bytes of prefix || head || tail. */
-EunoTid
-euno_bpt_suffix_tid(BptView *view, uint64_t head, const uint8_t *tail,
-					uint32_t len)
-{
-	uint64_t	tid;
-
-	if (len >= 8 + EUNO_TID_BYTES)
-		return euno_load_be(tail + (len - 8 - EUNO_TID_BYTES),
-							EUNO_TID_BYTES);
-	if (len > 8)
-		return (head << (8 * (len - 8)) | euno_load_be(tail, len - 8)) &
-			EUNO_TID_MAX;
-	tid = len == 0 ? 0 : head >> (8 * (8 - len));
-	if (len < EUNO_TID_BYTES)
-	{
-		uint32_t	n = EUNO_TID_BYTES - len;
-
-		if (view->prefix_len < n)
-		{
-			view->torn = true;
-			return 0;
-		}
-		for (uint32_t i = 0; i < n; i++)
-			tid |= (uint64_t) euno_load8(bpt_low(view->leaf) + view->prefix_len -
-										 n + i)
-				<< (8 * (EUNO_TID_BYTES - 1 - i));
-	}
-	return tid & EUNO_TID_MAX;
-}
-
-/* The (first) TID of slot i; 0 if torn. */
-EunoTid
-euno_bpt_first_tid(BptView *view, uint32_t i)
-{
-	uint64_t	head = euno_load64(&view->heads[i]);
-	BptSlot		slot;
-
-	if (view->format == BPT_OPAQUE)
-		return head & EUNO_TID_MAX;
-	if (view->format == BPT_FIXED)
-		return euno_bpt_suffix_tid(view, head,
-								   view->tails + i * view->tail_len,
-								   view->suffix_len);
-	if (!euno_bpt_slot(view, i, &slot))
-		return 0;
-	return euno_bpt_suffix_tid(view, head, slot.tail, slot.len);
-}
-
-/* All TIDs of slot i, at most BPT_LIST_MAX; their number, 0 if torn. */
-uint32_t
-euno_bpt_slot_tids(BptView *view, uint32_t i, EunoTid *tids)
-{
-	BptSlot		slot;
-	uint8_t		list[BPT_LIST_BYTES];
-
-	tids[0] = euno_bpt_first_tid(view, i);
-	if (view->format == BPT_FIXED)
-		return 1;
-	if (!euno_bpt_slot(view, i, &slot))
-		return 0;
-	if (slot.ntids == 1)
-		return 1;
-	euno_copy_out(list, slot.list, slot.list_len);
-	if (!euno_bpt_list_decode(list, slot.list_len, tids[0], slot.ntids, tids))
-	{
-		view->torn = true;
-		return 0;
-	}
-	return slot.ntids;
-}
-
-/*
- * The whole key of slot i, without the TID, into "to" (BPT_MAX_COMPOSITE + 8
- * bytes).  Returns its length.
- */
-uint32_t
-euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to)
-{
-	BptSlot		slot;
-	uint8_t		word[8];
-	uint32_t	len = view->suffix_len;
-	const uint8_t *tail = view->tails + i * view->tail_len;
-
-	if (view->format != BPT_FIXED)
-	{
-		if (!euno_bpt_slot(view, i, &slot))
-			return 0;
-		len = slot.len;
-		tail = slot.tail;
-	}
-	if (view->format == BPT_OPAQUE)
-	{
-		euno_copy_out(to, tail, len);
-		return len;
-	}
-	if (view->prefix_len + len > BPT_MAX_COMPOSITE ||
-		view->prefix_len + len < EUNO_TID_BYTES)
-	{
-		view->torn = true;
-		return 0;
-	}
-	euno_copy_out(to, bpt_low(view->leaf), view->prefix_len);
-	euno_put_word(word, euno_load64(&view->heads[i]));
-	memcpy(to + view->prefix_len, word, 8);
-	if (len > 8)
-		euno_copy_out(to + view->prefix_len + 8, tail, len - 8);
-	return view->prefix_len + len - EUNO_TID_BYTES;
-}
 
 /* BYTES: the sign of (key) - (slot i), whose heads are equal. */
 static int
@@ -244,10 +57,11 @@ lower_head(const uint64_t *heads, uint32_t count, uint64_t h)
 }
 
 /*
- * The same, of a leaf that is not OPAQUE.  The guess is where h would be if the leaf's heads were spread
- * evenly between its fences: for integers, uuids and the like it is off by a
- * cache line or two, and the others are never touched.  From there by doubling
- * steps, so that a bad guess costs no more than twice a binary search.
+ * The same, of a leaf that is not OPAQUE.  The guess is where h would be if the
+ * leaf's heads were spread evenly between its fences: for integers, uuids and
+ * the like it is off by a cache line or two, and the others are never touched.
+ * From there by doubling steps, so that a bad guess costs no more than twice a
+ * binary search.
  */
 uint32_t
 euno_bpt_lower_head(const BptView *view, uint64_t h)
@@ -298,139 +112,6 @@ euno_bpt_lower_head(const BptView *view, uint64_t h)
 }
 
 /*
- * May a comparator see what was copied out of the leaf?  Sets torn if not:
- * what was read is not from the view's version.
- */
-static inline bool
-comparable(BptView *view)
-{
-	if (view->lock != NULL && !euno_lock_validate(view->lock, view->version))
-		view->torn = true;
-	return !view->torn;
-}
-
-/* COMPARE: the sign of (key) - (slot i); 0 if torn. */
-static int
-compare_opaque_slot(EunoContext *cx, BptView *view, const BptKey *key,
-					BptJudge judge, uint32_t i)
-{
-	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
-	EunoTid		tid = euno_load64(&view->heads[i]) & EUNO_TID_MAX;
-	BptSlot		slot;
-	int			c;
-
-	if (!euno_bpt_slot(view, i, &slot))
-		return 0;
-	euno_copy_out(bytes, slot.tail, slot.len);
-	if (!comparable(view))
-		return 0;
-	c = bpt_approximation(cx, judge, key, bytes, slot.len);
-	return c != 0 ? c : euno_bpt_compare_opaque(cx, key, bytes, slot.len, tid);
-}
-
-/*
- * COMPARE: has what compare_opaque_slot reads of slot i fetched; "i" may be
- * anything.
- */
-static inline void
-fetch_opaque_slot(const BptView *view, uint32_t i)
-{
-	uint32_t	off;
-
-	if (i >= view->count)
-		return;
-	off = euno_load16(&view->offs[i]);
-	euno_prefetch(&view->heads[i]);
-	euno_prefetch((const uint8_t *) view->leaf + off);
-	euno_prefetch((const uint8_t *) view->leaf + off + 32);
-}
-
-/*
- * COMPARE: narrows [*lo, *hi), which has the first slot not below the key, or is
- * left of it, to nothing.  While the comparator runs, the slots that may be looked
- * at next are fetched, on either side.  True: the slot at *hi is the key.
- */
-static bool
-halve_opaque(EunoContext *cx, BptView *view, const BptKey *key, BptJudge judge,
-			 uint32_t *lo, uint32_t *hi)
-{
-	while (*lo < *hi)
-	{
-		uint32_t	mid = (*lo + *hi) / 2;
-		int			c;
-
-		fetch_opaque_slot(view, (*lo + mid) / 2);
-		fetch_opaque_slot(view, (mid + 1 + *hi) / 2);
-		c = compare_opaque_slot(cx, view, key, judge, mid);
-		if (view->torn)
-			return false;
-		if (c > 0)
-			*lo = mid + 1;
-		else
-		{
-			*hi = mid;
-			if (c == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
-/*
- * COMPARE: the same for the slots on both sides of the place that approximations
- * suggest; where these are wrong, the range that is left has more than that.
- */
-static bool
-try_suggested(EunoContext *cx, BptView *view, const BptKey *key, uint32_t *lo,
-			  uint32_t *hi)
-{
-	uint32_t	at = *lo;
-	uint32_t	end = *hi;
-	int			c;
-
-	(void) halve_opaque(cx, view, key, BPT_APPROXIMATION, &at, &end);
-	if (view->torn)
-		return false;
-	at = end;
-	if (at > *lo)
-	{
-		c = compare_opaque_slot(cx, view, key, BPT_COMPARATOR, at - 1);
-		if (c <= 0)
-		{
-			*hi = at - 1;
-			return c == 0 && !view->torn;
-		}
-		*lo = at;
-	}
-	if (at < *hi)
-	{
-		c = compare_opaque_slot(cx, view, key, BPT_COMPARATOR, at);
-		if (c > 0)
-			*lo = at + 1;
-		else
-		{
-			*hi = at;
-			return c == 0 && !view->torn;
-		}
-	}
-	return false;
-}
-
-/* COMPARE: the first slot not below the key. */
-static uint32_t
-lower_opaque(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
-{
-	uint32_t	lo = 0;
-	uint32_t	hi = view->count;
-
-	*exact = cx->approximate != NULL && cx->doubts < BPT_DOUBTS &&
-		try_suggested(cx, view, key, &lo, &hi);
-	if (!*exact && !view->torn)
-		*exact = halve_opaque(cx, view, key, BPT_COMPARATOR, &lo, &hi);
-	return view->torn ? 0 : hi;
-}
-
-/*
  * The slot after those whose heads are this slot's.  There are mostly one or
  * two, so those far away are not looked at.
  */
@@ -470,7 +151,7 @@ lower_slot(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
 
 	*exact = false;
 	if (view->format == BPT_OPAQUE)
-		return lower_opaque(cx, view, key, exact);
+		return euno_bpt_lower_opaque(cx, view, key, exact);
 	if (view->open && view->prefix_len > 0)
 	{
 		int			c = bpt_compare_prefix(key, view->leaf, view->prefix_len);
@@ -512,9 +193,9 @@ lower_slot(EunoContext *cx, BptView *view, const BptKey *key, bool *exact)
  * with?  If so, *bound is the TID below which entries of that key are left of
  * the position, and *pure says that the position is a whole (key, TID).
  */
-bool
-euno_bpt_same_key(EunoContext *cx, BptView *view, const BptKey *key,
-				  uint32_t i, EunoTid *bound, bool *pure)
+static bool
+same_key(EunoContext *cx, BptView *view, const BptKey *key, uint32_t i,
+		 EunoTid *bound, bool *pure)
 {
 	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	uint32_t	len = euno_bpt_key_bytes(view, i, bytes);
@@ -525,7 +206,7 @@ euno_bpt_same_key(EunoContext *cx, BptView *view, const BptKey *key,
 	{
 		const EunoPosition *pos = key->pos;
 
-		if (!comparable(view) || cx->compare(cx->compare_arg, pos, bytes, len) != 0)
+		if (!bpt_comparable(view) || cx->compare(cx->compare_arg, pos, bytes, len) != 0)
 			return false;
 		*pure = pos->side == 0;
 		*bound = pos->side < 0 ? 0 :
@@ -559,7 +240,7 @@ look_into_list(EunoContext *cx, BptView *view, const BptKey *key, BptGap *gap)
 	gap->listed = false;
 	if (gap->exact || gap->slot == 0 || view->format == BPT_FIXED ||
 		!euno_bpt_slot(view, gap->slot - 1, &slot) || slot.ntids == 1 ||
-		!euno_bpt_same_key(cx, view, key, gap->slot - 1, &bound, &pure))
+		!same_key(cx, view, key, gap->slot - 1, &bound, &pure))
 		return;
 	first = euno_bpt_first_tid(view, gap->slot - 1);
 	if (first >= bound)
@@ -600,7 +281,7 @@ compare_slot(EunoContext *cx, BptView *view, const BptKey *key, uint32_t i)
 	uint64_t	head;
 
 	if (view->format == BPT_OPAQUE)
-		return compare_opaque_slot(cx, view, key, BPT_COMPARATOR, i);
+		return euno_bpt_compare_opaque_slot(cx, view, key, BPT_COMPARATOR, i);
 	h = bpt_key_word(key, view->prefix_len);
 	head = euno_load64(&view->heads[i]);
 	if (h != head)

@@ -9,7 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_make.h"
 
 /* By how many bytes a prefix may become longer, at most. */
 #define SLOTS_CUT	7

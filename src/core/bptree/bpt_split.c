@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_make.h"
 
 /* How full, in percent, a leaf may be after repacking instead of a split. */
 #define BPT_REPACK_FILL		85

@@ -1,0 +1,325 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_copy.c
+ *	  Copying entries of a leaf to a batch.
+ *
+ * The leaf may be being written meanwhile: its version says afterwards whether
+ * what was copied is worth something.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt_read.h"
+
+#define ALIGN8(n)	(((n) + 7) & ~UINT32_C(7))
+
+/* A composite whose key is copied by copy_fixed, and the room that it takes. */
+#define SHORT_COMPOSITE	64
+#define SHORT_ROOM		(SHORT_COMPOSITE + 16)
+
+/* Copies slot i's key and payload to the batch; false if it is full. */
+static bool
+copy_key(BptRead *rd, uint32_t i, EunoItemKey *item)
+{
+	BptView    *view = &rd->place.view;
+	EunoBatch  *batch = rd->batch;
+	uint8_t		spare[BPT_MAX_COMPOSITE + 8];
+	uint32_t	at = rd->used;
+	bool		direct = at + sizeof(spare) <= batch->buf_size;
+	uint8_t    *key = direct ? batch->buf + at : spare;
+	uint32_t	len = euno_bpt_key_bytes(view, i, key);
+	BptSlot		slot;
+
+	slot.payload_len = 0;
+	if (view->format != BPT_FIXED && !euno_bpt_slot(view, i, &slot))
+		return false;
+	if (view->torn || ALIGN8(at) + ALIGN8(len) + ALIGN8(slot.payload_len) >
+		batch->buf_size)
+		return false;
+	if (!direct)
+		memcpy(batch->buf + at, key, len);
+	item->offset = at;
+	item->keylen = (uint16_t) len;
+	item->payloadlen = (uint16_t) slot.payload_len;
+	at += ALIGN8(len);
+	if (slot.payload_len > 0)
+		euno_copy_out(batch->buf + at, slot.payload, slot.payload_len);
+	rd->used = at + ALIGN8(slot.payload_len);
+	return true;
+}
+
+/*
+ * Copies entries of slot i, numbers [from, to) of it, in the direction of the
+ * read.  False when the batch is full; rd->stop says where.
+ */
+static bool
+copy_slot(BptRead *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
+{
+	BptView    *view = &rd->place.view;
+	EunoBatch  *batch = rd->batch;
+	EunoTid		tids[BPT_LIST_MAX];
+	EunoItemKey item;
+	uint32_t	n = euno_bpt_slot_tids(view, i, tids);
+
+	if (to > n)
+		to = n;
+	rd->stop.slot = forward ? i : bpt_next_slot(view, i);
+	rd->stop.sub = forward ? from : 0;
+	if (from >= to)
+		return !view->torn;
+	if (batch->nitems >= batch->max_items)
+		return false;
+	if (batch->want_keys && !copy_key(rd, i, &item))
+		return false;
+	for (uint32_t k = 0; k < to - from; k++)
+	{
+		if (batch->nitems >= batch->max_items)
+			return false;
+		batch->tids[batch->nitems] = tids[forward ? from + k : to - 1 - k];
+		if (batch->want_keys)
+			batch->keys[batch->nitems] = item;
+		batch->nitems++;
+		rd->stop.slot = i;
+		rd->stop.sub = forward ? from + k + 1 : to - 1 - k;
+	}
+	return true;
+}
+
+/* FIXED: where an entry's TID is, its last six bytes. */
+typedef enum TidPlace
+{
+	TID_IN_HEAD,
+	TID_IN_BOTH,				/* its end is the tail */
+	TID_IN_TAIL,				/* behind 8 bytes of it at most */
+	TID_ANYWHERE
+} TidPlace;
+
+static inline TidPlace
+tid_place(const BptView *view)
+{
+	if (view->suffix_len < EUNO_TID_BYTES ||
+		view->tail_len > 8 + EUNO_TID_BYTES)
+		return TID_ANYWHERE;
+	return view->tail_len == 0 ? TID_IN_HEAD :
+		view->tail_len <= EUNO_TID_BYTES ? TID_IN_BOTH : TID_IN_TAIL;
+}
+
+/*
+ * FIXED: the TID of a slot with this head and tail, and in *more what it takes
+ * to tell whether two slots with the same head and TID are one entry.
+ */
+static inline __attribute__((always_inline)) EunoTid
+fixed_tid(BptView *view, TidPlace place, uint64_t head, const uint8_t *tail,
+		  uint32_t len, uint32_t suffix_len, uint64_t *more)
+{
+	*more = 0;
+	switch (place)
+	{
+		case TID_IN_HEAD:
+			return head >> (8 * (8 - suffix_len)) & EUNO_TID_MAX;
+		case TID_IN_BOTH:
+			return (head << (8 * len) | euno_load_be(tail, len)) & EUNO_TID_MAX;
+		case TID_IN_TAIL:
+			*more = euno_load_be(tail, len < 8 ? len : 8);
+			return euno_load_be(tail + len - EUNO_TID_BYTES, EUNO_TID_BYTES);
+		default:
+			return euno_bpt_suffix_tid(view, head, tail, suffix_len);
+	}
+}
+
+/* FIXED: are keys short enough for copy_fixed, and is there room for one? */
+static bool
+keys_are_short(const BptRead *rd)
+{
+	const BptView *view = &rd->place.view;
+	uint32_t	len = view->prefix_len + view->suffix_len;
+
+	return len >= EUNO_TID_BYTES && len <= SHORT_COMPOSITE &&
+		rd->batch->buf_size >= SHORT_ROOM;
+}
+
+/* What the keys of a FIXED leaf's entries are made of. */
+typedef struct ShortKey
+{
+	uint32_t	len;
+	uint32_t	prefix_len;
+	uint32_t	past;			/* bytes of it that are in the tail */
+	uint64_t	word;			/* the prefix's first bytes */
+	const uint8_t *prefix;
+} ShortKey;
+
+/* "prefix" has SHORT_COMPOSITE bytes, for the leaf's. */
+static inline void
+short_key_init(const BptView *view, uint8_t *prefix, ShortKey *key)
+{
+	key->prefix_len = view->prefix_len;
+	key->len = view->prefix_len + view->suffix_len - EUNO_TID_BYTES;
+	key->past = key->len > key->prefix_len + 8 ?
+		key->len - key->prefix_len - 8 : 0;
+	memset(prefix, 0, 8);
+	euno_copy_out(prefix, bpt_low(view->leaf), view->prefix_len);
+	memcpy(&key->word, prefix, 8);
+	key->prefix = prefix;
+}
+
+/*
+ * Writes the key of a slot.  Whole words are written where that is faster; what
+ * is too much, the next key overwrites.
+ */
+static inline __attribute__((always_inline)) void
+short_key_put(const ShortKey *key, uint64_t head, const uint8_t *tail,
+			  uint8_t *to)
+{
+	memcpy(to, &key->word, 8);
+	if (key->prefix_len > 8)
+		memcpy(to + 8, key->prefix + 8, key->prefix_len - 8);
+	euno_put_word(to + key->prefix_len, head);
+	if (key->past > 0)
+		euno_copy_out(to + key->prefix_len + 8, tail, key->past);
+}
+
+/*
+ * Of so many slots, how many can be copied without asking again: there is room
+ * for an entry in each.  The batch has n items, which take "used" of its
+ * buffer; keys have this length, 0: none are wanted.
+ */
+static inline uint32_t
+copy_at_once(const EunoBatch *batch, uint32_t slots, uint32_t n, uint32_t used,
+			 uint32_t keylen)
+{
+	uint32_t	room = batch->max_items - n;
+	uint32_t	keys;
+
+	if (keylen > 0)
+	{
+		if (used + SHORT_ROOM > batch->buf_size)
+			return 0;
+		keys = (batch->buf_size - SHORT_ROOM - used) / ALIGN8(keylen) + 1;
+		if (room > keys)
+			room = keys;
+	}
+	return room < slots ? room : slots;
+}
+
+/*
+ * FIXED: copies the TIDs, and short keys if they are wanted, of slots [a, b).
+ * False when the batch is full; rd->stop says where.
+ *
+ * Which slots are another one's again cannot be foreseen by the processor, so
+ * there is no branch on it: a slot that is, the next one overwrites.
+ */
+static inline __attribute__((always_inline)) bool
+copy_fixed(BptRead *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
+{
+	BptView    *view = &rd->place.view;
+	EunoBatch  *batch = rd->batch;
+	EunoTid    *tids = batch->tids;
+	EunoItemKey *items = batch->keys;
+	uint8_t    *buf = batch->buf;
+	const uint64_t *heads = view->heads;
+	uint32_t	tail_len = view->tail_len;
+	uint32_t	suffix_len = view->suffix_len;
+	const uint8_t *tail = view->tails + (size_t) a * tail_len;
+	uint64_t	last_head = a < b ? ~euno_load64(&heads[a]) : 0;
+	uint64_t	last_more = 0;
+	EunoTid		last_tid = 0;
+	uint32_t	n = batch->nitems;
+	uint32_t	at = rd->used;
+	uint32_t	i = a;
+	uint32_t	end;
+	uint32_t	keylen = 0;
+	uint8_t		prefix[SHORT_COMPOSITE];
+	ShortKey	key;
+
+	if (keys)
+	{
+		short_key_init(view, prefix, &key);
+		keylen = key.len;
+	}
+	while ((end = i + copy_at_once(batch, b - i, n, at, keylen)) > i)
+	{
+		for (; i < end; i++, tail += tail_len)
+		{
+			uint64_t	head = euno_load64(&heads[i]);
+			uint64_t	more;
+			EunoTid		tid = fixed_tid(view, place, head, tail, tail_len,
+										suffix_len, &more);
+			bool		fresh;
+
+			if (place == TID_ANYWHERE)
+				fresh = head != last_head || i == a || !bpt_same_entry(view, i);
+			else
+				fresh = ((head ^ last_head) | (tid ^ last_tid) |
+						 (more ^ last_more)) != 0;
+			if (keys)
+			{
+				short_key_put(&key, head, tail, buf + at);
+				items[n] = (EunoItemKey)
+				{
+					.offset = at,.keylen = (uint16_t) keylen
+				};
+				at += fresh ? ALIGN8(keylen) : 0;
+			}
+			tids[n] = tid;
+			n += fresh;
+			last_head = head;
+			last_tid = tid;
+			last_more = more;
+		}
+	}
+	while (i > a && i < b && bpt_same_entry(view, i))
+		i++;
+	batch->nitems = n;
+	rd->used = at;
+	rd->stop.slot = i;
+	rd->stop.sub = 0;
+	return i >= b;
+}
+
+/* The same, of a leaf of any shape. */
+static bool
+copy_slots(BptRead *rd, uint32_t a, uint32_t b, bool keys)
+{
+	switch (tid_place(&rd->place.view))
+	{
+		case TID_IN_HEAD:
+			return copy_fixed(rd, a, b, TID_IN_HEAD, keys);
+		case TID_IN_BOTH:
+			return copy_fixed(rd, a, b, TID_IN_BOTH, keys);
+		case TID_IN_TAIL:
+			return copy_fixed(rd, a, b, TID_IN_TAIL, keys);
+		default:
+			return copy_fixed(rd, a, b, TID_ANYWHERE, keys);
+	}
+}
+
+/*
+ * Copies the entries between two gaps.  True if all fit; otherwise rd->stop
+ * is the gap that was reached.
+ */
+bool
+euno_bpt_copy_range(BptRead *rd, const BptGap *a, const BptGap *b,
+					bool forward)
+{
+	BptView    *view = &rd->place.view;
+	uint32_t	last = b->slot + (b->sub > 0);
+
+	rd->batch->nitems = 0;
+	rd->used = 0;
+	if (view->format == BPT_FIXED && forward && !rd->batch->want_keys)
+		return copy_slots(rd, a->slot, b->slot, false);
+	if (view->format == BPT_FIXED && forward && keys_are_short(rd))
+		return copy_slots(rd, a->slot, b->slot, true);
+	for (uint32_t k = a->slot; k < last; k++)
+	{
+		uint32_t	i = forward ? k : last - 1 - (k - a->slot);
+		uint32_t	from = i == a->slot ? a->sub : 0;
+		uint32_t	to = i == b->slot ? b->sub : BPT_LIST_MAX;
+
+		if (view->format == BPT_FIXED && i > a->slot &&
+			bpt_same_entry(view, i))
+			continue;
+		if (!copy_slot(rd, i, from, to, forward))
+			return false;
+	}
+	return true;
+}

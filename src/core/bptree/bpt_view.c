@@ -1,0 +1,197 @@
+/*-------------------------------------------------------------------------
+ *
+ * bpt_view.c
+ *	  Reading what is in a slot of a leaf.
+ *
+ * The leaf may be being written: everything read is clamped before use,
+ * impossible values set view->torn, and no result means anything before the
+ * leaf's version has been validated.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/bptree/bpt.h"
+
+/* See bpt_view. */
+bool
+euno_bpt_view(const BptLeaf *leaf, BptView *view)
+{
+	return bpt_view(leaf, view);
+}
+
+static inline uint32_t
+load_u16(const uint8_t *p)
+{
+	return (uint32_t) euno_load8(p) | (uint32_t) euno_load8(p + 1) << 8;
+}
+
+/*
+ * Takes a record apart, of which 8 bytes can be read.  Nothing is checked: what
+ * is pointed to may be outside of it.
+ */
+static inline void
+take_apart(const uint8_t *record, BptFormat format, BptSlot *slot)
+{
+	const uint8_t *p = record;
+	uint32_t	head = load_u16(p);
+
+	p += 2;
+	slot->len = head & BPT_REC_LEN;
+	slot->tail_len = slot->len;
+	if (format != BPT_OPAQUE)
+		slot->tail_len = slot->len > 8 ? slot->len - 8 : 0;
+	slot->payload_len = 0;
+	slot->list_len = 0;
+	slot->ntids = 1;
+	if (head & BPT_REC_PAYLOAD)
+	{
+		slot->payload_len = load_u16(p);
+		p += 2;
+	}
+	if (head & BPT_REC_LIST)
+	{
+		slot->ntids += euno_load8(p);
+		slot->list_len = load_u16(p + 1);
+		p += 3;
+	}
+	slot->tail = p;
+	slot->payload = slot->tail + slot->tail_len;
+	slot->list = slot->payload + slot->payload_len;
+	slot->size = (uint32_t) (slot->list + slot->list_len - record);
+}
+
+/* The same for a record that is known to be whole. */
+void
+euno_bpt_record(const uint8_t *record, BptFormat format, BptSlot *slot)
+{
+	take_apart(record, format, slot);
+}
+
+/* The same for the record of slot i.  False if torn. */
+bool
+euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot)
+{
+	uint32_t	off = euno_load16(&view->offs[i]);
+
+	if (off < view->body || off + 8 > view->size)
+		goto torn;
+	take_apart((const uint8_t *) view->leaf + off, view->format, slot);
+	if (off + slot->size + BPT_SLACK > view->size ||
+		slot->ntids > BPT_LIST_MAX || slot->list_len > BPT_LIST_BYTES ||
+		slot->len > BPT_MAX_COMPOSITE)
+		goto torn;
+	return true;
+
+torn:
+	view->torn = true;
+	return false;
+}
+
+/* BYTES: the TID in the last six bytes of prefix || head || tail. */
+EunoTid
+euno_bpt_suffix_tid(BptView *view, uint64_t head, const uint8_t *tail,
+					uint32_t len)
+{
+	uint64_t	tid;
+
+	if (len >= 8 + EUNO_TID_BYTES)
+		return euno_load_be(tail + (len - 8 - EUNO_TID_BYTES),
+							EUNO_TID_BYTES);
+	if (len > 8)
+		return (head << (8 * (len - 8)) | euno_load_be(tail, len - 8)) &
+			EUNO_TID_MAX;
+	tid = len == 0 ? 0 : head >> (8 * (8 - len));
+	if (len < EUNO_TID_BYTES)
+	{
+		uint32_t	n = EUNO_TID_BYTES - len;
+
+		if (view->prefix_len < n)
+		{
+			view->torn = true;
+			return 0;
+		}
+		for (uint32_t i = 0; i < n; i++)
+			tid |= (uint64_t) euno_load8(bpt_low(view->leaf) + view->prefix_len -
+										 n + i)
+				<< (8 * (EUNO_TID_BYTES - 1 - i));
+	}
+	return tid & EUNO_TID_MAX;
+}
+
+/* The (first) TID of slot i; 0 if torn. */
+EunoTid
+euno_bpt_first_tid(BptView *view, uint32_t i)
+{
+	uint64_t	head = euno_load64(&view->heads[i]);
+	BptSlot		slot;
+
+	if (view->format == BPT_OPAQUE)
+		return head & EUNO_TID_MAX;
+	if (view->format == BPT_FIXED)
+		return euno_bpt_suffix_tid(view, head,
+								   view->tails + i * view->tail_len,
+								   view->suffix_len);
+	if (!euno_bpt_slot(view, i, &slot))
+		return 0;
+	return euno_bpt_suffix_tid(view, head, slot.tail, slot.len);
+}
+
+/* All TIDs of slot i, at most BPT_LIST_MAX; their number, 0 if torn. */
+uint32_t
+euno_bpt_slot_tids(BptView *view, uint32_t i, EunoTid *tids)
+{
+	BptSlot		slot;
+	uint8_t		list[BPT_LIST_BYTES];
+
+	tids[0] = euno_bpt_first_tid(view, i);
+	if (view->format == BPT_FIXED)
+		return 1;
+	if (!euno_bpt_slot(view, i, &slot))
+		return 0;
+	if (slot.ntids == 1)
+		return 1;
+	euno_copy_out(list, slot.list, slot.list_len);
+	if (!euno_bpt_list_decode(list, slot.list_len, tids[0], slot.ntids, tids))
+	{
+		view->torn = true;
+		return 0;
+	}
+	return slot.ntids;
+}
+
+/*
+ * The whole key of slot i, without the TID, into "to" (BPT_MAX_COMPOSITE + 8
+ * bytes).  Returns its length.
+ */
+uint32_t
+euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to)
+{
+	BptSlot		slot;
+	uint8_t		word[8];
+	uint32_t	len = view->suffix_len;
+	const uint8_t *tail = view->tails + i * view->tail_len;
+
+	if (view->format != BPT_FIXED)
+	{
+		if (!euno_bpt_slot(view, i, &slot))
+			return 0;
+		len = slot.len;
+		tail = slot.tail;
+	}
+	if (view->format == BPT_OPAQUE)
+	{
+		euno_copy_out(to, tail, len);
+		return len;
+	}
+	if (view->prefix_len + len > BPT_MAX_COMPOSITE ||
+		view->prefix_len + len < EUNO_TID_BYTES)
+	{
+		view->torn = true;
+		return 0;
+	}
+	euno_copy_out(to, bpt_low(view->leaf), view->prefix_len);
+	euno_put_word(word, euno_load64(&view->heads[i]));
+	memcpy(to + view->prefix_len, word, 8);
+	if (len > 8)
+		euno_copy_out(to + view->prefix_len + 8, tail, len - 8);
+	return view->prefix_len + len - EUNO_TID_BYTES;
+}
