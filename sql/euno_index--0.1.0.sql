@@ -157,7 +157,7 @@ CREATE FUNCTION euno_stat_get_worker(
     OUT last_round timestamptz, OUT last_round_ms double precision,
     OUT hot_leaves integer, OUT leaves_contended bigint,
     OUT leaves_calmed bigint, OUT leaves_merged bigint,
-    OUT directories bigint, OUT trees_collected bigint,
+    OUT copies_changed bigint, OUT trees_collected bigint,
     OUT leaves_moved bigint, OUT errors bigint, OUT last_error text, OUT last_error_at timestamptz)
 RETURNS record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
@@ -216,3 +216,78 @@ SELECT * FROM euno_stat_get_worker();
 
 GRANT SELECT ON euno_stat_indexes, euno_memory, euno_stat_domains,
     euno_stat_worker TO PUBLIC;
+
+-- As \df+ and \d+ show them.
+
+COMMENT ON FUNCTION euno_index_check(regclass, boolean) IS 'raises an error if the index is inconsistent, or, if told so, lacks a row of its table';
+COMMENT ON FUNCTION euno_index_size(regclass) IS 'bytes of memory that the index uses';
+COMMENT ON FUNCTION euno_evict(regclass) IS 'gives the index''s memory back; it is rebuilt when it is needed';
+COMMENT ON FUNCTION euno_rebuild(regclass) IS 'builds the index again from the table';
+COMMENT ON FUNCTION euno_hot_leaves(regclass, integer) IS 'the leaves with the most conflicts lately';
+COMMENT ON FUNCTION euno_set_domains(text) IS 'divides the processors among domains anew';
+COMMENT ON FUNCTION euno_numa_pages(regclass) IS 'on which NUMA nodes the pages of an index are';
+COMMENT ON FUNCTION euno_stat_reset() IS 'sets the counters of euno_stat_indexes to zero, in this database';
+
+COMMENT ON VIEW euno_stat_indexes IS 'euno indexes of this database';
+COMMENT ON COLUMN euno_stat_indexes.structure IS 'bptree, art/olc or art/rowex';
+COMMENT ON COLUMN euno_stat_indexes.state IS 'ready; absent: to be built when it is needed; building, merging: being built; retiring: given up; hidden: on a standby';
+COMMENT ON COLUMN euno_stat_indexes.entries IS 'rows that have an entry, with dead ones that are still there';
+COMMENT ON COLUMN euno_stat_indexes.bytes IS 'memory that it uses';
+COMMENT ON COLUMN euno_stat_indexes.height IS 'levels, 1: a single leaf';
+COMMENT ON COLUMN euno_stat_indexes.leaves IS 'leaves of a B+tree; of a radix tree, entries';
+COMMENT ON COLUMN euno_stat_indexes.splits IS 'leaves that were split; of a radix tree, nodes put in';
+COMMENT ON COLUMN euno_stat_indexes.merges IS 'leaves that were merged; of a radix tree, nodes taken out';
+COMMENT ON COLUMN euno_stat_indexes.descents IS 'searches from the root to a leaf';
+COMMENT ON COLUMN euno_stat_indexes.inserts IS 'of these, by inserts';
+COMMENT ON COLUMN euno_stat_indexes.removals IS 'entries removed';
+COMMENT ON COLUMN euno_stat_indexes.restarts IS 'searches begun again because something had changed';
+COMMENT ON COLUMN euno_stat_indexes.right_moves IS 'steps to the next leaf because the inner nodes did not know it yet';
+COMMENT ON COLUMN euno_stat_indexes.lock_waits IS 'waits for a leaf or node that another session had locked';
+COMMENT ON COLUMN euno_stat_indexes.conflicts_locked IS 'a leaf was locked by another session';
+COMMENT ON COLUMN euno_stat_indexes.conflicts_changed IS 'a leaf had been changed by another session';
+COMMENT ON COLUMN euno_stat_indexes.conflicts_same_key IS 'estimate: conflicts about one key';
+COMMENT ON COLUMN euno_stat_indexes.conflicts_other_key IS 'estimate: conflicts about different keys of a leaf';
+COMMENT ON COLUMN euno_stat_indexes.conflicts_split IS 'estimate: conflicts because a leaf was split or merged';
+COMMENT ON COLUMN euno_stat_indexes.conflicts_directory IS 'conflicts at inner nodes';
+COMMENT ON COLUMN euno_stat_indexes.contended_leaves IS 'leaves whose writers of different keys do not wait for each other';
+COMMENT ON COLUMN euno_stat_indexes.contended_writes IS 'writes to such leaves';
+COMMENT ON COLUMN euno_stat_indexes.filter_hits IS 'lookups that needed to look at no more than the sorted part of such a leaf';
+COMMENT ON COLUMN euno_stat_indexes.copies IS 'domains that have a copy of its inner nodes';
+COMMENT ON COLUMN euno_stat_indexes.parted_leaves IS 'leaves that were split between keys that sessions fought for';
+COMMENT ON COLUMN euno_stat_indexes.delegated_writes IS 'writes that another session made for the one that wanted them';
+
+COMMENT ON VIEW euno_memory IS 'memory of all euno indexes';
+COMMENT ON COLUMN euno_memory.reserved_bytes IS 'euno.max_memory';
+COMMENT ON COLUMN euno_memory.used_bytes IS 'used by indexes';
+COMMENT ON COLUMN euno_memory.peak_bytes IS 'used at most since the start';
+COMMENT ON COLUMN euno_memory.idle_bytes IS 'not used, but not given back to the system';
+COMMENT ON COLUMN euno_memory.indexes IS 'indexes that there are, in all databases';
+COMMENT ON COLUMN euno_memory.max_indexes IS 'euno.max_indexes';
+
+COMMENT ON VIEW euno_stat_domains IS 'domains, and what they have and do';
+COMMENT ON COLUMN euno_stat_domains.domain IS 'number, from 0';
+COMMENT ON COLUMN euno_stat_domains.cpus IS 'its processors';
+COMMENT ON COLUMN euno_stat_domains.node IS 'NUMA node to which its memory is bound; null: to none';
+COMMENT ON COLUMN euno_stat_domains.bytes IS 'memory that indexes have taken in it';
+COMMENT ON COLUMN euno_stat_domains.lag IS 'leaves that its inner nodes may not know yet';
+COMMENT ON COLUMN euno_stat_domains.descents IS 'searches from a root to a leaf by its sessions';
+COMMENT ON COLUMN euno_stat_domains.remote_descents IS 'estimate: of these, to leaves in memory of other domains';
+COMMENT ON COLUMN euno_stat_domains.inner_nodes IS 'estimate: inner nodes that its sessions visited';
+COMMENT ON COLUMN euno_stat_domains.remote_inner_nodes IS 'estimate: of these, in memory of other domains';
+COMMENT ON COLUMN euno_stat_domains.copies IS 'indexes of whose inner nodes it has a copy';
+COMMENT ON COLUMN euno_stat_domains.copy_bytes IS 'what these take';
+
+COMMENT ON VIEW euno_stat_worker IS 'what the euno launcher has done since it started';
+COMMENT ON COLUMN euno_stat_worker.pid IS 'its process; null: there is none';
+COMMENT ON COLUMN euno_stat_worker.rounds IS 'one every euno.naptime';
+COMMENT ON COLUMN euno_stat_worker.last_round IS 'when it began';
+COMMENT ON COLUMN euno_stat_worker.last_round_ms IS 'how long it took';
+COMMENT ON COLUMN euno_stat_worker.hot_leaves IS 'leaves that were hot in the last round';
+COMMENT ON COLUMN euno_stat_worker.leaves_contended IS 'leaves made contended';
+COMMENT ON COLUMN euno_stat_worker.leaves_calmed IS 'leaves made calm again';
+COMMENT ON COLUMN euno_stat_worker.leaves_merged IS 'underfull leaves merged';
+COMMENT ON COLUMN euno_stat_worker.copies_changed IS 'copies of inner nodes made for domains, or given up';
+COMMENT ON COLUMN euno_stat_worker.trees_collected IS 'indexes of dropped databases freed';
+COMMENT ON COLUMN euno_stat_worker.leaves_moved IS 'leaves moved to the domain that uses them';
+COMMENT ON COLUMN euno_stat_worker.errors IS 'rounds or steps that failed';
+COMMENT ON COLUMN euno_stat_worker.last_error IS 'the last error that was met, to those who may read all statistics';

@@ -21,7 +21,7 @@ validate_structure(const char *value)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for \"structure\" option: \"%s\"", value),
-				 errhint("Valid values are \"bptree\", \"art\", and \"auto\".")));
+				 errdetail("Valid values are \"bptree\", \"art\", and \"auto\".")));
 }
 
 static void
@@ -32,7 +32,7 @@ validate_sync(const char *value)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for \"sync\" option: \"%s\"", value),
-				 errhint("Valid values are \"olc\" and \"rowex\".")));
+				 errdetail("Valid values are \"olc\" and \"rowex\".")));
 }
 
 static void
@@ -43,7 +43,7 @@ validate_replicate(const char *value)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for \"replicate\" option: \"%s\"", value),
-				 errhint("Valid values are \"auto\", \"on\", and \"off\".")));
+				 errdetail("Valid values are \"auto\", \"on\", and \"off\".")));
 }
 
 /* Once, when the library is loaded. */

@@ -446,7 +446,9 @@ euno_domains_change(const char *setting)
 	if (new->n > euno_ndomains)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("there can be at most %d domains", euno_ndomains),
+				 errmsg_plural("there can be at most %d domain",
+							   "there can be at most %d domains",
+							   euno_ndomains, euno_ndomains),
 				 errdetail("That many were reserved at server start."),
 				 errhint("Set \"euno.domains\" and restart the server to have more.")));
 

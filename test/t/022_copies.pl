@@ -69,7 +69,7 @@ is(join(' ', map { copies($_) } 't_off', 'other_a'), '0 0', 'one that is not use
 like(slurp_file($node->logfile), qr/LOG:  euno index with OID [0-9]+ in database with OID [0-9]+ has copies of its inner nodes in [123] domains/, 'the log says so');
 is($node->safe_psql('postgres', 'SELECT min(copies), max(copies), min(copy_bytes) > 0 FROM euno_stat_domains WHERE domain > 0'), '2|2|t', 'domains show their copies');
 is($node->safe_psql('postgres', 'SELECT copies, copy_bytes FROM euno_stat_domains WHERE domain = 0'), '0|0', 'the first domain has no copies');
-cmp_ok($node->safe_psql('postgres', 'SELECT directories FROM euno_stat_worker'), '>=', 3, 'the launcher has made them');
+cmp_ok($node->safe_psql('postgres', 'SELECT copies_changed FROM euno_stat_worker'), '>=', 3, 'the launcher has made them');
 
 # The option may be changed.
 $node->safe_psql('postgres', 'ALTER INDEX t_auto SET (replicate = off)');
