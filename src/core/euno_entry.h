@@ -129,6 +129,36 @@ typedef struct EunoPosition
 } EunoPosition;
 
 /*
+ * BYTES order: the bytes that a position stands for, EUNO_MAX_ENTRY + 8 at most;
+ * their number.  Composites left of it are less, those right of it greater or
+ * equal, the shorter one being padded with zeros.
+ *
+ * A position longer than any entry can be is cut: keys are prefix-free, so what
+ * follows EUNO_MAX_ENTRY bytes decides nothing.
+ */
+static inline uint32_t
+euno_position_bytes(const EunoPosition *pos, uint8_t *bytes)
+{
+	uint32_t	len = pos->keylen;
+
+	if (len > EUNO_MAX_ENTRY)
+		len = EUNO_MAX_ENTRY;
+	if (len > 0)
+		memcpy(bytes, pos->key, len);
+	if (pos->side > 0)
+	{
+		memset(bytes + len, 0xFF, 8);	/* above every TID */
+		len += 8;
+	}
+	else if (pos->side == 0)
+	{
+		euno_put_tid(bytes + len, pos->tid);
+		len += EUNO_TID_BYTES;
+	}
+	return len;
+}
+
+/*
  * Compares a position's key (or bound) with a stored key: < 0, 0, > 0.  Only
  * the columns that the position has are compared; ties are broken by the
  * caller with side and tid.  "key" is 8-byte aligned private memory.

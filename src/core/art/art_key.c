@@ -28,29 +28,12 @@ euno_art_key_entry(const EunoEntry *entry, ArtKey *key)
 /*
  * A position as a bound: what is at its right is greater or equal, what is at
  * its left is less.  Zeros at the end are left away.
- *
- * A position longer than any entry can be is cut: keys are prefix-free, so
- * what follows EUNO_MAX_ENTRY bytes decides nothing.
  */
 void
 euno_art_key_position(const EunoPosition *pos, ArtKey *key)
 {
-	uint32_t	len = pos->keylen;
+	uint32_t	len = euno_position_bytes(pos, key->bytes);
 
-	if (len > EUNO_MAX_ENTRY)
-		len = EUNO_MAX_ENTRY;
-	if (len > 0)
-		memcpy(key->bytes, pos->key, len);
-	if (pos->side > 0)
-	{
-		memset(key->bytes + len, 0xFF, 8);	/* above every TID */
-		len += 8;
-	}
-	else if (pos->side == 0)
-	{
-		euno_put_tid(key->bytes + len, pos->tid);
-		len += EUNO_TID_BYTES;
-	}
 	while (len > 0 && key->bytes[len - 1] == 0)
 		len--;
 	euno_art_key_set(key, len);

@@ -18,36 +18,15 @@ key_finish(BptKey *key, uint32_t len)
 /*
  * The key that a position stands for.  In COMPARE order the position must
  * stay valid as long as the key.
- *
- * A position longer than any entry can be is cut: keys are prefix-free, so
- * what follows EUNO_MAX_ENTRY bytes decides nothing.
  */
 void
 euno_bpt_key_position(EunoTree *tree, const EunoPosition *pos, BptKey *key)
 {
-	uint32_t	len = pos->keylen;
-
 	key->pos = pos;
 	if (bpt_is_opaque(tree))
-	{
 		key->len = 0;
-		return;
-	}
-	if (len > EUNO_MAX_ENTRY)
-		len = EUNO_MAX_ENTRY;
-	if (len > 0)
-		memcpy(key->bytes, pos->key, len);
-	if (pos->side > 0)
-	{
-		memset(key->bytes + len, 0xFF, 8);	/* above every TID */
-		len += 8;
-	}
-	else if (pos->side == 0)
-	{
-		euno_put_tid(key->bytes + len, pos->tid);
-		len += EUNO_TID_BYTES;
-	}
-	key_finish(key, len);
+	else
+		key_finish(key, euno_position_bytes(pos, key->bytes));
 }
 
 /*

@@ -326,6 +326,31 @@ is_one_key(const EunoTree *tree, const EunoCursor *cursor)
 }
 
 /*
+ * Where the read begins, and the end of the range in its direction.  Forward, what
+ * was read before may have said in which leaf that is.
+ */
+static inline void
+find_ends(BptRead *rd, bool forward, BptKey *from, BptKey *to)
+{
+	EunoCursor *cursor = rd->cursor;
+	EunoContext *cx = rd->cx;
+	const EunoPosition *start;
+
+	if (forward)
+	{
+		rd->place.run = run_of(rd);
+		start = cursor->at_lo ? &cursor->lo : &cursor->left.pos;
+		if (!cursor->at_lo && cx->next.stamp == rd->stamp &&
+			!bpt_is_opaque(rd->tree))
+			rd->place.guess = cx->next.leaf;
+	}
+	else
+		start = cursor->at_hi ? &cursor->hi : &cursor->right.pos;
+	euno_bpt_key_position(rd->tree, forward ? &cursor->hi : &cursor->lo, to);
+	euno_bpt_key_position(rd->tree, start, from);
+}
+
+/*
  * Reads the next batch of a range.  See EunoTreeOps and EunoCursor.  When a
  * call finds that the range has ended, the window is empty at that end: a read
  * in the other direction starts there.
@@ -337,7 +362,6 @@ EunoStatus
 euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 			  bool forward, EunoBatch *batch)
 {
-	const EunoPosition *start;
 	EunoPosition fence;
 	uint8_t		fence_buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	EunoStatus	status;
@@ -364,21 +388,7 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	bpt_place_init(&rd.place, &image);
 	euno_epoch_enter(cx->process);
 	rd.stamp = euno_load64(&bpt_body(tree)->stamp);
-	if (forward)
-	{
-		rd.place.run = run_of(&rd);
-		start = cursor->at_lo ? &cursor->lo : &cursor->left.pos;
-		if (!cursor->at_lo && cx->next.stamp == rd.stamp &&
-			!bpt_is_opaque(tree))
-			rd.place.guess = cx->next.leaf;
-		euno_bpt_key_position(tree, &cursor->hi, &to);
-	}
-	else
-	{
-		start = cursor->at_hi ? &cursor->hi : &cursor->right.pos;
-		euno_bpt_key_position(tree, &cursor->lo, &to);
-	}
-	euno_bpt_key_position(tree, start, &from);
+	find_ends(&rd, forward, &from, &to);
 	do
 	{
 		if (again != NULL)
