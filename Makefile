@@ -10,8 +10,8 @@
 #   make check-numa         in emulated machines with 2 and 4 NUMA nodes
 #   make sim                the trees on simulated machines of up to 192 cores
 #                           (also sim-validate, sim-smoke)
-#   make demo, make bench   euno beside btree on this machine; bench-quick in a
-#                           quarter of an hour, bench-core the trees alone;
+#   make demo, make bench   euno beside btree on this machine; bench-quick in some
+#                           ten minutes, bench-core the trees alone;
 #                           bench-rebuild measures what follows a restart
 #
 # PG_CONFIG, CC and COPT mean what they mean to PGXS.  WERROR= builds with a
