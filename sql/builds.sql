@@ -60,6 +60,23 @@ CREATE TABLE builds AS
 SELECT build(format('text COLLATE %I', locale), '1MB')
 	FROM unnest(ARRAY['default', (SELECT max(collname) FROM pg_collation WHERE collname IN ('C', 'und-x-icu'))]) AS locale;
 DROP TABLE builds;
+
+-- Text in several scripts, with letters of one place, ignored ones, and others
+-- whose places are not asked for.
+CREATE TABLE builds AS
+	SELECT n, repeat(CASE n % 3 WHEN 0 THEN 'chata' ELSE 'c' END, n % 2) ||
+			(ARRAY['', 'A', 'a', U&'\00e1', U&'\0441', U&'\3042', U&'\304c', U&'\0e40', U&'\4e2d', U&'\d55c',
+				   U&'\+01F600', U&'\00ad', chr(1), '-', ' '])[n % 15 + 1] || n % 13 || repeat('z', n % 97) || n AS text
+	FROM generate_series(1, 20000) AS n;
+SELECT count(build(format('text COLLATE %I %s', locale, direction), memory))
+	FROM unnest(ARRAY['default', (SELECT max(collname) FROM pg_collation WHERE collname IN ('C', 'und-x-icu'))]) AS locale,
+		unnest(ARRAY['ASC', 'DESC']) AS direction, unnest(ARRAY['1MB', '64MB']) AS memory;
+SET euno.debug_wrong_guesses = on;
+SELECT count(build(format('text COLLATE %I %s', locale, direction), memory))
+	FROM unnest(ARRAY['default', (SELECT max(collname) FROM pg_collation WHERE collname IN ('C', 'und-x-icu'))]) AS locale,
+		unnest(ARRAY['ASC', 'DESC']) AS direction, unnest(ARRAY['1MB', '64MB']) AS memory;
+RESET euno.debug_wrong_guesses;
+DROP TABLE builds;
 DROP FUNCTION build;
 
 -- CREATE INDEX looks at a page once if all on it is settled, and leaves others to

@@ -21,8 +21,8 @@
  * A B+tree that is made while euno.debug_modes is not "off" has its leaves forced
  * into modes from then on, by each session as its setting says (bpt_forced.c).
  *
- * euno.debug_wrong_guesses: text whose order the C library has is sorted by
- * wrong guesses at first (key_sort.c).
+ * euno.debug_wrong_guesses: text in a collation is sorted by guesses some or all
+ * of which are wrong (key_sort.c).
  *
  *-------------------------------------------------------------------------
  */

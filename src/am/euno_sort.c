@@ -255,12 +255,11 @@ add_long(EunoSort *sort, const EunoEntry *entry)
 static void
 add_row(EunoSort *sort, const EunoEntry *entry)
 {
-	EunoSortItem *item = add_composite(sort, entry);
+	(void) add_composite(sort, entry);
 
 	/* Rows are aligned; the buffer has a multiple of that. */
 	sort->buffer_used = MAXALIGN(sort->buffer_used);
 	sort->ascending = false;
-	item->head = euno_row_head(sort->rows, entry->key, entry->keylen, 0);
 }
 
 void

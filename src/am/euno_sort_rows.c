@@ -3,11 +3,12 @@
  * euno_sort_rows.c
  *	  Sorting entries in COMPARE order.
  *
- * A merge sort, which asks the comparator least.  It begins by asking whether
- * the halves are in order as they are, so of items that are in order it
- * compares each one with the next, once, and no more.  Before that, items are
- * brought about into order by the heads of their rows, where they have some.
- * So heads decide nothing here: if they are wrong, more is to be merged.
+ * Items are brought about into order by the heads of their rows, where they have
+ * some.  Those that the comparator finds out of place, hardly any if the heads
+ * are good, are put apart, sorted and merged with the others; so it is asked
+ * once for each two neighbors, and no more.  If they are many, all are sorted
+ * by a merge sort, which asks least.  So heads decide nothing here: if they are
+ * wrong, more is to be merged.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,9 +18,34 @@
 
 #include "am/euno_am.h"
 #include "am/euno_sort_items.h"
+#include "core/euno_shared.h"
 
 /* So many with equal heads are left to the comparator. */
-#define FEW_EQUAL	8
+#define FEW_EQUAL		8
+
+/* Guesses are tried with so many items; one in so many may be out of place. */
+#define SAMPLE			1024
+#define SAMPLE_WRONG	32
+
+/* So many may be put apart: half as many as there is scratch memory for. */
+#define MOST_APART(n)	((n) / 4)
+
+/* So many that are out of place, one after the other: it is those before. */
+#define MANY_APART		8
+
+/* Each time a row is read, the one so many further on is asked for. */
+#define AHEAD			16
+
+#define INTERRUPTS_EVERY	1024
+
+typedef struct RowSort
+{
+	EunoRowOrder *order;
+	const uint8_t *buffer;
+	EunoSortItem *items;		/* all */
+	uint32		n;
+	EunoSortItem *scratch;
+} RowSort;
 
 int
 euno_sort_compare_rows(EunoRowOrder *order, const uint8_t *a, uint32 alen,
@@ -35,17 +61,29 @@ euno_sort_compare_rows(EunoRowOrder *order, const uint8_t *a, uint32 alen,
 }
 
 static inline bool
-in_order(EunoRowOrder *order, const uint8_t *buffer, const EunoSortItem *a,
-		 const EunoSortItem *b)
+in_order(const RowSort *sort, const EunoSortItem *a, const EunoSortItem *b)
 {
-	return euno_sort_compare_rows(order, buffer + a->offset, a->length, a->head,
-								  buffer + b->offset, b->length,
+	return euno_sort_compare_rows(sort->order, sort->buffer + a->offset,
+								  a->length, a->head,
+								  sort->buffer + b->offset, b->length,
 								  b->head) <= 0;
 }
 
+/* Rows lie all over the buffer. */
+static inline void
+fetch_ahead(const RowSort *sort, const EunoSortItem *item)
+{
+	if (sort->items + sort->n - item > AHEAD)
+		euno_prefetch(sort->buffer + item[AHEAD].offset);
+}
+
+/*
+ * Asks first whether the halves are in order as they are.  "scratch": for half as
+ * many.
+ */
 static void
-merge_sort(EunoRowOrder *order, const uint8_t *buffer, EunoSortItem *items,
-		   EunoSortItem *scratch, uint32 n)
+merge_sort(const RowSort *sort, EunoSortItem *items, uint32 n,
+		   EunoSortItem *scratch)
 {
 	uint32		half = n / 2;
 	uint32		left = 0;
@@ -55,14 +93,14 @@ merge_sort(EunoRowOrder *order, const uint8_t *buffer, EunoSortItem *items,
 	if (n < 2)
 		return;
 	CHECK_FOR_INTERRUPTS();
-	merge_sort(order, buffer, items, scratch, half);
-	merge_sort(order, buffer, items + half, scratch, n - half);
-	if (in_order(order, buffer, &items[half - 1], &items[half]))
+	merge_sort(sort, items, half, scratch);
+	merge_sort(sort, items + half, n - half, scratch);
+	if (in_order(sort, &items[half - 1], &items[half]))
 		return;
 	memcpy(scratch, items, half * sizeof(EunoSortItem));
 	while (left < half && right < n)
 	{
-		if (in_order(order, buffer, &scratch[left], &items[right]))
+		if (in_order(sort, &scratch[left], &items[right]))
 			items[to++] = scratch[left++];
 		else
 			items[to++] = items[right++];
@@ -70,35 +108,203 @@ merge_sort(EunoRowOrder *order, const uint8_t *buffer, EunoSortItem *items,
 	memcpy(items + to, scratch + left, (half - left) * sizeof(EunoSortItem));
 }
 
+static inline uint64
+head_of(const RowSort *sort, const EunoSortItem *item, uint32 depth)
+{
+	return euno_row_head(sort->order, sort->buffer + item->offset,
+						 item->length - EUNO_TID_BYTES, depth);
+}
+
 /* The items have the heads at "depth". */
 static void
-sort_by_heads(EunoRowOrder *order, const uint8_t *buffer, EunoSortItem *items,
-			  EunoSortItem *scratch, uint32 n, uint32 depth)
+sort_by_heads(const RowSort *sort, EunoSortItem *items, uint32 n, uint32 depth)
 {
 	uint32		next = depth + sizeof(uint64);
 
 	CHECK_FOR_INTERRUPTS();
-	euno_sort_heads((uint64 *) items, (uint64 *) scratch, n, 2, 0);
-	for (uint32 i = 0, end; next < euno_row_head_bytes(order) && i < n; i = end)
+	euno_sort_heads((uint64 *) items, (uint64 *) sort->scratch, n, 2, 0);
+	for (uint32 i = 0, end; i < n; i = end)
 	{
 		for (end = i + 1; end < n && items[end].head == items[i].head;)
 			end++;
-		if (end - i <= FEW_EQUAL)
-			continue;
-		for (uint32 j = i; j < end; j++)
-			items[j].head = euno_row_head(order, buffer + items[j].offset,
-										  items[j].length - EUNO_TID_BYTES,
-										  next);
-		sort_by_heads(order, buffer, items + i, scratch, end - i, next);
+		if (end - i > FEW_EQUAL && next < euno_row_head_bytes(sort->order))
+		{
+			for (uint32 j = i; j < end; j++)
+				items[j].head = head_of(sort, &items[j], next);
+			sort_by_heads(sort, items + i, end - i, next);
+		}
+		else if (end - i > 1)
+			merge_sort(sort, items + i, end - i, sort->scratch);
 	}
+}
+
+/* Is it worth to guess? */
+static bool
+learn(const RowSort *sort, const EunoSortItem *items, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		if ((i % INTERRUPTS_EVERY) == 0)
+			CHECK_FOR_INTERRUPTS();
+		euno_row_learn(sort->order, sort->buffer + items[i].offset,
+					   items[i].length - EUNO_TID_BYTES);
+	}
+	return euno_row_learned(sort->order);
+}
+
+static void
+set_heads(const RowSort *sort, EunoSortItem *items, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		if ((i % INTERRUPTS_EVERY) == 0)
+			CHECK_FOR_INTERRUPTS();
+		items[i].head = head_of(sort, &items[i], 0);
+	}
+}
+
+/* Of some items, in the order of guesses, are hardly any out of place? */
+static bool
+guesses_are_good(const RowSort *sort)
+{
+	uint32		step = sort->n / SAMPLE + 1;
+	uint32		n = sort->n / step;
+	uint32		wrong = 0;
+	EunoSortItem sample[SAMPLE];
+
+	for (uint32 i = 0; i < n; i++)
+		sample[i] = sort->items[i * step];
+	if (!learn(sort, sample, n))
+		return euno_wrong_guesses;
+	set_heads(sort, sample, n);
+	euno_sort_heads((uint64 *) sample, (uint64 *) sort->scratch, n, 2, 0);
+	for (uint32 i = 1; i < n; i++)
+		wrong += sample[i - 1].head != sample[i].head &&
+			!in_order(sort, &sample[i - 1], &sample[i]);
+	return wrong <= n / SAMPLE_WRONG || euno_wrong_guesses;
+}
+
+/*
+ * Puts items apart, into scratch memory, until the first "kept" ones are in order.
+ * If they are too many, all are put back, in any order.
+ */
+static bool
+put_apart(const RowSort *sort, uint32 *kept)
+{
+	EunoSortItem *items = sort->items;
+	EunoSortItem *apart = sort->scratch;
+	uint32		most = MOST_APART(sort->n);
+	uint32		in_a_row = 0;
+	uint32		n = 1;
+	uint32		i;
+
+	for (i = 1; i < sort->n && i - n <= most; i++)
+	{
+		EunoSortItem item = items[i];
+
+		if ((i % INTERRUPTS_EVERY) == 0)
+			CHECK_FOR_INTERRUPTS();
+		fetch_ahead(sort, &items[i]);
+		if (likely(in_order(sort, &items[n - 1], &item)))
+			in_a_row = 0;
+		else if (n > 1 && in_order(sort, &items[n - 2], &item))
+		{
+			apart[i - n] = items[n - 1];
+			n--;
+		}
+		else if (++in_a_row < MANY_APART)
+		{
+			apart[i - n] = item;
+			continue;
+		}
+		else
+		{
+			while (n > 0 && i - n <= most &&
+				   !in_order(sort, &items[n - 1], &item))
+			{
+				apart[i - n] = items[n - 1];
+				n--;
+			}
+		}
+		items[n++] = item;
+	}
+	if (i - n > most)
+		memcpy(items + n, apart, (i - n) * sizeof(EunoSortItem));
+	*kept = n;
+	return i - n <= most;
+}
+
+/* Merges those apart, which are in order, with the "kept" ones, from the end. */
+static void
+merge_apart(const RowSort *sort, uint32 kept)
+{
+	EunoSortItem *items = sort->items;
+	uint32		left = sort->n - kept;
+
+	while (left > 0)
+	{
+		const EunoSortItem *item = &sort->scratch[--left];
+		uint32		hi = kept;	/* from here on they come after it */
+		uint32		lo = kept;
+		uint32		step = 1;
+
+		CHECK_FOR_INTERRUPTS();
+		while (lo > 0 && !in_order(sort, &items[lo - 1], item))
+		{
+			hi = lo - 1;
+			lo = lo > step ? lo - step : 0;
+			step *= 2;
+		}
+		while (lo < hi)
+		{
+			uint32		mid = (lo + hi) / 2;
+
+			if (in_order(sort, &items[mid], item))
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		memmove(items + hi + left + 1, items + hi,
+				(kept - hi) * sizeof(EunoSortItem));
+		items[hi + left] = *item;
+		kept = hi;
+	}
+}
+
+/* By heads; false if these leave too many out of place. */
+static bool
+sort_with_heads(const RowSort *sort)
+{
+	uint32		kept;
+
+	if (euno_row_guessed(sort->order) &&
+		!(guesses_are_good(sort) && learn(sort, sort->items, sort->n)))
+		return false;
+	set_heads(sort, sort->items, sort->n);
+	sort_by_heads(sort, sort->items, sort->n, 0);
+	if (!put_apart(sort, &kept))
+		return false;
+	merge_sort(sort, sort->scratch, sort->n - kept, sort->items + kept);
+	merge_apart(sort, kept);
+	return true;
 }
 
 void
 euno_sort_rows(EunoRowOrder *order, const uint8_t *buffer,
 			   EunoSortItem *items, EunoSortItem *scratch, uint32 n)
 {
-	if (euno_row_head_bytes(order) > 0)
-		sort_by_heads(order, buffer, items, scratch, n, 0);
+	RowSort		sort = {.order = order, .buffer = buffer, .items = items,
+	.n = n, .scratch = scratch};
+
+	if (n < 2)
+		return;
 	EUNO_STOP_POINT("build-sort");
-	merge_sort(order, buffer, items, scratch, n);
+	do
+	{
+		if (euno_row_head_bytes(order) > 0 && sort_with_heads(&sort))
+			return;
+	} while (euno_row_guess_otherwise(order));
+	if (euno_row_head_bytes(order) == 0)
+		set_heads(&sort, items, n);
+	merge_sort(&sort, items, n, scratch);
 }

@@ -101,6 +101,11 @@ extern int	euno_key_compare(void *arg, const EunoPosition *pos,
  * rows can be brought about into order, as numbers; if that says 0 there is no
  * such number, but the head at depth 0 belongs to the row all the same.
  * euno_rows_compare decides; it is given the heads at depth 0.
+ *
+ * euno_row_guessed: these heads are guesses that may turn out to be bad; first
+ * rows are to be learned, then euno_row_learned called, which says whether to go
+ * on.  If not, or if they are bad, euno_row_guess_otherwise has others made from
+ * now on, or says that there are none.
  */
 typedef struct EunoRowOrder EunoRowOrder;
 
@@ -109,6 +114,11 @@ extern bool euno_wrong_guesses;
 
 extern EunoRowOrder *euno_row_order_make(const EunoKeySchema *schema);
 extern uint32_t euno_row_head_bytes(const EunoRowOrder *order);
+extern bool euno_row_guessed(const EunoRowOrder *order);
+extern void euno_row_learn(EunoRowOrder *order, const uint8_t *row,
+						   uint32_t len);
+extern bool euno_row_learned(EunoRowOrder *order);
+extern bool euno_row_guess_otherwise(EunoRowOrder *order);
 extern uint64_t euno_row_head(EunoRowOrder *order, const uint8_t *row,
 							  uint32_t len, uint32_t depth);
 extern int	euno_rows_compare(EunoRowOrder *order, const uint8_t *a,

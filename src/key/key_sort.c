@@ -7,26 +7,29 @@
  *
  * - abbreviations, where PostgreSQL's sorts have them: where two differ, so do
  *	 the keys, in the same way;
- * - guesses: what strxfrm makes of text whose order the C library has, eight
- *	 bytes after the other.  It does not always agree with strcoll, which is why
- *	 PostgreSQL does not use it; so whoever sorts by guesses has to compare
- *	 neighbors afterwards.  A guess takes about as long as a comparison, and is
- *	 made once or twice for each row instead of twenty times.
+ * - guesses, of text in a collation: whoever sorts by them has to compare
+ *	 neighbors afterwards.  Either the places of its letters, so many at a time
+ *	 as one number can hold (key_letters.c), which are made ten times as fast as
+ *	 an abbreviation; or, where the order was found to be another one, and is the
+ *	 C library's, what strxfrm makes of it.  That does not always agree with
+ *	 strcoll, which is why PostgreSQL does not use it, and takes about as long as
+ *	 a comparison, but once or twice for each row instead of twenty times.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "port/pg_bswap.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "euno_compat.h"
-#include "key/key_private.h"
+#include "key/key_letters.h"
 
-/* Of what strxfrm makes of a key, so much is sorted by. */
+/* Of what is guessed of a key, so much is sorted by. */
 #define GUESS_BYTES		64
+
+/* Of its characters, those in so many bytes are looked at before. */
+#define GUESS_LETTERS	128
 
 /* It makes some bytes of each one; what does not fit is not needed. */
 #define TRANSFORMED_BYTES	(8 * EUNO_MAX_ENTRY)
@@ -42,7 +45,8 @@ bool		euno_wrong_guesses = false;
 typedef enum EunoHeads
 {
 	HEADS_NONE,
-	HEADS_GUESSED,
+	HEADS_LETTERS,
+	HEADS_TRANSFORMED,
 	HEADS_DECIDE
 } EunoHeads;
 
@@ -52,9 +56,14 @@ struct EunoRowOrder
 	MemoryContext memory;		/* for what comparators leave */
 	uint32		compared;
 	EunoHeads	heads;
+	EunoHeads	otherwise;		/* if letters do not tell */
 	bool		heads_unsigned; /* by abbreviation, as numbers */
 	bool		nulls;			/* a row has had NULL in its first column */
-	pg_locale_t locale;			/* all below: to guess with */
+	EunoLetters *letters;
+	uint32_t	numbered;		/* the last place of those that rows have had */
+	uint64_t	base;			/* a head's digits: places, 0 past the end */
+	int			digits;
+	pg_locale_t locale;			/* all below: to transform with */
 	char	   *source;
 	char	   *guess;
 	SortSupportData columns[FLEXIBLE_ARRAY_MEMBER];
@@ -91,6 +100,7 @@ euno_row_order_make(const EunoKeySchema *schema)
 {
 	EunoRowOrder *order = palloc0(offsetof(EunoRowOrder, columns) +
 								  schema->nkeys * sizeof(SortSupportData));
+	const EunoKeyColumn *col = &schema->cols[0];
 
 	order->schema = schema;
 	order->memory = AllocSetContextCreate(CurrentMemoryContext,
@@ -99,7 +109,7 @@ euno_row_order_make(const EunoKeySchema *schema)
 	for (int i = 0; i < schema->nkeys; i++)
 		if (schema->cols[i].kind == EUNO_KIND_OPAQUE)
 			prepare_column(order, i);
-	if (schema->cols[0].kind != EUNO_KIND_OPAQUE)
+	if (col->kind != EUNO_KIND_OPAQUE)
 		return order;
 	if (order->columns[0].abbrev_converter != NULL)
 	{
@@ -107,12 +117,18 @@ euno_row_order_make(const EunoKeySchema *schema)
 		order->heads_unsigned =
 			order->columns[0].comparator == ssup_datum_unsigned_cmp;
 	}
-	else if (is_library_text(&schema->cols[0]))
+	else if (is_library_text(col))
 	{
-		order->heads = HEADS_GUESSED;
-		order->locale = pg_newlocale_from_collation(schema->cols[0].collation);
+		order->heads = HEADS_TRANSFORMED;
+		order->locale = pg_newlocale_from_collation(col->collation);
 		order->guess = palloc0(TRANSFORMED_BYTES);
 		order->source = palloc(EUNO_MAX_ENTRY + 1);
+	}
+	if (col->approximates)
+	{
+		order->otherwise = order->heads;
+		order->heads = HEADS_LETTERS;
+		order->letters = euno_letters_of(col->collation);
 	}
 	return order;
 }
@@ -120,14 +136,118 @@ euno_row_order_make(const EunoKeySchema *schema)
 uint32_t
 euno_row_head_bytes(const EunoRowOrder *order)
 {
-	if (order->heads == HEADS_GUESSED)
+	if (order->heads == HEADS_LETTERS || order->heads == HEADS_TRANSFORMED)
 		return GUESS_BYTES;
 	return order->heads == HEADS_DECIDE && order->heads_unsigned ?
 		sizeof(uint64) : 0;
 }
 
+/* All but the last ASCII characters at p. */
+static inline const uint8_t *
+skip_ascii(const uint8_t *p, const uint8_t *end)
+{
+	uint64_t	word;
+
+	for (; end - p >= (ptrdiff_t) sizeof(word); p += sizeof(word))
+	{
+		memcpy(&word, p, sizeof(word));
+		if (word & UINT64CONST(0x8080808080808080))
+			break;
+	}
+	return p;
+}
+
+void
+euno_row_learn(EunoRowOrder *order, const uint8_t *row, uint32_t len)
+{
+	const EunoKeyColumn *col = &order->schema->cols[0];
+	EunoRowReader reader;
+	Datum		value;
+	const uint8_t *p;
+	const uint8_t *end;
+
+	euno_row_begin(&reader, order->schema->nkeys, row, len);
+	if (!euno_row_next(&reader, col, 0, &value))
+		return;
+	len = euno_text_bytes(col, value, &p);
+	end = p + Min(len, GUESS_LETTERS);
+	p = skip_ascii(p, end);
+	while (p < end)
+	{
+		uint32_t	place = euno_next_place(col, order->letters, &p, end);
+
+		if (place >= EUNO_NUMBERED)
+			order->numbered = Max(order->numbered, place);
+	}
+}
+
+bool
+euno_row_learned(EunoRowOrder *order)
+{
+	uint64_t	room = UINT64_MAX;
+
+	euno_find_ascii(&order->schema->cols[0], order->letters);
+	order->base = Max(order->letters->nplaces + EUNO_NO_PLACE,
+					  order->numbered) + 1;
+	for (order->digits = 0; room >= order->base; order->digits++)
+		room /= order->base;
+
+	/* ICU compares text with these slowly, and abbreviates it well. */
+	return order->numbered == 0 || order->otherwise != HEADS_DECIDE;
+}
+
+bool
+euno_row_guessed(const EunoRowOrder *order)
+{
+	return order->heads == HEADS_LETTERS;
+}
+
+bool
+euno_row_guess_otherwise(EunoRowOrder *order)
+{
+	if (!euno_row_guessed(order))
+		return false;
+	order->heads = order->otherwise;
+	return true;
+}
+
+/* One in 64 is wrong, or all are where the order is descending. */
 static uint64_t
-guess(EunoRowOrder *order, Datum value, uint32_t depth)
+make_wrong(const EunoKeyColumn *col, uint64_t head)
+{
+	uint64_t	garbled = head * GARBLE;
+
+	return col->desc || garbled >> 58 == 0 ? garbled : head;
+}
+
+/* The places of the letters at "depth"; those without one do not count. */
+static uint64_t
+places(EunoRowOrder *order, Datum value, uint32_t depth)
+{
+	const EunoKeyColumn *col = &order->schema->cols[0];
+	int			skip = (int) (depth / sizeof(uint64)) * order->digits;
+	uint64_t	head = 0;
+	uint32_t	len;
+	const uint8_t *p;
+	const uint8_t *end;
+
+	len = euno_text_bytes(col, value, &p);
+	end = p + len;
+	for (int i = -skip; i < order->digits;)
+	{
+		uint32_t	place = euno_next_place(col, order->letters, &p, end);
+
+		if (place == EUNO_NO_PLACE)
+			continue;
+		if (i >= 0)
+			head = head * order->base + place;
+		i++;
+	}
+	return head;
+}
+
+static uint64_t
+transformed(EunoRowOrder *order, Datum value, uint32_t depth)
 {
 	const struct varlena *v = (const struct varlena *) DatumGetPointer(value);
 	uint32_t	len = Min(VARSIZE_ANY_EXHDR(v), EUNO_MAX_ENTRY);
@@ -139,7 +259,19 @@ guess(EunoRowOrder *order, Datum value, uint32_t depth)
 	(void) euno_strxfrm(order->guess, order->source, TRANSFORMED_BYTES,
 						order->locale);
 	memcpy(&word, order->guess + depth, sizeof(word));
-	return pg_ntoh64(word) * (euno_wrong_guesses ? GARBLE : 1);
+	return pg_ntoh64(word);
+}
+
+static uint64_t
+abbreviated(EunoRowOrder *order, Datum value)
+{
+	/* The converter keeps its buffers where it is called. */
+	MemoryContext old = MemoryContextSwitchTo(order->columns[0].ssup_cxt);
+	Datum		head;
+
+	head = order->columns[0].abbrev_converter(value, &order->columns[0]);
+	MemoryContextSwitchTo(old);
+	return (uint64_t) head;
 }
 
 uint64_t
@@ -159,19 +291,17 @@ euno_row_head(EunoRowOrder *order, const uint8_t *row, uint32_t len,
 		order->nulls = true;
 		return col->null_mark == EUNO_MARK_NULL_LAST ? UINT64_MAX : 0;
 	}
-	if (order->heads == HEADS_GUESSED)
-		head = guess(order, value, depth);
+	if (order->heads == HEADS_DECIDE)
+		head = abbreviated(order, value);
 	else
 	{
-		/* The converter keeps its buffers where it is called. */
-		MemoryContext old = MemoryContextSwitchTo(order->columns[0].ssup_cxt);
-
-		head = (uint64_t)
-			order->columns[0].abbrev_converter(value, &order->columns[0]);
-		MemoryContextSwitchTo(old);
-		if (!order->heads_unsigned)
-			return head;
+		head = order->heads == HEADS_LETTERS ? places(order, value, depth) :
+			transformed(order, value, depth);
+		if (euno_wrong_guesses)
+			head = make_wrong(col, head);
 	}
+	if (order->heads == HEADS_DECIDE && !order->heads_unsigned)
+		return head;
 	return col->desc ? ~head : head;
 }
 
