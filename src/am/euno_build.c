@@ -114,7 +114,7 @@ check_structure(EunoIndex *idx, Relation index)
 						RelationGetRelationName(index)),
 				 errdetail("There is no encoding of column \"%s\" as bytes in the order of its operator class and collation.",
 						   NameStr(TupleDescAttr(RelationGetDescr(index), column)->attname)),
-				 errhint("Use the structure \"bptree\".")));
+				 errhint("Use the structure \"bptree\", or for text the collation \"C\" or a pattern operator class.")));
 	if (euno_sync(index) != NULL && structure == EUNO_STRUCTURE_BPTREE)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
