@@ -423,43 +423,26 @@ encode_fixed(const BptItems *it, uint32_t a, uint32_t b, BptImage *image)
 	euno_bpt_lay_out(image, heads, tails, b - a);
 }
 
-/* Writes the record of items [a, e) at "to"; it has "size" bytes. */
+/* Writes the record of items [a, e) at "to". */
 static void
 encode_record(const BptItems *it, uint32_t a, uint32_t e, uint32_t list_len,
 			  const uint8_t *tail, uint32_t tail_len, uint32_t len,
 			  uint8_t *to)
 {
 	const BptItem *item = &it->items[a];
-	uint32_t	head = len;
+	EunoEntry	payload = {.payload = it->bytes + item->off + item_kept(it, item),
+	.payloadlen = item->payload_len};
 	EunoTid		tids[BPT_LIST_MAX];
+	uint8_t		list[BPT_LIST_BYTES];
 
-	if (item->payload_len > 0)
-		head |= BPT_REC_PAYLOAD;
-	if (e - a > 1)
-		head |= BPT_REC_LIST;
-	*to++ = (uint8_t) head;
-	*to++ = (uint8_t) (head >> 8);
-	if (item->payload_len > 0)
-	{
-		*to++ = (uint8_t) item->payload_len;
-		*to++ = (uint8_t) (item->payload_len >> 8);
-	}
-	if (e - a > 1)
-	{
-		*to++ = (uint8_t) (e - a - 1);
-		*to++ = (uint8_t) list_len;
-		*to++ = (uint8_t) (list_len >> 8);
-	}
-	memcpy(to, tail, tail_len);
-	to += tail_len;
-	memcpy(to, it->bytes + item->off + item_kept(it, item), item->payload_len);
-	to += item->payload_len;
 	if (e - a > 1)
 	{
 		for (uint32_t i = a; i < e; i++)
 			tids[i - a] = it->items[i].tid;
-		(void) euno_bpt_list_encode(tids, e - a, to);
+		(void) euno_bpt_list_encode(tids, e - a, list);
 	}
+	(void) euno_bpt_build_record(to, len, tail, tail_len, &payload, list,
+								 list_len, e - a);
 }
 
 static void

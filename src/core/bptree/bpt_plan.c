@@ -11,7 +11,10 @@
  */
 #include "core/bptree/bpt_make.h"
 
-/* Writes a record with a list of n TIDs; returns its size. */
+/*
+ * Writes the record of n TIDs, the list being of those after the first one, and
+ * of an entry's payload, if it is not NULL; returns its size.
+ */
 uint32_t
 euno_bpt_build_record(uint8_t *to, uint32_t len, const uint8_t *tail,
 					  uint32_t tail_len, const EunoEntry *payload,
