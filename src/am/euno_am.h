@@ -83,6 +83,12 @@ typedef struct EunoIndex
 extern EunoIndex *euno_index_open(Relation index);
 
 /*
+ * The same without the relation, if this backend has opened it before and nothing
+ * was changed since; else NULL.
+ */
+extern EunoIndex *euno_index_known(Oid index_oid);
+
+/*
  * Enters the epoch and says what state the index's tree is in (RETIRING and
  * FREE are reported as ABSENT).  While pinned, a tree in READY or BUILDING
  * stays in memory, and idx->slot is the right one.  *cx is the context to run

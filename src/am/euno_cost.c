@@ -206,6 +206,19 @@ index_correlation(PlannerInfo *root, IndexOptInfo *index)
 	return correlation;
 }
 
+/*
+ * Does a scan return one row at most, or what is rounded to that?  Its page is all
+ * of the heap that the planner counts, in whatever order (cost_index), and the
+ * correlation, which takes as long as the rest, is of no use.
+ */
+static bool
+on_one_page(const RelOptInfo *rel, Selectivity selectivity)
+{
+	double		pages = selectivity * rel->pages;
+
+	return pages > 0 && pages <= 1 && selectivity * rel->tuples <= 1;
+}
+
 void
 eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 				 Cost *startup_cost, Cost *total_cost,
@@ -254,6 +267,9 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	*startup_cost = index_other_operands_eval_cost(root, bounds.all) + descent;
 	*total_cost = *startup_cost + (bounds.num_sa_scans - 1) * descent +
 		tuples * per_tuple;
-	*correlation = index_correlation(root, index);
+	if (!on_one_page(index->rel, *selectivity))
+		*correlation = index_correlation(root, index);
+	else
+		*correlation = 0;
 	*pages = index->tuples > 0 ? ceil(tuples * index->pages / index->tuples) : 1.0;
 }

@@ -351,6 +351,14 @@ euno_index_open(Relation index)
 	return entry->idx;
 }
 
+EunoIndex *
+euno_index_known(Oid index_oid)
+{
+	IndexEntry *entry = hash_search(index_hash, &index_oid, HASH_FIND, NULL);
+
+	return entry != NULL && entry->valid ? entry->idx : NULL;
+}
+
 /*
  * Push an operation that may raise; it runs with idx->cx, or with a context of
  * its own if a comparator of this index has led back to the same index.

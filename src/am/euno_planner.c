@@ -77,7 +77,6 @@ describe_index(IndexOptInfo *info)
 {
 	const char *why;
 	const char *hint;
-	Relation	index;
 	EunoIndex  *idx;
 	EunoContext *cx;
 	EunoState	state;
@@ -86,21 +85,28 @@ describe_index(IndexOptInfo *info)
 	if (!euno_can_serve(&why, &hint))
 		return false;
 
-	/* get_relation_info has locked it */
-	index = index_open(info->indexoid, NoLock);
-	idx = euno_index_open(index);
+	idx = euno_index_known(info->indexoid);
+	if (unlikely(idx == NULL))
+	{
+		/* get_relation_info has locked it */
+		Relation	index = index_open(info->indexoid, NoLock);
+
+		idx = euno_index_open(index);
+		index_close(index, NoLock);
+	}
 	state = euno_index_pin(idx, &cx);
 	ready = state == EUNO_STATE_READY;
 	if (ready)
 	{
-		info->pages = Max(1, euno_tree_bytes(idx->slot) / BLCKSZ);
+		uint64		pages = euno_tree_bytes(idx->slot) / BLCKSZ;
+
+		info->pages = (BlockNumber) Max(1, pages);
 		info->tuples = (double) idx->slot->ops->entries(&idx->slot->tree);
 		info->tree_height = -1; /* unknown, and not asked for */
 	}
 	euno_index_unpin(idx);
-	if (state == EUNO_STATE_ABSENT && index->rd_index->indisready)
-		want_tree(idx);
-	index_close(index, NoLock);
+	if (state == EUNO_STATE_ABSENT)
+		want_tree(idx);			/* it is valid, and so indisready */
 
 	if (ready && info->indpred == NIL)
 		info->tuples = Min(info->tuples, info->rel->tuples);
