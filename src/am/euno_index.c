@@ -89,38 +89,45 @@ invalidate(Datum arg, Oid relid)
  */
 #define INSERT_USES	3
 
+/* Most counters of most transactions are zero. */
+static inline void
+add_count(EunoTally *tally, int which, uint64 n)
+{
+	if (n > 0)
+		pg_atomic_fetch_add_u64(&tally->counts[which], n);
+}
+
 /* Add a context's counters to the shared statistics. */
 static void
 flush_counters(EunoIndex *idx)
 {
 	EunoCounters *counters = &idx->cx.counters;
 	EunoTreeSlot *slot = idx->slot;
+	EunoTally  *tally;
 	int			stripe;
-	uint64		add[EUNO_COUNTS] = {
-		[EUNO_COUNT_DESCENTS] = counters->descents,
-		[EUNO_COUNT_INSERTS] = idx->inserts,
-		[EUNO_COUNT_REMOVALS] = counters->removals,
-		[EUNO_COUNT_RESTARTS] = counters->restarts + counters->leaf_retries,
-		[EUNO_COUNT_RIGHT_MOVES] = counters->right_moves,
-		[EUNO_COUNT_LOCK_WAITS] = counters->lock_waits,
-		[EUNO_COUNT_DELEGATED] = counters->delegated,
-		[EUNO_COUNT_CONTENDED] = counters->contended,
-		[EUNO_COUNT_MARK_EXITS] = counters->mark_exits
-	};
 
 	if ((counters->descents == 0 && counters->removals == 0 &&
 		 counters->delegated == 0) || slot == NULL ||
 		pg_atomic_read_u64(&slot->generation) != idx->generation)
 		return;
-	if (euno_ndomains > 1)
-		add[EUNO_COUNT_USES] = counters->descents + INSERT_USES * idx->inserts;
-	memcpy(&add[EUNO_COUNT_CONFLICTS], counters->conflicts,
-		   sizeof(counters->conflicts));
 
 	stripe = euno_stripe(idx->cx.domain, idx->cx.process->slot);
-	for (int i = 0; i < EUNO_COUNTS; i++)
-		if (add[i] > 0)
-			pg_atomic_fetch_add_u64(&slot->tallies[stripe].counts[i], add[i]);
+	tally = &slot->tallies[stripe];
+	add_count(tally, EUNO_COUNT_DESCENTS, counters->descents);
+	add_count(tally, EUNO_COUNT_INSERTS, idx->inserts);
+	if (euno_ndomains > 1)
+		add_count(tally, EUNO_COUNT_USES,
+				  counters->descents + INSERT_USES * idx->inserts);
+	add_count(tally, EUNO_COUNT_REMOVALS, counters->removals);
+	add_count(tally, EUNO_COUNT_RESTARTS,
+			  counters->restarts + counters->leaf_retries);
+	add_count(tally, EUNO_COUNT_RIGHT_MOVES, counters->right_moves);
+	add_count(tally, EUNO_COUNT_LOCK_WAITS, counters->lock_waits);
+	add_count(tally, EUNO_COUNT_DELEGATED, counters->delegated);
+	add_count(tally, EUNO_COUNT_CONTENDED, counters->contended);
+	add_count(tally, EUNO_COUNT_MARK_EXITS, counters->mark_exits);
+	for (int i = 0; i < EUNO_CAUSES; i++)
+		add_count(tally, EUNO_COUNT_CONFLICTS + i, counters->conflicts[i]);
 	euno_domains_count(stripe, counters);
 	idx->inserts = 0;
 	idx->cx.phase += (uint32_t) counters->descents;
