@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/art/art.h"
 #include "fixture.h"
 #include "tap.h"
 
@@ -485,6 +486,37 @@ test_growth(const EunoTreeOps *ops)
 	tap_end();
 }
 
+/* The types of a radix tree's nodes: where slots are, and what a reference says. */
+static void
+test_types(const EunoTreeOps *ops)
+{
+	static ArtNode node __attribute__((aligned(16)));
+
+	tap_begin("%s: types of nodes", ops->name);
+	for (uint32_t type = 0; type < ART_NTYPES; type++)
+	{
+		const ArtLayout *layout = &euno_art_layouts[type];
+		uint32_t	bytes = type <= ART_LAST_LIST ? ART_KEYS + (uint32_t) layout->capacity :
+			type == ART_N256 ? ART_NODE_HEADER : ART_NODE_HEADER + 256U;
+		ArtRef		ref;
+
+		node.shape = 7 | type << 24;
+		ref = art_node_ref(&node);
+		CHECK(art_is_node(ref) && !art_is_absent(ref) && art_pointer(ref) == (void *) &node &&
+			  art_ref_type(ref) == (ArtType) type && art_ref_level(ref) == 7,
+			  "a reference to a node of type %u", type);
+		CHECK(layout->children >= bytes && layout->children >= ART_NODE_HEADER &&
+			  layout->size == layout->children + 8U * layout->words * layout->capacity &&
+			  layout->size <= ART_NODE_MAX,
+			  "the slots of a node of type %u", type);
+		CHECK(euno_art_node_type(layout->capacity, layout->words) == (ArtType) type &&
+			  (type == ART_N256 ||
+			   euno_art_node_type(layout->capacity + 1U, layout->words) != (ArtType) type),
+			  "what type %u is for", type);
+	}
+	tap_end();
+}
+
 static void
 run_once(void)
 {
@@ -503,7 +535,10 @@ run_once(void)
 		test_orders(subjects[s], &long_stretches);
 		test_orders(subjects[s], &decimal);
 		if (strncmp(subjects[s]->name, "art", 3) == 0)
+		{
+			test_types(subjects[s]);
 			test_shrinking(subjects[s]);
+		}
 		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
 			test_growth(subjects[s]);
 	}

@@ -13,6 +13,7 @@
 #include "core/art/art_search.h"
 
 #define INDEX_BYTES	256
+#define INDEX_CHILDREN	(ART_NODE_HEADER + INDEX_BYTES)
 
 /* The slots' numbers in a node that has one for each byte. */
 #define FOUR(n)		n, n + 1, n + 2, n + 3
@@ -24,15 +25,23 @@ static const uint8_t all_bytes[256] = {
 };
 
 /*
- * The sizes are the allocator's.  A LIST's keys fill what the header and the
- * alignment of its children leave; that of N52 ends with the cache line.
+ * The sizes are the allocator's, or a little less, which short segments fill; it
+ * has a size for the largest with any but very long segments.  Slots of two words
+ * begin at a multiple of 16 bytes.  The keys of N52 end with the cache line.
  */
 const ArtLayout euno_art_layouts[ART_NTYPES] = {
 	{2, 16, 32, 1},
 	{4, 16, 48, 1},
+	{5, 24, 64, 1},
 	{8, 24, 88, 1},
+	{10, 24, 104, 1},
+	{12, 24, 120, 1},
 	{16, 32, 160, 1},
+	{20, 32, 192, 1},
+	{25, 40, 240, 1},
 	{30, 48, 288, 1},
+	{37, 56, 352, 1},
+	{44, 56, 408, 1},
 	{52, 64, 480, 1},
 
 	{2, 16, 48, 2},
@@ -40,28 +49,52 @@ const ArtLayout euno_art_layouts[ART_NTYPES] = {
 	{4, 16, 80, 2},
 	{6, 32, 128, 2},
 	{8, 32, 160, 2},
+	{10, 32, 192, 2},
 	{12, 32, 224, 2},
 	{16, 32, 288, 2},
-	{21, 48, 384, 2},
+	{20, 32, 352, 2},
+	{25, 48, 448, 2},
 	{29, 48, 512, 2},
+	{33, 48, 576, 2},
 	{40, 64, 704, 2},
 	{52, 64, 896, 2},
 
 	{2, 16, 64, 3},
+	{3, 16, 88, 3},
 	{4, 16, 112, 3},
+	{6, 24, 168, 3},
 	{8, 24, 216, 3},
-	{12, 24, 312, 3},
-	{16, 32, 416, 3},
-	{22, 40, 568, 3},
+	{11, 24, 288, 3},
+	{14, 32, 368, 3},
+	{17, 32, 440, 3},
+	{20, 32, 512, 3},
+	{25, 40, 640, 3},
 	{30, 48, 768, 3},
+	{37, 56, 944, 3},
+	{45, 64, 1144, 3},
 	{50, 64, 1264, 3},
 
-	{86, ART_NODE_HEADER + INDEX_BYTES, 960, 1},
-	{126, ART_NODE_HEADER + INDEX_BYTES, 1280, 1},
-	{87, ART_NODE_HEADER + INDEX_BYTES, 1664, 2},
-	{127, ART_NODE_HEADER + INDEX_BYTES, 2304, 2},
-	{191, ART_NODE_HEADER + INDEX_BYTES, 3328, 2},
-	{127, ART_NODE_HEADER + INDEX_BYTES, 3320, 3},
+	{63, INDEX_CHILDREN, 1280, 2},
+	{79, INDEX_CHILDREN, 1536, 2},
+	{95, INDEX_CHILDREN, 1792, 2},
+	{111, INDEX_CHILDREN, 2048, 2},
+	{127, INDEX_CHILDREN, 2304, 2},
+	{159, INDEX_CHILDREN, 2816, 2},
+	{191, INDEX_CHILDREN, 3328, 2},
+	{223, INDEX_CHILDREN, 3840, 2},
+
+	{63, INDEX_CHILDREN, 1784, 3},
+	{74, INDEX_CHILDREN, 2048, 3},
+	{84, INDEX_CHILDREN, 2288, 3},
+	{95, INDEX_CHILDREN, 2552, 3},
+	{106, INDEX_CHILDREN, 2816, 3},
+	{127, INDEX_CHILDREN, 3320, 3},
+	{148, INDEX_CHILDREN, 3824, 3},
+
+	{62, INDEX_CHILDREN, 768, 1},
+	{78, INDEX_CHILDREN, 896, 1},
+	{94, INDEX_CHILDREN, 1024, 1},
+	{126, INDEX_CHILDREN, 1280, 1},
 	{256, ART_NODE_HEADER, 2064, 1}
 };
 
@@ -72,14 +105,18 @@ const ArtLayout euno_art_layouts[ART_NTYPES] = {
 ArtType
 euno_art_node_type(uint32_t nchildren, uint32_t words)
 {
-	static const uint8_t first[ART_WORDS] = {ART_N2, ART_W2, ART_V2};
-	int			type = first[words - 1];
+	static const uint8_t lists[] = {ART_N2, ART_W2, ART_V2, ART_LAST_LIST + 1};
+	static const uint8_t others[] = {ART_N62, ART_W63, ART_V63};
+	int			type = lists[words - 1];
 
-	/* in the table the capacities of slots of a size ascend */
-	while (type < ART_NTYPES &&
-		   (euno_art_layouts[type].words != words ||
-			euno_art_layouts[type].capacity < nchildren))
-		type++;
+	/* of slots of a size, and a LIST or not, the capacities ascend */
+	if (euno_art_layouts[lists[words] - 1].capacity < nchildren)
+		type = others[words - 1];
+	while (euno_art_layouts[type].capacity < nchildren)
+	{
+		if (euno_art_layouts[++type].words != words)
+			return ART_NTYPES;
+	}
 	return (ArtType) type;
 }
 

@@ -15,6 +15,11 @@
 #define ART_STEPS	4
 #endif
 
+/* The sizes that nodes grow to; tests have others, and 256. */
+#ifndef ART_GROWN
+#define ART_GROWN	5, 10, 16, 29, 50, 94, 148, 223, 256
+#endif
+
 /* What is to be done with the entry. */
 typedef struct Insert
 {
@@ -42,14 +47,18 @@ new_leaf(Insert *ins, uint32_t depth, uint32_t words, ArtChild *leaf)
 /*
  * Slots for a node that grows to so many children.  Each size it goes through
  * costs a copy, and memory: in a tree of random keys all nodes of a level grow at
- * the same time, so what they leave is too small for any of them.
+ * the same time, so what they leave is too small for any of them.  So these are
+ * fewer than there are types.
  */
 static uint32_t
 grown(uint32_t nchildren)
 {
-	uint32_t	wanted = nchildren + nchildren / 2;
+	static const uint16_t sizes[] = {ART_GROWN};
+	uint32_t	i = 0;
 
-	return wanted < 256 ? wanted : 256;
+	while (sizes[i] < 256 && sizes[i] < nchildren + nchildren / 4)
+		i++;
+	return sizes[i];
 }
 
 /*

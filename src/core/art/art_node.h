@@ -16,7 +16,7 @@
  * Nodes
  *	  LIST	(up to 52 children) a byte for each slot, then the path segment, then
  *		the slots.
- *	  INDEX	(86 to 191) for each byte the child's slot plus 1, or 0, then the
+ *	  INDEX	(62 to 223) for each byte the child's slot plus 1, or 0, then the
  *		slots, then the path segment.
  *	  DIRECT (256) a child for each byte, then the path segment.
  *
@@ -30,7 +30,8 @@
  *
  * The paper has nodes of 4, 16, 48 and 256.  The sizes in between are there
  * because of what trees of random keys are made of: their nodes of one level
- * are all about equally full, and so all of a wrong size at once.
+ * are all about equally full, and so all of a wrong size at once.  A bulk load
+ * and compact use all of them, nodes that grow some (art_insert.c).
  *
  * References
  *	  0			nothing.
@@ -75,7 +76,7 @@ typedef uint64_t ArtRef;
 #define ART_COUNT_MASK		31
 
 /*
- * NODE: bit 3 and bits 60-63 type, bits 48-59 level.
+ * NODE: bits 2 and 3 and bits 60-63 type, bits 48-59 level.
  * LEAF: bit 3 has a payload, bits 48-59 length.
  */
 #define ART_PAYLOAD			UINT64_C(8)
@@ -94,20 +95,23 @@ _Static_assert(ART_MAX_COMPOSITE <= ART_HIGH_MASK, "lengths need 12 bits");
  */
 typedef enum ArtType
 {
-	ART_N2, ART_N4, ART_N8, ART_N16, ART_N30, ART_N52,
-	ART_W2, ART_W3, ART_W4, ART_W6, ART_W8, ART_W12, ART_W16, ART_W21,
-	ART_W29, ART_W40, ART_W52,
-	ART_V2, ART_V4, ART_V8, ART_V12, ART_V16, ART_V22, ART_V30, ART_V50,
-	ART_N86, ART_N126,
-	ART_W87, ART_W127, ART_W191,
-	ART_V127,
+	ART_N2, ART_N4, ART_N5, ART_N8, ART_N10, ART_N12, ART_N16, ART_N20,
+	ART_N25, ART_N30, ART_N37, ART_N44, ART_N52,
+	ART_W2, ART_W3, ART_W4, ART_W6, ART_W8, ART_W10, ART_W12, ART_W16,
+	ART_W20, ART_W25, ART_W29, ART_W33, ART_W40, ART_W52,
+	ART_V2, ART_V3, ART_V4, ART_V6, ART_V8, ART_V11, ART_V14, ART_V17,
+	ART_V20, ART_V25, ART_V30, ART_V37, ART_V45, ART_V50,
+	ART_W63, ART_W79, ART_W95, ART_W111, ART_W127, ART_W159, ART_W191,
+	ART_W223,
+	ART_V63, ART_V74, ART_V84, ART_V95, ART_V106, ART_V127, ART_V148,
+	ART_N62, ART_N78, ART_N94, ART_N126,
 	ART_N256
 } ArtType;
 
-#define ART_NTYPES	32
+#define ART_NTYPES	61
 #define ART_LAST_LIST	ART_V50
 
-_Static_assert(ART_N256 == ART_NTYPES - 1, "types need 5 bits");
+_Static_assert(ART_N256 == ART_NTYPES - 1, "types need 6 bits");
 
 /*
  * "children" is the offset without, "size" the size without a segment, and
@@ -138,7 +142,7 @@ typedef struct ArtNode
 
 #define ART_NODE_HEADER		16
 #define ART_KEYS			12	/* offset of a LIST's keys */
-#define ART_NODE_MAX		3328	/* bytes, without a segment */
+#define ART_NODE_MAX		3840	/* bytes, without a segment */
 #define ART_NO_SLOT			256 /* no slot's number */
 
 _Static_assert(offsetof(ArtNode, body) == ART_NODE_HEADER, "header of a node");
@@ -250,7 +254,7 @@ art_is_leaf(ArtRef ref)
 static inline bool
 art_is_absent(ArtRef ref)
 {
-	return ref == 0 || (ref & ART_ABSENT) != 0;
+	return ref == 0 || (ref & (ART_TAG_MASK | ART_ABSENT)) - 5 < 2;
 }
 
 static inline void *
@@ -269,7 +273,7 @@ art_ref_level(ArtRef ref)
 static inline ArtType
 art_ref_type(ArtRef ref)
 {
-	return (ArtType) (ref >> ART_TYPE_SHIFT | (ref & 8) << 1);
+	return (ArtType) (ref >> ART_TYPE_SHIFT | (ref & 12) << 2);
 }
 
 /* LEAF: length of the composite */
@@ -317,7 +321,7 @@ art_node_ref(const ArtNode *node)
 	return (ArtRef) (uintptr_t) node |
 		(ArtRef) art_level(node) << ART_HIGH_SHIFT |
 		(ArtRef) art_type(node) << ART_TYPE_SHIFT |
-		(ArtRef) (art_type(node) >> 4) << 3;
+		(ArtRef) (art_type(node) >> 4) << 2;
 }
 
 /* The path segment: the bytes [level - length, level). */
