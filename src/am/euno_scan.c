@@ -174,7 +174,7 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 		so->spare = so->marked_window;
 	so->marked_window = NULL;
 	so->is_marked = false;
-	so->counted = false;
+	so->counted = so->plain = false;
 	so->distance = 0;
 	so->predicate.wanted = IsolationIsSerializable() &&
 		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot);
@@ -382,6 +382,7 @@ begin(IndexScanDesc scan)
 	so->want_keys = so->use_hazards || !so->range.exact;
 	so->pins = euno_recent_begin(scan);
 	so->pinned = InvalidBlockNumber;
+	so->plain = so->pins && !so->want_keys;
 
 	/*
 	 * Our quals are exact, but the caller with a non-MVCC snapshot may find a
@@ -420,11 +421,10 @@ accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	return true;
 }
 
-bool
-eunogettuple(IndexScanDesc scan, ScanDirection direction)
+static pg_noinline bool
+next_tuple(IndexScanDesc scan, bool forward)
 {
 	EunoScan   *so = scan->opaque;
-	bool		forward = ScanDirectionIsForward(direction);
 
 	if (unlikely(!so->counted))
 		begin(scan);
@@ -460,6 +460,30 @@ eunogettuple(IndexScanDesc scan, ScanDirection direction)
 	}
 	clear_hazard(so);
 	return false;
+}
+
+/*
+ * Of most rows of a range nothing more is wanted than the TID, on the page of the
+ * row before.  Those do not pay for the rest.
+ */
+bool
+eunogettuple(IndexScanDesc scan, ScanDirection direction)
+{
+	EunoScan   *so = scan->opaque;
+	EunoWindow *window = so->current;
+	bool		forward = ScanDirectionIsForward(direction);
+	EunoTid		tid;
+
+	if (!so->plain || scan->kill_prior_tuple || window->ahead.wanted ||
+		forward != window->forward ||
+		window->pos + 1 >= (int32) window->nitems)
+		return next_tuple(scan, forward);
+	tid = window->tids[window->pos + 1];
+	if (so->pinned != (BlockNumber) (tid >> 16))
+		return next_tuple(scan, forward);
+	window->pos++;
+	euno_tid_unpack(tid, &scan->xs_heaptid);
+	return true;
 }
 
 void

@@ -92,6 +92,8 @@ typedef struct EunoScan
 	bool		hazard_set;
 	bool		pins;			/* we pin the pages of its rows */
 	BlockNumber pinned;			/* of the row last returned, if so */
+	bool		plain;			/* begun, and all rows of its windows are its
+								 * result: we pin, no keys are wanted */
 	bool		ahead_known;	/* look_ahead is set */
 	bool		look_ahead;
 	uint32		distance;		/* how many rows to look ahead */
