@@ -156,6 +156,8 @@ typedef struct EunoContext
 	EunoLast	next;			/* the leaf at which a scan's next batch begins;
 								 * "again" is not used */
 	uint32_t	conflicts;		/* at leaves, ever; of which some are looked at */
+	uint32_t	met;			/* radix trees: conflicts at the last removal */
+	uint32_t	company;		/* removals before others are no longer expected */
 	uint32_t	part_leaf;		/* that should be parted, by its next writer; 0:
 								 * none */
 	EunoDelegation delegation;

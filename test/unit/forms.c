@@ -339,10 +339,10 @@ static const Shape decimal = {
 /*
  * A row that is updated again and again: its key gets a new TID, and loses the
  * one before.  What is left of those must not grow, or every lookup of the key
- * would go through it.
+ * would go through it; not with conflicts all the time ("company") either.
  */
 static void
-test_updates(const EunoTreeOps *ops, const Universe *universe)
+test_updates(const EunoTreeOps *ops, const Universe *universe, bool company)
 {
 	uint32_t	n = 20000 / small(ops);
 	EunoEntry	entry = universe->entries[0].entry;
@@ -350,11 +350,13 @@ test_updates(const EunoTreeOps *ops, const Universe *universe)
 	Fixture		fixture;
 	Actor		actor;
 
-	tap_begin("%s: a key whose TID changes all the time", ops->name);
+	tap_begin("%s: a key whose TID changes all the time%s", ops->name,
+			  company ? ", others being met" : "");
 	fixture_open(&fixture, ops, universe, 90, 1);
 	actor_init(&actor, &fixture, 1, seed);
 	for (uint32_t i = 1; i <= n && tap_bad() == 0; i++)
 	{
+		actor.cx.conflicts += company;
 		entry.tid = i;
 		CHECK(ops->insert(&actor.cx, fixture.tree, &entry, false) == EUNO_OK,
 			  "an insert failed");
@@ -366,6 +368,53 @@ test_updates(const EunoTreeOps *ops, const Universe *universe)
 	ops->stats(&actor.cx, fixture.tree, &stats);
 	CHECK(stats.entries == 1 && stats.inners <= 8, "%llu entries, %llu inner nodes",
 		  (unsigned long long) stats.entries, (unsigned long long) stats.inners);
+	check_verify(&actor);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	tap_end();
+}
+
+/* Inner nodes when an entry has come and gone. */
+static uint64_t
+inners_after(Actor *actor, const EunoTreeOps *ops, const EunoEntry *entry)
+{
+	EunoTree   *tree = actor->fixture->tree;
+	EunoTreeStats stats;
+
+	CHECK(ops->insert(&actor->cx, tree, entry, false) == EUNO_OK &&
+		  ops->remove(&actor->cx, tree, entry, NULL) == EUNO_OK,
+		  "an insert or a removal failed");
+	ops->stats(&actor->cx, tree, &stats);
+	return stats.inners;
+}
+
+/*
+ * A second TID of a key comes and goes.  The node over both goes with it, but for
+ * a while after a conflict.
+ */
+static void
+test_company(const EunoTreeOps *ops, const Universe *universe)
+{
+	EunoEntry	entry = universe->entries[0].entry;
+	uint32_t	rounds = 0;
+	uint64_t	alone;
+	Fixture		fixture;
+	Actor		actor;
+
+	tap_begin("%s: a node is left to others for a while", ops->name);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	entry.tid = 1;
+	CHECK(ops->insert(&actor.cx, fixture.tree, &entry, false) == EUNO_OK,
+		  "an insert failed");
+	entry.tid = 2;
+	alone = inners_after(&actor, ops, &entry);
+	CHECK(inners_after(&actor, ops, &entry) == alone, "it grows");
+	actor.cx.conflicts++;
+	while (inners_after(&actor, ops, &entry) > alone && rounds < 1000)
+		rounds++;
+	CHECK(rounds >= 100 && rounds < 1000, "it stays for %u removals", rounds);
+	CHECK(inners_after(&actor, ops, &entry) == alone, "and for another one");
 	check_verify(&actor);
 	actor_free(&actor);
 	fixture_close(&fixture);
@@ -422,7 +471,9 @@ test_shrinking(const EunoTreeOps *ops)
 {
 	Universe   *universe = universe_make(&decimal, 4000 / small(ops), seed);
 
-	test_updates(ops, universe);
+	test_updates(ops, universe, false);
+	test_updates(ops, universe, true);
+	test_company(ops, universe);
 	test_tidy(ops, universe);
 	universe_free(universe);
 }

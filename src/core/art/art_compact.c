@@ -30,6 +30,11 @@
 #define ART_LONELY	4
 #endif
 
+/* For so many removals after a conflict such a node stays. */
+#ifndef ART_COMPANY
+#define ART_COMPANY	256
+#endif
+
 typedef struct Compact
 {
 	EunoContext *cx;
@@ -255,14 +260,29 @@ children_left(ArtNode *node)
 }
 
 /*
+ * Has this context met others lately?  To put a child into its small node's place
+ * writes to the node above, which they are at, and the next insert does so again.
+ */
+static bool
+has_company(EunoContext *cx)
+{
+	if (cx->met != cx->conflicts)
+		cx->company = ART_COMPANY;
+	else if (cx->company > 0)
+		cx->company--;
+	cx->met = cx->conflicts;
+	return cx->company > 0;
+}
+
+/*
  * Is next to nothing left of a node, where a slot's child was removed or what was
- * below it replaced?  Of a small one: no more than one child.  Of another one, if
- * that slot has none: slots behind it are looked at until there is a child; mostly
+ * below it replaced?  Of a small one: no more children than "few".  Of another one,
+ * if that slot has none: slots behind it are looked at until there is a child; mostly
  * the first has one, and in a node that loses all, each is looked at a few times.  A
  * guess: nothing is locked.
  */
 static bool
-is_deserted(ArtNode *node, const ArtRef *slot)
+is_deserted(ArtNode *node, const ArtRef *slot, uint32_t few)
 {
 	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
 	const ArtRef *children = art_children(node);
@@ -270,7 +290,7 @@ is_deserted(ArtNode *node, const ArtRef *slot)
 	uint32_t	n = 1;
 
 	if (layout->capacity <= ART_LONELY)
-		return children_left(node) < 2;
+		return children_left(node) <= few;
 	if (!art_is_absent(euno_load64(slot)))
 		return false;
 	for (; n < layout->capacity; n++)
@@ -295,11 +315,12 @@ euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 {
 	ArtNode    *node = place->holder;
 	const ArtRef *slot = place->slot;
+	uint32_t	few = !has_company(cx);
 	Compact		c;
 
 	c.cx = cx;
 	c.tree = tree;
-	while (node != NULL && is_deserted(node, slot))
+	while (node != NULL && is_deserted(node, slot, few))
 	{
 		memcpy(c.at.bytes, key->bytes, art_level(node));
 		euno_art_key_set(&c.at, art_level(node));
