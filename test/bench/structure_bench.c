@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * structure_bench.c
- *	  Which structure for which keys: the table in README.md.
+ *	  Which structure for which keys: the table in test/bench/RESULTS.md.
  *
  * All structures hold the same entries at the same time and take turns, some
  * thousand operations each; what is printed is the median over the turns, in
