@@ -56,6 +56,9 @@ extern EunoStructure euno_structure(Relation index);
 extern const char *euno_sync(Relation index);
 extern EunoReplicate euno_replicate(Relation index);
 
+/* CREATE INDEX, REINDEX, ALTER INDEX: ERROR if what is asked for cannot be had. */
+extern void euno_options_check(Relation index);
+
 /* ---- euno_index.c: what a backend knows of an index ---- */
 
 typedef struct EunoIndex
@@ -87,6 +90,16 @@ extern EunoIndex *euno_index_open(Relation index);
  * was changed since; else NULL.
  */
 extern EunoIndex *euno_index_known(Oid index_oid);
+
+/* At the end of a transaction: what euno_index_open has replaced in it. */
+extern void euno_index_free_retired(void);
+
+extern void euno_index_init(void);	/* once per backend */
+
+/* euno_scan.c: what is kept for this index goes with its memory. */
+extern void euno_scan_forget(EunoIndex *idx);
+
+/* ---- euno_operation.c: getting at the tree ---- */
 
 /*
  * Enters the epoch and says what state the index's tree is in (RETIRING and
@@ -122,10 +135,15 @@ extern bool euno_index_finish_build(EunoIndex *idx);
 /* Is this very process in the middle of building that tree? */
 extern bool euno_index_is_builder(const EunoTreeSlot *slot);
 
-extern void euno_index_init(void);	/* callbacks; once per backend */
+/* Adds what this backend has counted of an index to the shared statistics. */
+extern void euno_index_flush(EunoIndex *idx);
 
-/* euno_scan.c: what is kept for this index goes with its memory. */
-extern void euno_scan_forget(EunoIndex *idx);
+/* If this process is building that index: it fails for want of memory. */
+extern void euno_operation_out_of_memory(const EunoIndex *idx);
+
+extern void euno_operation_init(void);	/* callbacks; once per backend */
+
+/* ---- euno_error.c ---- */
 
 /*
  * Turns a core status into an ERROR: EUNO_NO_MEMORY is 53200 naming
@@ -317,7 +335,7 @@ extern int64 euno_load_sorted(EunoIndex *idx, Relation index,
 extern void euno_load_finish(EunoIndex *idx, Relation index,
 							 EunoTreeSlot *slot);
 
-/* ---- euno_build.c, euno_insert.c, euno_scan.c, euno_vacuum.c, euno_cost.c ---- */
+/* ---- euno_build.c, euno_insert.c, euno_delete.c ---- */
 
 extern IndexBuildResult *eunobuild(Relation heap, Relation index,
 								   IndexInfo *index_info);
@@ -342,6 +360,41 @@ extern bool eunoinsert(Relation index, Datum *values, bool *isnull,
  */
 extern void euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 							  const EunoEntry *entry, bool index_unchanged);
+
+/*
+ * Removes versions of rows that are dead to everybody from the leaf that
+ * "entry" belongs to (bottom-up deletion, as in nbtree).
+ */
+extern void euno_delete_dead_versions(EunoIndex *idx, Relation index,
+									  Relation heap, const EunoEntry *entry);
+
+/* ---- euno_scan.c, euno_sharedscan.c, euno_vacuum.c, euno_cost.c, euno_planner.c ---- */
+
+extern IndexScanDesc eunobeginscan(Relation index, int nkeys, int norderbys);
+extern void eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+					   ScanKey orderbys, int norderbys);
+extern bool eunogettuple(IndexScanDesc scan, ScanDirection direction);
+extern int64 eunogetbitmap(IndexScanDesc scan, TIDBitmap *bitmap);
+extern void eunoendscan(IndexScanDesc scan);
+extern void eunomarkpos(IndexScanDesc scan);
+extern void eunorestrpos(IndexScanDesc scan);
+extern bool eunocanreturn(Relation index, int attno);
+extern EUNO_ESTIMATE_PARALLEL_SCAN;
+extern void eunoinitparallelscan(void *target);
+extern void eunoparallelrescan(IndexScanDesc scan);
+
+extern IndexBulkDeleteResult *eunobulkdelete(IndexVacuumInfo *info,
+											 IndexBulkDeleteResult *stats,
+											 IndexBulkDeleteCallback callback,
+											 void *callback_state);
+extern IndexBulkDeleteResult *eunovacuumcleanup(IndexVacuumInfo *info,
+												IndexBulkDeleteResult *stats);
+
+extern void eunocostestimate(PlannerInfo *root, IndexPath *path,
+							 double loop_count, Cost *startup_cost,
+							 Cost *total_cost, Selectivity *selectivity,
+							 double *correlation, double *pages);
+extern void euno_planner_init(void);
 
 /* ---- euno_full.c: when memory runs out ---- */
 
@@ -442,42 +495,9 @@ extern void euno_predicate_check_key(EunoIndex *idx, Relation index,
 #define EUNO_PREDICATE_TRANCHE "EunoPredicate"
 #define EUNO_PREDICATE_STRIPES 64
 
-/* ---- euno_ddl.c: statements that want a btree ---- */
+/* ---- euno_ddl.c: statements that are refused, or warned of ---- */
 
 extern void euno_ddl_init(void);
-
-/*
- * Removes versions of rows that are dead to everybody from the leaf that
- * "entry" belongs to (bottom-up deletion, as in nbtree).
- */
-extern void euno_delete_dead_versions(EunoIndex *idx, Relation index,
-									  Relation heap, const EunoEntry *entry);
-
-extern IndexScanDesc eunobeginscan(Relation index, int nkeys, int norderbys);
-extern void eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys,
-					   ScanKey orderbys, int norderbys);
-extern bool eunogettuple(IndexScanDesc scan, ScanDirection direction);
-extern int64 eunogetbitmap(IndexScanDesc scan, TIDBitmap *bitmap);
-extern void eunoendscan(IndexScanDesc scan);
-extern void eunomarkpos(IndexScanDesc scan);
-extern void eunorestrpos(IndexScanDesc scan);
-extern bool eunocanreturn(Relation index, int attno);
-extern EUNO_ESTIMATE_PARALLEL_SCAN;
-extern void eunoinitparallelscan(void *target);
-extern void eunoparallelrescan(IndexScanDesc scan);
-
-extern IndexBulkDeleteResult *eunobulkdelete(IndexVacuumInfo *info,
-											 IndexBulkDeleteResult *stats,
-											 IndexBulkDeleteCallback callback,
-											 void *callback_state);
-extern IndexBulkDeleteResult *eunovacuumcleanup(IndexVacuumInfo *info,
-												IndexBulkDeleteResult *stats);
-
-extern void eunocostestimate(PlannerInfo *root, IndexPath *path,
-							 double loop_count, Cost *startup_cost,
-							 Cost *total_cost, Selectivity *selectivity,
-							 double *correlation, double *pages);
-extern void euno_planner_init(void);
 
 /* ---- euno_validate.c ---- */
 
@@ -534,8 +554,8 @@ extern uint64 euno_hazard_changes;
 /*
  * Announce that "tid" of this tree is in use (EUNO_TID_MAX: any of its TIDs),
  * and then look at what bulk delete has done (euno_hazard.h); bulk delete waits
- * for it before its TIDs may be recycled.  One per backend: announcing another replaces it, and so may
- * any comparator that is called.
+ * for it before its TIDs may be recycled.  One per backend: announcing another
+ * replaces it, and so may any comparator that is called.
  */
 static inline void
 euno_hazard_set(EunoIndex *idx, EunoTid tid)

@@ -1,0 +1,77 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_error.c
+ *	  What core cannot do, as an ERROR.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/rel.h"
+
+#include "am/euno_am.h"
+
+/*
+ * Either all that was reserved is in use, or the machine, or the control group,
+ * has no more.
+ */
+static void
+out_of_memory(EunoIndex *idx, Relation index)
+{
+	uint64		reserved;
+	uint64		used;
+	uint64		peak;
+
+	CHECK_FOR_INTERRUPTS();		/* what waited for memory may have left */
+	euno_operation_out_of_memory(idx);
+
+	euno_registry_memory(&reserved, &used, &peak);
+	if (used + euno_arena_kept(euno_registry_arena()) + EUNO_EXTENT_SIZE > reserved)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory for euno index \"%s\"",
+						RelationGetRelationName(index)),
+				 errdetail("All of \"euno.max_memory\" (%d MB) is in use.",
+						   euno_max_memory_mb),
+				 errhint("Increase \"euno.max_memory\" and restart the server, or drop euno indexes.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory for euno index \"%s\"",
+					RelationGetRelationName(index)),
+			 errdetail("The operating system refused more than " UINT64_FORMAT " MB of the %d MB that \"euno.max_memory\" allows.",
+					   used / (1024 * 1024), euno_max_memory_mb),
+			 errhint("Give the server more memory, or decrease \"euno.max_memory\".")));
+}
+
+void
+euno_index_error(EunoIndex *idx, Relation index, EunoStatus status)
+{
+	switch (status)
+	{
+		case EUNO_NO_MEMORY:
+			out_of_memory(idx, index);
+			break;
+		case EUNO_CANCELED:
+			CHECK_FOR_INTERRUPTS();
+			ereport(ERROR,
+					(errcode(ERRCODE_QUERY_CANCELED),
+					 errmsg("canceling statement that waits for euno index \"%s\"",
+							RelationGetRelationName(index))));
+			break;
+		case EUNO_CORRUPT:
+			if (idx->slot &&
+				pg_atomic_read_u64(&idx->slot->generation) == idx->generation)
+				euno_tree_retire(idx->slot, 0);
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("euno index \"%s\" was found to be inconsistent in memory",
+							RelationGetRelationName(index)),
+					 errhint("It has been given up and will be rebuilt from the table; retry the statement.")));
+			break;
+		default:
+			elog(ERROR, "unexpected status %d from euno index \"%s\"",
+				 (int) status, RelationGetRelationName(index));
+	}
+	pg_unreachable();
+}

@@ -1,0 +1,401 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_operation.c
+ *	  How a backend gets at a tree, and what the end of a transaction undoes.
+ *
+ * A pinned operation in BYTES order runs no code but core's and cannot raise.
+ * In COMPARE order a comparator may raise, run queries, start and abort
+ * subtransactions; and callbacks of a walk may raise.  Such operations are
+ * kept on a small stack, from which the abort of the (sub)transaction they
+ * belong to unwinds them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+#include "mem/euno_domains.h"
+
+typedef struct Operation
+{
+	EunoIndex  *idx;
+	EunoContext *cx;
+	uint32		depth;			/* process depth before it */
+	int			nest_level;		/* transaction nesting it runs at */
+	EunoTreeSlot *held;			/* by euno_index_hold, or being built */
+	bool		building;		/* held is our build */
+	bool		out_of_memory;	/* and fails for want of memory */
+	EunoContext spare;			/* if idx->cx was in use already */
+} Operation;
+
+#define MAX_OPERATIONS 16
+
+static Operation operations[MAX_OPERATIONS];
+static int	noperations = 0;
+static EunoIndex *used_indexes = NULL;	/* pinned in this transaction */
+
+uint64		euno_hazard_changes = 0;
+
+/*
+ * An insert is a descent, and counts for so many more when it is decided who has
+ * inner nodes of the own: it may have to post a separator, and directories
+ * of their own are of use to writers above all (src/README.md, "Domains").
+ */
+#define INSERT_USES	3
+
+/* Most counters of most transactions are zero. */
+static inline void
+add_count(EunoTally *tally, int which, uint64 n)
+{
+	if (n > 0)
+		pg_atomic_fetch_add_u64(&tally->counts[which], n);
+}
+
+void
+euno_index_flush(EunoIndex *idx)
+{
+	EunoCounters *counters = &idx->cx.counters;
+	EunoTreeSlot *slot = idx->slot;
+	EunoTally  *tally;
+	int			stripe;
+
+	if ((counters->descents == 0 && counters->removals == 0 &&
+		 counters->delegated == 0) || slot == NULL ||
+		pg_atomic_read_u64(&slot->generation) != idx->generation)
+		return;
+
+	stripe = euno_stripe(idx->cx.domain, idx->cx.process->slot);
+	tally = &slot->tallies[stripe];
+	add_count(tally, EUNO_COUNT_DESCENTS, counters->descents);
+	add_count(tally, EUNO_COUNT_INSERTS, idx->inserts);
+	if (euno_ndomains > 1)
+		add_count(tally, EUNO_COUNT_USES,
+				  counters->descents + INSERT_USES * idx->inserts);
+	add_count(tally, EUNO_COUNT_REMOVALS, counters->removals);
+	add_count(tally, EUNO_COUNT_RESTARTS,
+			  counters->restarts + counters->leaf_retries);
+	add_count(tally, EUNO_COUNT_RIGHT_MOVES, counters->right_moves);
+	add_count(tally, EUNO_COUNT_LOCK_WAITS, counters->lock_waits);
+	add_count(tally, EUNO_COUNT_DELEGATED, counters->delegated);
+	add_count(tally, EUNO_COUNT_CONTENDED, counters->contended);
+	add_count(tally, EUNO_COUNT_MARK_EXITS, counters->mark_exits);
+	for (int i = 0; i < EUNO_CAUSES; i++)
+		add_count(tally, EUNO_COUNT_CONFLICTS + i, counters->conflicts[i]);
+	euno_domains_count(stripe, counters);
+	idx->inserts = 0;
+	idx->cx.phase += (uint32_t) counters->descents;
+	memset(counters, 0, sizeof(*counters));
+}
+
+/* Notes that the index is used in this transaction. */
+static inline void
+note_used(EunoIndex *idx)
+{
+	if (likely(idx->used))
+		return;
+	idx->used = true;
+	idx->next_used = used_indexes;
+	used_indexes = idx;
+}
+
+/* At the end of a transaction. */
+static void
+flush_used_indexes(void)
+{
+	while (used_indexes != NULL)
+	{
+		EunoIndex  *idx = used_indexes;
+
+		used_indexes = idx->next_used;
+		idx->used = false;
+		euno_index_flush(idx);
+	}
+}
+
+/* Undo operations that were left by an error at this nesting level or deeper. */
+static void
+unwind(int nest_level)
+{
+	while (noperations > 0 && operations[noperations - 1].nest_level >= nest_level)
+	{
+		Operation  *op = &operations[--noperations];
+
+		euno_context_reset(op->cx);
+		if (op->building)
+		{
+			euno_make_room = NULL;
+			if (op->out_of_memory)
+				euno_full_note(op->held, euno_tree_bytes(op->held));
+			euno_tree_abandon_build(op->held);
+		}
+		if (op->held)
+		{
+			/*
+			 * A bulk delete that was under way.  (The only other holder that
+			 * can see an odd epoch is a bulk delete itself: the check's lock
+			 * excludes VACUUM, builders have the build lock.)
+			 */
+			if (pg_atomic_read_u64(&op->held->vacuum_epoch) & 1)
+				pg_atomic_fetch_add_u64(&op->held->vacuum_epoch, 1);
+			pg_atomic_fetch_sub_u32(&op->held->holders, 1);
+		}
+		euno_process_reset(euno_process(), op->depth);
+		if (op->held && euno_tree_state(op->held) == EUNO_STATE_RETIRING)
+			(void) euno_tree_finish_retired(op->held);
+	}
+}
+
+static void
+xact_callback(XactEvent event, void *arg)
+{
+	EunoProcess *process;
+
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			break;
+		default:
+			return;
+	}
+
+	euno_key_lock_release();
+	euno_checking_forget();
+	if (used_indexes != NULL)
+	{
+		euno_can_leave = false;
+		process = euno_process();
+		unwind(0);
+		euno_process_reset(process, 0);
+		euno_hazard_clear(process);
+		flush_used_indexes();
+	}
+
+	euno_index_free_retired();
+}
+
+static void
+subxact_callback(SubXactEvent event, SubTransactionId my_subid,
+				 SubTransactionId parent_subid, void *arg)
+{
+	if (event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	euno_key_lock_release();
+	euno_checking_forget();
+	if (used_indexes == NULL)
+		return;
+	euno_can_leave = false;
+	if (noperations > 0)
+		unwind(GetCurrentTransactionNestLevel());
+
+	/*
+	 * A scan that was left by the error would make VACUUM wait for its hazard
+	 * until the end of the transaction.  Scans further out have used theirs.
+	 */
+	euno_hazard_clear(euno_process());
+}
+
+void
+euno_operation_init(void)
+{
+	RegisterXactCallback(xact_callback, NULL);
+	RegisterSubXactCallback(subxact_callback, NULL);
+}
+
+/*
+ * Push an operation that may raise; it runs with idx->cx, or with a context of
+ * its own if a comparator of this index has led back to the same index.
+ */
+static Operation *
+push_operation(EunoIndex *idx)
+{
+	Operation  *op;
+
+	if (noperations >= MAX_OPERATIONS)
+		ereport(ERROR,
+				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
+				 errmsg("comparison functions of euno indexes are nested too deeply")));
+
+	note_used(idx);
+	op = &operations[noperations];
+	op->idx = idx;
+	op->cx = &idx->cx;
+	op->depth = idx->cx.process->depth;
+	op->nest_level = GetCurrentTransactionNestLevel();
+	op->held = NULL;
+	op->building = op->out_of_memory = false;
+	for (int i = 0; i < noperations; i++)
+	{
+		if (operations[i].cx == &idx->cx)
+		{
+			op->spare = idx->cx;
+			op->spare.walking = NULL;
+			op->spare.compacting = NULL;
+			op->spare.spare_tree = NULL;
+			memset(op->spare.spare, 0, sizeof(op->spare.spare));
+			memset(&op->spare.counters, 0, sizeof(op->spare.counters));
+			op->cx = &op->spare;
+			break;
+		}
+	}
+	noperations++;
+	return op;
+}
+
+static void
+pop_operation(EunoIndex *idx)
+{
+	Assert(noperations > 0 && operations[noperations - 1].idx == idx);
+	noperations--;
+}
+
+EunoState
+euno_index_pin(EunoIndex *idx, EunoContext **cx)
+{
+	EunoProcess *process = idx->cx.process;
+	EunoState	state;
+	uint64		generation;
+
+	note_used(idx);
+	if (idx->order == EUNO_ORDER_BYTES)
+		*cx = &idx->cx;
+	else
+		*cx = push_operation(idx)->cx;
+	if (euno_ndomains > 1)
+	{
+		(*cx)->domain = euno_domain_lookup();
+		(*cx)->lagging = euno_debug_copies == EUNO_COPIES_LAGGING;
+		(*cx)->count_all = euno_debug_count_all;
+	}
+
+	for (;;)
+	{
+		euno_epoch_enter(process);	/* a full barrier: see euno_registry.h */
+		if (likely(idx->slot != NULL))
+		{
+			/*
+			 * The generation last: between two looks the slot might have been
+			 * dropped and be another index's.
+			 */
+			state = euno_tree_state(idx->slot);
+			pg_read_barrier();
+			generation = pg_atomic_read_u64(&idx->slot->generation);
+			if (likely(generation == idx->generation))
+				break;
+		}
+		euno_epoch_exit(process);
+
+		euno_index_flush(idx);
+		idx->slot = euno_tree_lookup_generation(&idx->key,
+												&idx->generation);
+		if (idx->slot == NULL)
+		{
+			euno_epoch_enter(process);
+			return EUNO_STATE_ABSENT;
+		}
+
+		/* Here, and not at each pin, for ALTER INDEX makes us open it anew. */
+		if (pg_atomic_read_u32(&idx->slot->replicate) != idx->replicate)
+			pg_atomic_write_u32(&idx->slot->replicate, idx->replicate);
+	}
+
+	if (unlikely(state == EUNO_STATE_RETIRING || state == EUNO_STATE_FREE))
+		state = EUNO_STATE_ABSENT;
+	euno_can_leave = true;
+	return state;
+}
+
+void
+euno_index_unpin(EunoIndex *idx)
+{
+	euno_can_leave = false;
+	euno_epoch_exit(idx->cx.process);
+	if (idx->order != EUNO_ORDER_BYTES)
+		pop_operation(idx);
+	if (unlikely(idx->cx.counters.descents >= 4096))
+		euno_index_flush(idx);
+}
+
+EunoState
+euno_index_hold(EunoIndex *idx, EunoContext **cx)
+{
+	Operation  *op = push_operation(idx);
+	EunoContext *pin_cx;
+	EunoState	state = euno_index_pin(idx, &pin_cx);
+
+	if (state == EUNO_STATE_READY)
+	{
+		pg_atomic_fetch_add_u32(&idx->slot->holders, 1);
+		op->held = idx->slot;
+	}
+	euno_index_unpin(idx);
+
+	*cx = op->cx;
+	if (state != EUNO_STATE_READY)
+		pop_operation(idx);
+	return state;
+}
+
+EunoStatus
+euno_index_start_build(EunoIndex *idx, EunoTreeSlot *slot,
+					   const EunoTreeOps *ops, const EunoTreeConfig *config)
+{
+	Operation  *op = push_operation(idx);
+	EunoStatus	status = euno_tree_start_build(slot, op->cx, ops, config);
+
+	if (status == EUNO_OK)
+	{
+		op->held = slot;
+		op->building = true;
+	}
+	else
+		pop_operation(idx);
+	return status;
+}
+
+bool
+euno_index_finish_build(EunoIndex *idx)
+{
+	Operation  *op = &operations[noperations - 1];
+
+	Assert(op->idx == idx && op->building);
+	if (!euno_tree_finish_build(op->held))
+		return false;
+	op->building = false;
+	euno_index_unhold(idx);
+	return true;
+}
+
+bool
+euno_index_is_builder(const EunoTreeSlot *slot)
+{
+	for (int i = 0; i < noperations; i++)
+		if (operations[i].building && operations[i].held == slot)
+			return true;
+	return false;
+}
+
+void
+euno_index_unhold(EunoIndex *idx)
+{
+	Operation  *op = &operations[noperations - 1];
+
+	Assert(op->idx == idx && op->held != NULL);
+	pg_atomic_fetch_sub_u32(&op->held->holders, 1);
+	pop_operation(idx);
+}
+
+void
+euno_operation_out_of_memory(const EunoIndex *idx)
+{
+	for (int i = 0; i < noperations; i++)
+		if (operations[i].building && operations[i].idx == idx)
+			operations[i].out_of_memory = true;
+}
