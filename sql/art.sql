@@ -104,7 +104,14 @@ SELECT indexrelid::regclass, euno_index_check(indexrelid, true) FROM euno_stat_i
 -- Keys that are not bytes
 SELECT try('CREATE INDEX ON art USING euno (id, part) WITH (structure = art)');
 CREATE INDEX art_part ON art USING euno (part);
-ALTER INDEX art_part SET (structure = art);
+SELECT try('ALTER INDEX art_part SET (structure = art)');
+SELECT try('ALTER INDEX art_id SET (structure = bptree, sync = olc)');
+SELECT try('ALTER TABLE art_word RESET (structure)');
+SELECT try('ALTER INDEX art_word SET (structure = auto, fillfactor = 80)');
+SELECT reloptions FROM pg_class WHERE relname IN ('art_part', 'art_id', 'art_word') ORDER BY relname;
+
+-- Whatever has led to it, a rebuild takes the other structure
+UPDATE pg_class SET reloptions = '{structure=art}' WHERE oid = 'art_part'::regclass;
 SELECT try('REINDEX INDEX art_part');
 SELECT euno_evict('art_part');
 SELECT euno_rebuild('art_part');

@@ -65,8 +65,8 @@ write_metapage(Relation index, ForkNumber fork)
 
 /*
  * An empty tree of the structure that the index asks for.  A radix tree needs
- * keys that are bytes: an index that has lost them since it was created (ALTER
- * INDEX, another collation) is rebuilt as a B+tree rather than not at all.
+ * keys that are bytes: an index that has lost them since it was created is
+ * rebuilt as a B+tree rather than not at all.
  *
  * "auto": a radix tree for a single integer (or date, or timestamp).  These are
  * dense more often than not, and for dense ones it was measured to be faster.
@@ -98,30 +98,6 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 		ops = sync != NULL && strcmp(sync, "rowex") == 0 ?
 			&euno_art_rowex_ops : &euno_art_olc_ops;
 	return euno_index_start_build(idx, slot, ops, &config);
-}
-
-/* CREATE INDEX and REINDEX say no when what is asked for cannot be had. */
-static void
-check_structure(EunoIndex *idx, Relation index)
-{
-	int			column = euno_key_opaque_column(idx->schema);
-	EunoStructure structure = euno_structure(index);
-
-	if (column >= 0 && structure == EUNO_STRUCTURE_ART)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("index \"%s\" cannot have the structure \"art\"",
-						RelationGetRelationName(index)),
-				 errdetail("There is no encoding of column \"%s\" as bytes in the order of its operator class and collation.",
-						   NameStr(TupleDescAttr(RelationGetDescr(index), column)->attname)),
-				 errhint("Use the structure \"bptree\", or for text the collation \"C\" or a pattern operator class.")));
-	if (euno_sync(index) != NULL && structure == EUNO_STRUCTURE_BPTREE)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("index \"%s\" cannot have the option \"sync\"",
-						RelationGetRelationName(index)),
-				 errdetail("The structure \"bptree\" has only one kind of synchronization."),
-				 errhint("Use the structure \"art\" or \"auto\", or leave \"sync\" away.")));
 }
 
 /*
@@ -160,7 +136,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 
 	euno_require_serving(index);
 	idx = euno_index_open(index);
-	check_structure(idx, index);
+	euno_options_check(index);
 	euno_gc_created(&idx->key, idx->oid);
 
 	/*

@@ -131,3 +131,26 @@ euno_fillfactor(Relation index)
 
 	return options ? options->fillfactor : EUNO_DEFAULT_FILLFACTOR;
 }
+
+void
+euno_options_check(Relation index)
+{
+	EunoStructure structure = euno_structure(index);
+	int			column = euno_key_opaque_column(euno_index_open(index)->schema);
+
+	if (column >= 0 && structure == EUNO_STRUCTURE_ART)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" cannot have the structure \"art\"",
+						RelationGetRelationName(index)),
+				 errdetail("There is no encoding of column \"%s\" as bytes in the order of its operator class and collation.",
+						   NameStr(TupleDescAttr(RelationGetDescr(index), column)->attname)),
+				 errhint("Use the structure \"bptree\", or for text the collation \"C\" or a pattern operator class.")));
+	if (euno_sync(index) != NULL && structure == EUNO_STRUCTURE_BPTREE)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("index \"%s\" cannot have the option \"sync\"",
+						RelationGetRelationName(index)),
+				 errdetail("The structure \"bptree\" has only one kind of synchronization."),
+				 errhint("Use the structure \"art\" or \"auto\", or omit \"sync\".")));
+}
