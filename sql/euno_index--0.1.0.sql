@@ -222,7 +222,7 @@ GRANT SELECT ON euno_stat_indexes, euno_memory, euno_stat_domains,
 COMMENT ON FUNCTION euno_index_check(regclass, boolean) IS 'raises an error if the index is inconsistent, or, if told so, lacks a row of its table';
 COMMENT ON FUNCTION euno_index_size(regclass) IS 'bytes of memory that the index uses';
 COMMENT ON FUNCTION euno_evict(regclass) IS 'gives the index''s memory back; it is rebuilt when it is needed';
-COMMENT ON FUNCTION euno_rebuild(regclass) IS 'builds the index again from the table';
+COMMENT ON FUNCTION euno_rebuild(regclass) IS 'builds the index from the table now, if it is absent';
 COMMENT ON FUNCTION euno_hot_leaves(regclass, integer) IS 'the leaves with the most conflicts lately';
 COMMENT ON FUNCTION euno_set_domains(text) IS 'divides the processors among domains anew';
 COMMENT ON FUNCTION euno_numa_pages(regclass) IS 'on which NUMA nodes the pages of an index are';

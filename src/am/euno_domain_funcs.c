@@ -36,7 +36,8 @@ euno_set_domains(PG_FUNCTION_ARGS)
 	if (!euno_preloaded)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("euno_index is not in \"shared_preload_libraries\"")));
+				 errmsg("euno_index has not been loaded at server start"),
+				 errhint("Add \"euno_index\" to \"shared_preload_libraries\" and restart the server.")));
 	n = euno_domains_change(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	if (euno_fit_domains() != EUNO_OK)
 		ereport(WARNING,

@@ -188,7 +188,7 @@ euno_workers_start(void)
 		if (!start_worker(errand))
 		{
 			ereport(LOG,
-					(errmsg("could not start a worker to rebuild euno indexes in database %u",
+					(errmsg("could not start a worker to rebuild euno indexes in database with OID %u",
 							errand->database),
 					 errdetail("It is tried again; until then, indexes are built when they are first needed."),
 					 errhint("Consider increasing \"max_worker_processes\".")));

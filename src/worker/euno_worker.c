@@ -224,7 +224,7 @@ try_index(void (*action) (Oid), Oid index_oid, MemoryContext context)
 		{
 			FlushErrorState();
 			ereport(LOG,
-					(errmsg("rebuild of euno index %u was interrupted", index_oid),
+					(errmsg("rebuild of euno index with OID %u was interrupted", index_oid),
 					 errdetail("It is tried again later.")));
 			euno_tree_want_again(MyDatabaseId, index_oid);
 		}

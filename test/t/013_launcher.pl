@@ -86,7 +86,7 @@ $node->safe_psql($first, 'ALTER TABLE t ADD COLUMN d int');
 cmp_ok(time() - $start, '<', 20, 'DDL does not wait for a rebuild');
 ok($node->poll_query_until('postgres', "SELECT count(*) = 2 AND count(DISTINCT datname) = 2 $stopped"),
 	'the worker goes on with another index, or tries again');
-like(slurp_file($node->logfile, $log_start), qr/rebuild of euno index \d+ was interrupted/, 'the log says so');
+like(slurp_file($node->logfile, $log_start), qr/rebuild of euno index with OID \d+ was interrupted/, 'the log says so');
 
 # Who cannot go on without an index that is being built waits as for a lock.
 my $db = $node->safe_psql('postgres', "SELECT max(datname) $stopped");
