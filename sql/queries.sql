@@ -51,11 +51,61 @@ SELECT cond, compare('SELECT id FROM q WHERE ' || cond, p) AS result
 FROM (VALUES ('t LIKE ''ab%''', '~>=~'), ('t LIKE ''ab%c_''', '~>=~'), ('t LIKE ''ab''', 't = '), ('t ~ ''^ab.*1''', '~>=~'), ('t ~~* ''ab%''', 'Filter'), ('t LIKE ''%ab''', 'Filter'), ('t > ''ab''', 'Filter'), ('t ~<~ ''1''', 'q_t'), ('t = ''ab''', 'q_t'),
 	('v LIKE ''ab%''', '~>=~'), ('bp LIKE ''ab%''', '~>=~'), ('bp = ''ab''', 'q_bp'), ('c LIKE ''c1%''', 'c >= '), ('c ~ ''^c1[0-3]''', 'c >= '), ('c LIKE ''c\_1%''', 'c >= '), ('t ^@ ''ab''', 'q_t|Filter')) s (cond, p);
 
--- Conditions that are columns; a condition on rows is PostgreSQL's to check
+-- Conditions that are columns
 SELECT cond, compare('SELECT id FROM q WHERE ' || cond, p) AS result
 FROM (VALUES ('f AND id < 100', 'Index Cond: \(\(f = true\)'), ('NOT f AND id < 100', 'Index Cond: \(\(f = false\)'), ('f IS NULL AND id < 100', 'Index Cond: \(\(f IS NULL\)'), ('f IS TRUE AND id < 100', 'f = true'), ('f IS NOT TRUE AND id < 100', 'Index'),
-	('(a, b) > (200, 4)', 'Filter: \(ROW'), ('(a, b) = (20, 4)', 'Index Cond: .*a = 20'), ('(a, b) IN ((20, 4), (21, 7))', 'Bitmap Index Scan'), ('a IS NOT DISTINCT FROM 7', 'Filter'), ('a BETWEEN SYMMETRIC 9 AND 7', 'a >= '),
+	('(a, b) = (20, 4)', 'Index Cond: .*a = 20'), ('(a, b) IN ((20, 4), (21, 7))', 'Bitmap Index Scan'), ('a IS NOT DISTINCT FROM 7', 'Filter'), ('a BETWEEN SYMMETRIC 9 AND 7', 'a >= '),
 	('a % 10 = 3 AND lower(c) = ''c7'' AND b > 4', 'q_expr'), ('a % 10 IN (3, 4) AND b > 5', 'q_expr'), ('a % 10 = 3 AND b > 3', 'a|Filter')) s (cond, p);
+
+-- Comparisons of rows: by the first column, the rest is PostgreSQL's to check
+SELECT query, compare(query, p) AS result
+FROM (VALUES ('SELECT a, b FROM q WHERE (a, b) > (200, 4) ORDER BY a, b', 'Index Only Scan using q_ab(.|\n)*Cond: \(a >= 200\)(.|\n)*Filter: \(ROW'), ('SELECT a, b FROM q WHERE (a, b) < (9, 4) ORDER BY a DESC, b DESC LIMIT 20', 'Limit(.|\n)*Backward using q_ab(.|\n)*Cond: \(a <= 9\)'),
+	('SELECT a, b FROM q WHERE (200, 4) <= (a, b)', 'Cond: \(200 <= a\)|Cond: \(a >= 200\)'), ('SELECT a, b FROM q WHERE (a, b) >= (9::bigint, 4::smallint) AND (a, b) < (12, 3) ORDER BY a, b', 'Cond: \(\(a >= .9.::bigint\) AND \(a <= 12\)\)'),
+	('SELECT a, b FROM q WHERE (a, b) > (200, NULL)', 'Cond: \(a >= 200\)'), ('SELECT a, b FROM q WHERE (a, b) > (NULL, 4)', 'One-Time Filter|Index'), ('SELECT b, a FROM q WHERE (b, a) < (2, 100) ORDER BY b DESC, a DESC NULLS LAST LIMIT 50', 'Scan using q_desc(.|\n)*Cond: \(b <= 2\)'),
+	('SELECT id FROM q WHERE a = 17 AND (b, id) > (4, 100)', 'Cond: \(\(a = 17\) AND \(b >= 4\)\)'), ('SELECT id FROM q WHERE (c, id) > (''c30'', 4)', 'Cond: \(c >= '), ('SELECT id FROM q WHERE (a, b) > (b, 3)', 'Filter: \(ROW'), ('SELECT id FROM q WHERE (a, b) > (200 + random()::int * 0, 4)', 'Filter: \(ROW'),
+	('SELECT id FROM q WHERE (a, b) > (205, 4) OR a = 3', 'Filter|Index'), ('SELECT id FROM q WHERE (a % 10, b) > (8, 5) AND b > 4', 'q_expr(.|\n)*>= 8|Filter'), ('SELECT x.id FROM q x WHERE (x.a, x.b) > ((SELECT 200), 4)', 'Cond: \(a >= \$0\)'),
+	('SELECT x.a, x.b, (SELECT min(y.id) FROM q y WHERE (y.a, y.b) > (x.a, x.b)) FROM q x WHERE x.a > 205', 'Cond: \(a >= x.a\)')) s (query, p);
+SET enable_indexscan = off; SET enable_indexonlyscan = off;
+SELECT compare('SELECT id FROM q WHERE (a, b) > (200, 4)', 'Filter: \(ROW(.|\n)*Bitmap Index Scan(.|\n)*a >= 200');
+RESET enable_indexscan; RESET enable_indexonlyscan;
+
+-- Estimates stay as they are; a prepared statement can have it; and it does not come before a
+-- policy, unless its operator is leakproof
+CREATE FUNCTION estimate(query text) RETURNS float LANGUAGE plpgsql AS
+	$$ DECLARE plan json; BEGIN EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan; RETURN plan -> 0 -> 'Plan' ->> 'Plan Rows'; END $$;
+EXPLAIN (COSTS OFF) SELECT a, b FROM q WHERE (a, b) > (100, 4) ORDER BY a, b LIMIT 10;
+SELECT abs(estimate('SELECT FROM q WHERE (a, b) > (100, 4)') - estimate('SELECT FROM q WHERE a > 100')) < 20 AS same;
+PREPARE page AS SELECT a, b FROM q WHERE (a, b) > ($1, $2) ORDER BY a, b LIMIT 3;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE page (100, 4);
+EXECUTE page (100, 4);
+EXECUTE page (210, 8);
+RESET plan_cache_mode;
+CREATE TABLE hidden (n numeric, k int, c text);
+INSERT INTO hidden SELECT n, n, CASE WHEN n % 100 = 7 THEN 'mine' ELSE 'other' END FROM generate_series(1, 2000) n;
+CREATE INDEX hidden_n ON hidden USING euno (n);
+CREATE INDEX hidden_k ON hidden USING euno (k);
+ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
+ALTER TABLE hidden FORCE ROW LEVEL SECURITY;
+CREATE ROLE regress_euno_reader;
+CREATE POLICY own ON hidden USING (c = 'mine');
+GRANT SELECT ON hidden TO regress_euno_reader;
+ANALYZE hidden;
+SET ROLE regress_euno_reader;
+EXPLAIN (COSTS OFF) SELECT * FROM hidden WHERE (k, n) > (1990, 3);
+EXPLAIN (COSTS OFF) SELECT * FROM hidden WHERE (n, k) > (1990, 3);
+RESET ROLE;
+DROP TABLE hidden;
+DROP ROLE regress_euno_reader;
+
+-- Networks: what is in one lies between its first and its last address
+CREATE TABLE net (i inet);
+INSERT INTO net SELECT ('10.' || n % 7 || '.' || n % 50 || '.' || n % 250)::inet FROM generate_series(1, 3000) n;
+INSERT INTO net VALUES ('10.3.0.0/16'), ('10.3.7.0/24'), ('10.3.255.255'), ('::1'), ('fe80::3/64'), (NULL);
+CREATE INDEX net_i ON net USING euno (i);
+ANALYZE net;
+SELECT cond, compare('SELECT i FROM net WHERE ' || cond, 'Cond: .*i >') AS result
+FROM unnest(ARRAY['i << ''10.3.0.0/16''', 'i <<= ''10.3.7.0/24''', '''10.3.0.0/16'' >> i', '''fe80::/10'' >>= i', 'i <<= ''10.4.2.2''']) cond;
 
 -- Joins
 CREATE TABLE r AS SELECT n AS k, n % 7 AS m FROM generate_series(-10, 260) n;
@@ -92,5 +142,5 @@ SELECT attname, n_distinct, null_frac < 0.2 AS few_nulls FROM pg_stats WHERE tab
 ALTER INDEX q_expr ALTER COLUMN 1 SET STATISTICS 10;
 ANALYZE q;
 SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'q_expr' ORDER BY 1;
-DROP TABLE q, r;
-DROP FUNCTION compare;
+DROP TABLE q, r, net;
+DROP FUNCTION compare, estimate;

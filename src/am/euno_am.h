@@ -394,7 +394,9 @@ extern void eunocostestimate(PlannerInfo *root, IndexPath *path,
 							 double loop_count, Cost *startup_cost,
 							 Cost *total_cost, Selectivity *selectivity,
 							 double *correlation, double *pages);
+extern bool euno_planner_is_ours(const IndexOptInfo *info);
 extern void euno_planner_init(void);
+extern void euno_row_compare_init(void);
 
 /* ---- euno_full.c: when memory runs out ---- */
 

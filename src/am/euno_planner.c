@@ -25,10 +25,17 @@
 
 static get_relation_info_hook_type previous_hook = NULL;
 
+/* The access method's OID is not known to us; this callback is only ours. */
+bool
+euno_planner_is_ours(const IndexOptInfo *info)
+{
+	return (void *) info->amcostestimate == (void *) eunocostestimate;
+}
+
 /*
  * PostgreSQL knows by their OIDs which of btree's operator families can serve
- * LIKE in any collation, and plain boolean columns.  Where a column's
- * operators are those, give its family that name: the scan keys that come of
+ * LIKE in any collation, a network's addresses, and plain boolean columns.
+ * Where a column's operators are those, give its family that name: the scan keys that come of
  * it are found in ours by their operators.
  */
 static void
@@ -40,7 +47,8 @@ name_families(IndexOptInfo *info)
 		Oid			btree = info->sortopfamily[i];
 		bool		same = btree == BOOL_BTREE_FAM_OID ||
 			btree == TEXT_PATTERN_BTREE_FAM_OID ||
-			btree == BPCHAR_PATTERN_BTREE_FAM_OID;
+			btree == BPCHAR_PATTERN_BTREE_FAM_OID ||
+			btree == NETWORK_BTREE_FAM_OID;
 
 		for (int strategy = BTLessStrategyNumber;
 			 strategy <= BTGreaterStrategyNumber && same; strategy++)
@@ -125,11 +133,7 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 	{
 		IndexOptInfo *info = lfirst_node(IndexOptInfo, lc);
 
-		/* The AM's OID is not known to us; this callback is only ours. */
-		if ((void *) info->amcostestimate != (void *) eunocostestimate ||
-			info->hypothetical)
-			continue;
-		if (inhparent)
+		if (!euno_planner_is_ours(info) || info->hypothetical || inhparent)
 			continue;
 		if (describe_index(info))
 			name_families(info);
