@@ -54,6 +54,21 @@ euno_sort_alloc(EunoSort *sort, Size size)
 	return ask_huge_pages(MemoryContextAllocHuge(sort->context, size), size);
 }
 
+void
+euno_sort_give_back(EunoSort *sort, uint32 number)
+{
+	uintptr_t	start = TYPEALIGN(HUGE_PAGE_SIZE, (uintptr_t) sort->items);
+	uintptr_t	end = TYPEALIGN_DOWN(HUGE_PAGE_SIZE,
+									 (uintptr_t) sort->items +
+									 (Size) number * EUNO_ITEM_BYTES(sort));
+
+	start += sort->given_back;
+	if (start >= end)
+		return;
+	(void) madvise((void *) start, end - start, MADV_DONTNEED);
+	sort->given_back += end - start;
+}
+
 /*
  * Memory that grows is moved, which breaks up its huge pages, and what follows
  * takes small ones.  So it gets at once what it will hardly use up: addresses,

@@ -11,11 +11,16 @@
 
 #include "am/euno_sort_work.h"
 
+/* Items are given back after so many were read. */
+#define GIVE_EVERY	65536
+
 static inline void
 next_in_memory(EunoSort *sort, SortRun *run)
 {
 	uint32		number = sort->next++;
 
+	if (unlikely(number % GIVE_EVERY == 0))
+		euno_sort_give_back(sort, number);
 	euno_sort_prefetch(sort, number);
 	run->data = euno_sort_composite(sort, number, run->buffer,
 									&run->length, &run->payloadlen);

@@ -64,6 +64,7 @@ struct EunoSort
 	bool		sorted;			/* the items are, for good */
 	uint32		prefix;			/* bytes that all composites share */
 	uint32		next;			/* reading from memory */
+	Size		given_back;		/* bytes of items that were read */
 	FileSet    *files;			/* NULL: nobody else reads our runs */
 	int			participant;
 	int			nruns;
@@ -157,6 +158,12 @@ euno_sort_composite(const EunoSort *sort, uint32 number, uint8_t *room,
 
 /* Memory in huge pages, if it is large; the system may decline. */
 extern void *euno_sort_alloc(EunoSort *sort, Size size);
+
+/*
+ * The sorted items before this one are not needed any more: their memory goes back
+ * to the system, in whole huge pages.
+ */
+extern void euno_sort_give_back(EunoSort *sort, uint32 number);
 
 /* ---- euno_sort_memory.c ---- */
 
