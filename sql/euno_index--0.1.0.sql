@@ -14,7 +14,7 @@ COMMENT ON ACCESS METHOD euno IS 'ordered index access method in shared memory';
 
 -- Operator families and classes: those of btree, whole, as this server has
 -- them.  A family that lacked a cross-type operator or a support function would
--- change plans of queries that never touch an euno index.  Families and classes
+-- change plans of queries that never touch a euno index.  Families and classes
 -- that did not come with the server (their OIDs are 16384 or above) belong to
 -- somebody else.
 --

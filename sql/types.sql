@@ -1,7 +1,7 @@
 --
 -- Types: euno beside btree
 --
--- Two tables hold the same rows, one with a btree index and one with an euno
+-- Two tables hold the same rows, one with a btree index and one with a euno
 -- index, and each check asks both.  A check says what differs, or that a plan
 -- did not use the index, or nothing.
 SET enable_seqscan = off;

@@ -415,7 +415,17 @@ extern void euno_full_note(EunoTreeSlot *slot, uint64 bytes);
 /* Is there no reason against building it in the background? */
 extern bool euno_full_may_return(const EunoTreeSlot *slot);
 
-/* ---- euno_unique.c ---- */
+/* ---- euno_announce.c ---- */
+
+/*
+ * Announces the TID of an entry as our hazard, and sees whether the entry is in
+ * the tree after that: EUNO_OK or EUNO_NOT_FOUND.  *guard gets the vacuum epoch
+ * from before.  EUNO_STALE: the tree is not READY.
+ */
+extern EunoStatus euno_announce(EunoIndex *idx, Relation index,
+								const EunoEntry *entry, EunoGuard *guard);
+
+/* ---- euno_unique.c, euno_unique_build.c ---- */
 
 /*
  * Checks that no other row has this key, and inserts it (UNIQUE_CHECK_EXISTING

@@ -33,9 +33,6 @@
 #include "am/euno_scan.h"
 #include "euno_compat.h"
 
-/* How often comparators may get in the way of announcing one TID. */
-#define MAX_ANNOUNCEMENTS 100
-
 /*
  * Short statements and exclusion constraints begin and end a scan for every row.
  * So an index keeps one that has ended, if it is a small one, and a backend so
@@ -282,35 +279,16 @@ still_there(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	EunoEntry	entry = {.key = window->buf + item->offset,
 		.keylen = item->keylen,
 	.tid = tid};
-	EunoContext *cx;
+	EunoGuard	guard;
 	EunoStatus	status;
-	int			attempts = 0;
-	uint64		changes;
 
 	/*
 	 * The tree may even have been rebuilt, in another slot: the hazard has to
-	 * name the one that VACUUM walks.  A comparator that scans a euno index
-	 * itself takes the hazard word away from us.
+	 * name the one that VACUUM walks.
 	 */
-	do
-	{
-		if (++attempts > MAX_ANNOUNCEMENTS)
-			ereport(ERROR,
-					(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
-					 errmsg("comparison functions of euno index \"%s\" scan euno indexes themselves",
-							RelationGetRelationName(scan->indexRelation))));
-		while (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
-		{
-			euno_index_unpin(idx);
-			euno_index_ensure_ready(idx, scan->indexRelation);
-		}
-		euno_hazard_set(idx, tid);
-		changes = euno_hazard_changes;
-		status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
-		euno_index_unpin(idx);
-		if (status != EUNO_OK && status != EUNO_NOT_FOUND)
-			euno_index_error(idx, scan->indexRelation, status);
-	} while (status == EUNO_OK && changes != euno_hazard_changes);
+	while ((status = euno_announce(idx, scan->indexRelation, &entry,
+								   &guard)) == EUNO_STALE)
+		euno_index_ensure_ready(idx, scan->indexRelation);
 	return status == EUNO_OK;
 }
 

@@ -37,10 +37,6 @@
 #include "euno_compat.h"
 
 #define CHECK_BATCH 64			/* TIDs of one key looked at together */
-#define VERIFY_BATCH 1024
-
-/* How often comparators may get in the way of announcing one TID. */
-#define MAX_ANNOUNCEMENTS 100
 
 /* LOCKTAG_OBJECT sub-ids of key locks; the build lock has not this bit */
 #define KEY_LOCK_SUBID 0x8000
@@ -117,44 +113,6 @@ unlock_key(const KeyLock *lock)
 		euno_key_lock_release();
 }
 
-/*
- * Announce the TID of an entry as our hazard, and see whether the entry is in
- * the tree after that.  *guard gets the vacuum epoch from before.  EUNO_STALE:
- * the tree is not READY any more.
- */
-static EunoStatus
-announce(UniqueCheck *uc, const EunoEntry *entry, EunoGuard *guard)
-{
-	EunoIndex  *idx = uc->idx;
-	EunoContext *cx;
-	EunoStatus	status;
-	uint64		changes;
-	int			attempts = 0;
-
-	do
-	{
-		if (++attempts > MAX_ANNOUNCEMENTS)
-			ereport(ERROR,
-					(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
-					 errmsg("comparison functions of euno index \"%s\" scan euno indexes themselves",
-							RelationGetRelationName(uc->index))));
-		if (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
-		{
-			euno_index_unpin(idx);
-			return EUNO_STALE;
-		}
-		guard->word = (const uint64_t *) &idx->slot->vacuum_epoch.value;
-		guard->expected = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
-		euno_hazard_set(idx, entry->tid);
-		changes = euno_hazard_changes;
-		status = idx->slot->ops->contains(cx, &idx->slot->tree, entry);
-		euno_index_unpin(idx);
-		if (status != EUNO_OK && status != EUNO_NOT_FOUND)
-			euno_index_error(idx, uc->index, status);
-	} while (status == EUNO_OK && changes != euno_hazard_changes);
-	return status;
-}
-
 /* The row of this entry is dead to everybody. */
 static void
 remove_dead(UniqueCheck *uc, const EunoEntry *entry, const EunoGuard *guard)
@@ -183,7 +141,7 @@ check_tid(UniqueCheck *uc, EunoTid tid)
 	bool		all_dead = false;
 
 	EUNO_STOP_POINT("unique-tid");
-	status = announce(uc, &entry, &guard);
+	status = euno_announce(uc->idx, uc->index, &entry, &guard);
 	if (status == EUNO_STALE)
 		return VERDICT_ABSENT;
 	if (status != EUNO_OK)
@@ -363,127 +321,4 @@ euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 				 errtableconstraint(heap, RelationGetRelationName(index))));
 	pfree(uc);
 	return verdict == VERDICT_UNIQUE;
-}
-
-/* What the pass over a new tree remembers of the entry before. */
-typedef struct KeyRun
-{
-	EunoTid		tid;
-	uint32		keylen;
-	bool		started;
-	bool		several;		/* entries have had this key, and: */
-	bool		any_live;		/* one of their rows is live */
-	uint8_t		key[EUNO_MAX_ENTRY + 8] __attribute__((aligned(8)));
-} KeyRun;
-
-static bool
-row_is_live(Relation heap, EunoTid tid)
-{
-	ItemPointerData heap_tid;
-
-	euno_tid_unpack(tid, &heap_tid);
-	return table_index_fetch_tuple_check(heap, &heap_tid, SnapshotSelf, NULL);
-}
-
-static void
-check_next(EunoIndex *idx, Relation index, Relation heap, KeyRun *run,
-		   const uint8_t *key, const EunoItemKey *item, EunoTid tid)
-{
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	uint8_t    *scratch;
-	bool		same = false;
-	bool		live;
-
-	if (run->started && idx->order == EUNO_ORDER_BYTES)
-		same = run->keylen == item->keylen &&
-			memcmp(run->key, key, item->keylen) == 0;
-	else if (run->started)
-	{
-		EunoPosition previous = {.key = run->key, .keylen = run->keylen};
-
-		same = euno_key_compare(idx->schema, &previous, key, item->keylen) == 0;
-	}
-	if (!same)
-	{
-		memcpy(run->key, key, item->keylen);
-		run->keylen = item->keylen;
-		run->tid = tid;
-		run->started = true;
-		run->several = run->any_live = false;
-		return;
-	}
-
-	scratch = palloc(EUNO_KEY_DEFORM_BYTES);
-	euno_key_deform(idx->schema, key, item->keylen, key + MAXALIGN(item->keylen),
-					item->payloadlen, scratch, values, isnull);
-	if (index->rd_index->indnullsnotdistinct ||
-		!euno_key_has_null(idx->schema, isnull))
-	{
-		if (!run->several)
-			run->any_live = row_is_live(heap, run->tid);
-		run->several = true;
-		live = row_is_live(heap, tid);
-		if (live && run->any_live)
-		{
-			char	   *description;
-
-			description = BuildIndexValueDescription(index, values, isnull);
-			ereport(ERROR,
-					(errcode(ERRCODE_UNIQUE_VIOLATION),
-					 errmsg("could not create unique index \"%s\"",
-							RelationGetRelationName(index)),
-					 description ? errdetail("Key %s is duplicated.", description) :
-					 errdetail("Duplicate keys exist."),
-					 errtableconstraint(heap, RelationGetRelationName(index))));
-		}
-		run->any_live |= live;
-	}
-	pfree(scratch);
-}
-
-/*
- * VACUUM is locked out of the table, so that TIDs stay what they are.  Only
- * equal keys are looked up in the heap: most tables have none.
- */
-void
-euno_unique_check_build(EunoIndex *idx, Relation index, Relation heap)
-{
-	EunoCursor *cursor = palloc(sizeof(EunoCursor));
-	KeyRun	   *run = palloc0(sizeof(KeyRun));
-	EunoPosition below = {.side = -1};
-	EunoPosition above = {.side = 1};
-	EunoBatch	batch = {.max_items = VERIFY_BATCH, .want_keys = true,
-	.buf_size = EUNO_BATCH_BUF};
-
-	batch.tids = palloc(VERIFY_BATCH * sizeof(EunoTid));
-	batch.keys = palloc(VERIFY_BATCH * sizeof(EunoItemKey));
-	batch.buf = palloc(EUNO_BATCH_BUF);
-	cursor->lo = below;
-	cursor->hi = above;
-	euno_cursor_start(cursor);
-
-	while (!cursor->at_hi)
-	{
-		EunoContext *cx;
-		EunoStatus	status = EUNO_NOT_FOUND;
-
-		CHECK_FOR_INTERRUPTS();
-		if (euno_index_pin(idx, &cx) == EUNO_STATE_BUILDING)
-			status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, true,
-										  &batch);
-		euno_index_unpin(idx);
-		if (status != EUNO_OK)
-			euno_index_error(idx, index, status);
-		if (batch.nitems == 0)
-			break;
-		for (uint32 i = 0; i < batch.nitems; i++)
-			check_next(idx, index, heap, run, batch.buf + batch.keys[i].offset,
-					   &batch.keys[i], batch.tids[i]);
-	}
-	pfree(batch.buf);
-	pfree(batch.keys);
-	pfree(batch.tids);
-	pfree(run);
-	pfree(cursor);
 }

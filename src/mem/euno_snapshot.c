@@ -300,8 +300,8 @@ write_snapshot(const SnapshotIdentity *identity)
 	if (done && ntrees > 0 &&
 		rename(EUNO_SNAPSHOT_TEMP_FILE, EUNO_SNAPSHOT_FILE) == 0)
 		ereport(LOG,
-				(errmsg("wrote %d euno indexes (" UINT64_FORMAT " kB) to \"%s\" in %ld ms",
-						ntrees, file.bytes / 1024, EUNO_SNAPSHOT_FILE,
+				(errmsg("wrote euno indexes to \"%s\": %d of them, " UINT64_FORMAT " kB, in %ld ms",
+						EUNO_SNAPSHOT_FILE, ntrees, file.bytes / 1024,
 						TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()))));
 	else
 	{
@@ -452,8 +452,8 @@ read_snapshot(SnapshotFile *file)
 			euno_shared_epochs()->current = identity.epoch + 1;
 			trees_were_loaded = true;
 			ereport(LOG,
-					(errmsg("read %d euno indexes (" UINT64_FORMAT " kB) from \"%s\" in %ld ms",
-							ntrees, file->bytes / 1024, EUNO_SNAPSHOT_FILE,
+					(errmsg("read euno indexes from \"%s\": %d of them, " UINT64_FORMAT " kB, in %ld ms",
+							EUNO_SNAPSHOT_FILE, ntrees, file->bytes / 1024,
 							TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()))));
 			return;
 		}

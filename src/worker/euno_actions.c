@@ -71,14 +71,14 @@ euno_actions_define_settings(void)
 							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("euno.hot_leaf_conflicts",
-							"Sets the number of conflicts per second that make a leaf of an euno index hot.",
+							"Sets the number of conflicts per second that make a leaf of a euno index hot.",
 							"0 leaves all leaves as they are.",
 							&hot_leaf_conflicts,
 							1000, 0, INT_MAX,
 							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("euno.merge_threshold",
-							"Sets the percentage of an euno index's entries after whose removal underfull leaves are merged.",
+							"Sets the percentage of a euno index's entries after whose removal underfull leaves are merged.",
 							"0 leaves that to VACUUM alone.",
 							&merge_threshold,
 							10, 0, 100,

@@ -96,7 +96,7 @@ for my $mode ('fast', 'smart')
 	ok(-s $file, "a $mode shutdown leaves a file");
 	$node->start;
 	ok(!-e $file, 'which is gone when the server runs');
-	like(log_since(), qr/wrote 7 euno indexes.*read 7 euno indexes/s, 'written and read');
+	like(log_since(), qr/wrote euno indexes to [^\n]*: 7 of them.*read euno indexes from [^\n]*: 7 of them/s, 'written and read');
 	is(states() . states('other'), 'readyready', "after a $mode restart all trees are ready");
 	is($node->safe_psql('postgres',
 			'SELECT indexrelname, entries, bytes FROM euno_stat_indexes ORDER BY 1'),

@@ -1,0 +1,141 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_unique_build.c
+ *	  Are the keys of a new tree unique?
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/tableam.h"
+#include "miscadmin.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "am/euno_am.h"
+
+#define VERIFY_BATCH 1024
+
+/* What the pass over a new tree remembers of the entry before. */
+typedef struct KeyRun
+{
+	EunoTid		tid;
+	uint32		keylen;
+	bool		started;
+	bool		several;		/* entries have had this key, and: */
+	bool		any_live;		/* one of their rows is live */
+	uint8_t		key[EUNO_MAX_ENTRY + 8] __attribute__((aligned(8)));
+} KeyRun;
+
+static bool
+row_is_live(Relation heap, EunoTid tid)
+{
+	ItemPointerData heap_tid;
+
+	euno_tid_unpack(tid, &heap_tid);
+	return table_index_fetch_tuple_check(heap, &heap_tid, SnapshotSelf, NULL);
+}
+
+static void
+check_next(EunoIndex *idx, Relation index, Relation heap, KeyRun *run,
+		   const uint8_t *key, const EunoItemKey *item, EunoTid tid)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	uint8_t    *scratch;
+	bool		same = false;
+	bool		live;
+
+	if (run->started && idx->order == EUNO_ORDER_BYTES)
+		same = run->keylen == item->keylen &&
+			memcmp(run->key, key, item->keylen) == 0;
+	else if (run->started)
+	{
+		EunoPosition previous = {.key = run->key, .keylen = run->keylen};
+
+		same = euno_key_compare(idx->schema, &previous, key, item->keylen) == 0;
+	}
+	if (!same)
+	{
+		memcpy(run->key, key, item->keylen);
+		run->keylen = item->keylen;
+		run->tid = tid;
+		run->started = true;
+		run->several = run->any_live = false;
+		return;
+	}
+
+	scratch = palloc(EUNO_KEY_DEFORM_BYTES);
+	euno_key_deform(idx->schema, key, item->keylen, key + MAXALIGN(item->keylen),
+					item->payloadlen, scratch, values, isnull);
+	if (index->rd_index->indnullsnotdistinct ||
+		!euno_key_has_null(idx->schema, isnull))
+	{
+		if (!run->several)
+			run->any_live = row_is_live(heap, run->tid);
+		run->several = true;
+		live = row_is_live(heap, tid);
+		if (live && run->any_live)
+		{
+			char	   *description;
+
+			description = BuildIndexValueDescription(index, values, isnull);
+			ereport(ERROR,
+					(errcode(ERRCODE_UNIQUE_VIOLATION),
+					 errmsg("could not create unique index \"%s\"",
+							RelationGetRelationName(index)),
+					 description ? errdetail("Key %s is duplicated.", description) :
+					 errdetail("Duplicate keys exist."),
+					 errtableconstraint(heap, RelationGetRelationName(index))));
+		}
+		run->any_live |= live;
+	}
+	pfree(scratch);
+}
+
+/*
+ * VACUUM is locked out of the table, so that TIDs stay what they are.  Only
+ * equal keys are looked up in the heap: most tables have none.
+ */
+void
+euno_unique_check_build(EunoIndex *idx, Relation index, Relation heap)
+{
+	EunoCursor *cursor = palloc(sizeof(EunoCursor));
+	KeyRun	   *run = palloc0(sizeof(KeyRun));
+	EunoPosition below = {.side = -1};
+	EunoPosition above = {.side = 1};
+	EunoBatch	batch = {.max_items = VERIFY_BATCH, .want_keys = true,
+	.buf_size = EUNO_BATCH_BUF};
+
+	batch.tids = palloc(VERIFY_BATCH * sizeof(EunoTid));
+	batch.keys = palloc(VERIFY_BATCH * sizeof(EunoItemKey));
+	batch.buf = palloc(EUNO_BATCH_BUF);
+	cursor->lo = below;
+	cursor->hi = above;
+	euno_cursor_start(cursor);
+
+	while (!cursor->at_hi)
+	{
+		EunoContext *cx;
+		EunoStatus	status = EUNO_NOT_FOUND;
+
+		CHECK_FOR_INTERRUPTS();
+		if (euno_index_pin(idx, &cx) == EUNO_STATE_BUILDING)
+			status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, true,
+										  &batch);
+		euno_index_unpin(idx);
+		if (status != EUNO_OK)
+			euno_index_error(idx, index, status);
+		if (batch.nitems == 0)
+			break;
+		for (uint32 i = 0; i < batch.nitems; i++)
+			check_next(idx, index, heap, run, batch.buf + batch.keys[i].offset,
+					   &batch.keys[i], batch.tids[i]);
+	}
+	pfree(batch.buf);
+	pfree(batch.keys);
+	pfree(batch.tids);
+	pfree(run);
+	pfree(cursor);
+}
