@@ -207,7 +207,7 @@ typedef struct EunoOwner
 extern void euno_become_owner(Relation heap, EunoOwner *owner);
 extern void euno_restore_user(EunoOwner *owner);
 
-/* ---- euno_heapscan.c: our own look at the heap ---- */
+/* ---- euno_heapscan.c, euno_quietscan.c: our own looks at the heap ---- */
 
 /*
  * One entry per HOT chain that is not dead to every snapshot.
@@ -233,9 +233,9 @@ extern void euno_heap_blocks_init(EunoHeapBlocks *blocks, Relation heap);
  * evaluated with the rights of the caller: see euno_rebuild.c.  Never waits for
  * a transaction.  Returns the number of heap tuples seen.
  */
-extern double euno_heap_scan(Relation heap, Relation index,
-							 IndexInfo *index_info, Snapshot snapshot,
-							 EunoHeapBlocks *blocks, bool progress,
+extern double euno_heap_scan(Relation heap, IndexInfo *index_info,
+							 Snapshot snapshot, EunoHeapBlocks *blocks,
+							 bool progress,
 							 EunoHeapCallback callback, void *arg);
 
 /*

@@ -214,7 +214,7 @@ run_check(Check *check)
 	check_tids(check);
 
 	if (check->with_heap)
-		(void) euno_heap_scan(check->heap, check->index, check->index_info,
+		(void) euno_heap_scan(check->heap, check->index_info,
 							  check->snapshot, NULL, false,
 							  check_heap_tuple, check);
 }

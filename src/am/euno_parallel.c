@@ -134,7 +134,7 @@ scan_part(Relation heap, Relation index, IndexInfo *index_info,
 	ParallelTableScanDesc scan;
 
 	if (shared->rebuild)
-		return euno_heap_scan(heap, index, index_info, NULL, &shared->blocks,
+		return euno_heap_scan(heap, index_info, NULL, &shared->blocks,
 							  progress, euno_sort_add_root, sort);
 	if (shared->own_scan)
 		return euno_heap_quiet_scan(heap, index, index_info, &shared->blocks,

@@ -118,7 +118,7 @@ sort_table(EunoIndex *idx, Relation heap, Relation index, EunoTreeSlot *slot,
 		sort = euno_sort_begin(heap, idx->schema, maintenance_work_mem,
 							   NULL);
 		if (heap->rd_rel->relam == HEAP_TABLE_AM_OID)
-			(void) euno_heap_scan(heap, index, index_info, NULL, NULL, true,
+			(void) euno_heap_scan(heap, index_info, NULL, NULL, true,
 								  euno_sort_add_root, sort);
 		else
 			(void) table_index_build_scan(heap, index, index_info, false, true,
