@@ -184,6 +184,17 @@ get_number(const uint8_t *p, int width)
 	}
 }
 
+/* A fixed-width kind's value from its encoding, of which attlen bytes count. */
+static inline Datum
+get_value(const EunoKeyColumn *col, const uint8_t *p)
+{
+	uint64_t	number = get_number(p, col->attlen);
+
+	if (col->desc)
+		number = ~number & (~UINT64_C(0) >> (64 - 8 * col->attlen));
+	return number_value(col->kind, number);
+}
+
 /* Copies bytes, complemented for DESC. */
 static inline void
 copy_bytes(bool desc, uint8_t *to, const uint8_t *from, uint32_t n)
@@ -385,14 +396,7 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 		default:
 			if (end - p < col->attlen)
 				overrun();
-			{
-				uint64_t	number = get_number(p, col->attlen);
-
-				/* Only the low attlen bytes count, as put_number wrote them */
-				if (col->desc)
-					number = ~number & (~UINT64_C(0) >> (64 - 8 * col->attlen));
-				*value = number_value(col->kind, number);
-			}
+			*value = get_value(col, p);
 			return p + col->attlen;
 	}
 
@@ -448,13 +452,7 @@ euno_key_image(const EunoKeySchema *schema, const uint8_t *key,
 		if (likely(col->integer))
 			put_integer(col, p, to);
 		else
-		{
-			uint64_t	number = get_number(p, col->attlen);
-
-			if (col->desc)
-				number = ~number & (~UINT64_C(0) >> (64 - 8 * col->attlen));
-			store_att_byval(to, number_value(col->kind, number), col->attlen);
-		}
+			store_att_byval(to, get_value(col, p), col->attlen);
 		p += col->attlen;
 	}
 	return schema->image_size;

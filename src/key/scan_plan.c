@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * scan_plan.c
- *	  Scan keys to a range of the tree.
+ *	  Scan keys to a range of the tree, in BYTES order.
  *
  * The bytes of both bounds live in the plan, and bounds in COMPARE order point
  * to the scan keys' arguments: a range is good until the next call, as long as
@@ -102,16 +102,6 @@ euno_scan_append(const EunoKeyColumn *col, const EunoSpanEnd *end,
 	return EUNO_MAX_ENTRY;
 }
 
-static inline void
-set_position(EunoPosition *pos, const uint8_t *key, uint32_t keylen, int8 side)
-{
-	pos->key = key;
-	pos->keylen = keylen;
-	pos->side = side;
-	pos->tid = 0;
-	pos->bound = NULL;
-}
-
 /*
  * One end of the range in BYTES order: "end" of this column after a prefix of
  * equal columns.  Without an end, the edge of the values, or of everything.
@@ -135,7 +125,7 @@ bytes_end(EunoPosition *pos, const EunoKeyColumn *col, const EunoSpan *span,
 		buf[len++] = is_low ? EUNO_MARK_VALUE : EUNO_MARK_VALUE + 1;
 		side = -1;
 	}
-	set_position(pos, buf, len, side);
+	euno_scan_set_position(pos, buf, len, side);
 }
 
 /* The end of a range that is the first or the last of a list of points. */
@@ -146,7 +136,7 @@ point_end(EunoPosition *pos, const EunoPoint *point, int8 side, uint8_t *buf,
 	uint32_t	n = Min(point->len, EUNO_MAX_ENTRY - prefix);
 
 	memcpy(buf + prefix, point->bytes, n);
-	set_position(pos, buf, prefix + n, side);
+	euno_scan_set_position(pos, buf, prefix + n, side);
 }
 
 /*
@@ -237,157 +227,9 @@ plan_bytes(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 		else
 			break;
 	}
-	set_position(&range->lo, buf, len, -1);
-	set_position(&range->hi, buf, len, 1);
+	euno_scan_set_position(&range->lo, buf, len, -1);
+	euno_scan_set_position(&range->hi, buf, len, 1);
 	return column + 1;
-}
-
-/* One column of a bound in COMPARE order; returns the position's side. */
-static int8
-compare_end(EunoBoundColumn *bound, const EunoSpanEnd *end, bool is_low)
-{
-	if (!end->set)
-	{
-		bound->class = EUNO_BOUND_NOT_NULL;
-		return is_low ? -1 : 1;
-	}
-	bound->class = EUNO_BOUND_VALUE;
-	bound->value = end->value;
-	bound->cross = end->foreign != NULL ? &end->foreign->cross : NULL;
-	return end->inclusive == is_low ? -1 : 1;
-}
-
-static void
-set_bound(EunoPosition *pos, EunoKeyBound *bound, int ncols, int8 side)
-{
-	set_position(pos, NULL, 0, side);
-	bound->ncols = ncols;
-	pos->bound = bound;
-}
-
-/* Has a column's arrays checked on each entry. */
-static void
-unabsorb_arrays(EunoScanPlan *plan, ScanKey keys, int nkeys, int column)
-{
-	for (int i = 0; i < nkeys; i++)
-		if (keys[i].sk_attno == column + 1 &&
-			(keys[i].sk_flags & SK_SEARCHARRAY))
-			plan->absorbed[i] = false;
-}
-
-/*
- * COMPARE order: the range is one key, the low bound, and equal keys are equal
- * bytes.  So the tree gets the bytes, by which it can find the key in a leaf.
- */
-void
-euno_scan_whole_key(EunoScanPlan *plan, EunoScanRange *range)
-{
-	const EunoKeySchema *schema = plan->schema;
-	EunoKeyBound *bound = &plan->low_bound;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	uint64_t	len;
-
-	for (int i = 0; i < schema->nkeys; i++)
-	{
-		if (bound->cols[i].class != EUNO_BOUND_VALUE ||
-			bound->cols[i].cross != NULL)
-		{
-			plan->whole = false;
-			return;
-		}
-		values[i] = bound->cols[i].value;
-		isnull[i] = false;
-	}
-	len = euno_row_put(schema->cols, schema->nkeys, values, isnull,
-					   plan->low_bytes, EUNO_MAX_ENTRY);
-	if (len <= EUNO_MAX_ENTRY)
-	{
-		set_position(&range->lo, plan->low_bytes, (uint32_t) len, -1);
-		set_position(&range->hi, plan->low_bytes, (uint32_t) len, 1);
-	}
-	else
-	{
-		set_bound(&range->lo, bound, schema->nkeys, -1);
-		set_bound(&range->hi, bound, schema->nkeys, 1);
-	}
-}
-
-/* Builds the range in COMPARE order. */
-static void
-plan_compare(EunoScanPlan *plan, ScanKey keys, int nkeys,
-			 EunoScanRange *range)
-{
-	const EunoKeySchema *schema = plan->schema;
-	EunoKeyBound *low_bound = &plan->low_bound;
-	EunoKeyBound *high_bound = &plan->high_bound;
-	EunoPoint  *points;
-	uint32		npoints;
-	EunoSpan	span;
-	int			column;
-
-	for (column = 0; column < schema->nkeys; column++)
-	{
-		const EunoKeyColumn *col = &schema->cols[column];
-
-		euno_scan_span(plan, keys, 0, nkeys, column, &span);
-		if (span.empty)
-		{
-			range->empty = true;
-			return;
-		}
-		if (unlikely(keys == plan->own_keys) &&
-			euno_scan_points(plan, keys, nkeys, column, &span, &points,
-							 &npoints))
-		{
-			EunoSpanEnd end = {.set = true,.inclusive = true};
-
-			range->empty = npoints == 0;
-			if (range->empty)
-				return;
-			end.value = points[0].value;
-			(void) compare_end(&low_bound->cols[column], &end, true);
-			if (npoints == 1 ||
-				euno_scan_choose(plan, column, 0, points, npoints))
-			{
-				high_bound->cols[column] = low_bound->cols[column];
-				continue;
-			}
-			memcpy(high_bound->cols, low_bound->cols,
-				   column * sizeof(EunoBoundColumn));
-			set_bound(&range->lo, low_bound, column + 1, -1);
-			end.value = points[npoints - 1].value;
-			(void) compare_end(&high_bound->cols[column], &end, false);
-			set_bound(&range->hi, high_bound, column + 1, 1);
-			unabsorb_arrays(plan, keys, nkeys, column);
-			return;
-		}
-		if (span.null)
-			low_bound->cols[column].class = EUNO_BOUND_NULL;
-		else if (span.equal)
-			(void) compare_end(&low_bound->cols[column], &span.low, true);
-		else if (span.not_null)
-		{
-			const EunoSpanEnd *low = col->desc ? &span.high : &span.low;
-			const EunoSpanEnd *high = col->desc ? &span.low : &span.high;
-			int8		side;
-
-			memcpy(high_bound->cols, low_bound->cols,
-				   column * sizeof(EunoBoundColumn));
-			side = compare_end(&low_bound->cols[column], low, true);
-			set_bound(&range->lo, low_bound, column + 1, side);
-			side = compare_end(&high_bound->cols[column], high, false);
-			set_bound(&range->hi, high_bound, column + 1, side);
-			return;
-		}
-		else
-			break;
-	}
-	set_bound(&range->lo, low_bound, column, -1);
-	set_bound(&range->hi, low_bound, column, 1);
-	plan->whole = column == schema->nkeys && schema->posting;
-	if (plan->whole)
-		euno_scan_whole_key(plan, range);
 }
 
 /*
@@ -505,12 +347,12 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 								 &range->empty);
 	}
 	else if (!range->empty)
-		plan_compare(plan, keys, nkeys, range);
+		euno_scan_plan_compare(plan, keys, nkeys, range);
 
 	if (range->empty)
 	{
-		set_position(&range->lo, plan->low_bytes, 0, -1);
-		set_position(&range->hi, plan->low_bytes, 0, -1);
+		euno_scan_set_position(&range->lo, plan->low_bytes, 0, -1);
+		euno_scan_set_position(&range->hi, plan->low_bytes, 0, -1);
 	}
 	else if (done < nkeys)
 		collect_residual(plan, keys, nkeys);

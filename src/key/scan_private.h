@@ -201,6 +201,10 @@ extern void euno_scan_span(EunoScanPlan *plan, ScanKey keys, int first,
 extern uint32_t euno_scan_append(const EunoKeyColumn *col,
 								 const EunoSpanEnd *end, uint8_t *buf,
 								 uint32_t len, bool *cut);
+
+/* scan_plan_compare.c */
+extern void euno_scan_plan_compare(EunoScanPlan *plan, ScanKey keys,
+								   int nkeys, EunoScanRange *range);
 extern void euno_scan_whole_key(EunoScanPlan *plan, EunoScanRange *range);
 
 /* scan_array.c */
@@ -229,6 +233,17 @@ extern bool euno_limit_admits(const EunoLimit *limit, const uint8_t *bytes,
 							  uint32 len, uint32 *next);
 extern bool euno_scan_within_limits(const EunoScanPlan *plan,
 									const uint8_t *key, uint32_t keylen);
+
+static inline void
+euno_scan_set_position(EunoPosition *pos, const uint8_t *key,
+					   uint32_t keylen, int8 side)
+{
+	pos->key = key;
+	pos->keylen = keylen;
+	pos->side = side;
+	pos->tid = 0;
+	pos->bound = NULL;
+}
 
 /* Memory that lasts until the scan keys are set again. */
 static inline void *
