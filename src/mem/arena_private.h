@@ -7,7 +7,7 @@
  * postmaster's children inherit, so that a process gone wild cannot spoil what
  * euno_arena_reset() starts from.  What changes is a small shared mapping of
  * its own: a bit per extent that is free, another one if it has kept its pages,
- * and a number per extent that links the extents of a pool.
+ * and of each extent that a pool has what that pool needs to know.
  *
  *-------------------------------------------------------------------------
  */
@@ -57,8 +57,8 @@ struct EunoArena
 	EunoArenaShared *shared;
 	uint64_t   *free_bits;		/* shared; part_words for each part, and as
 								 * many idle bits behind all of these */
-	uint32_t   *next;			/* shared; an extent's link in the list of its
-								 * pool, protected by the pool's lock */
+	EunoExtent *extents;		/* shared; each protected by its pool's lock */
+	EunoExtentMap *maps;		/* the same */
 };
 
 /* Extents of a part that only small pools get. */

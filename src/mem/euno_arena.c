@@ -86,25 +86,26 @@ arena_map(EunoArena *arena, void *where)
 	size_t		nextents = (size_t) arena->part_extents * arena->ndomains;
 	size_t		bits_size = (size_t) arena->part_words * arena->ndomains *
 		2 * sizeof(uint64_t);
+	size_t		shared_size = sizeof(EunoArenaShared) + bits_size +
+		nextents * (sizeof(EunoExtentMap) + sizeof(EunoExtent));
 	size_t		size = nextents * EUNO_EXTENT_SIZE;
 	uint8_t    *shared;
 
-	shared = mmap(NULL, sizeof(EunoArenaShared) + bits_size +
-				  nextents * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+	shared = mmap(NULL, shared_size, PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (shared == MAP_FAILED)
 		return false;
 	arena->shared = (EunoArenaShared *) shared;
 	arena->free_bits = (uint64_t *) (shared + sizeof(EunoArenaShared));
-	arena->next = (uint32_t *) (shared + sizeof(EunoArenaShared) + bits_size);
+	arena->maps = (EunoExtentMap *) (shared + sizeof(EunoArenaShared) + bits_size);
+	arena->extents = (EunoExtent *) (arena->maps + nextents);
 
 	arena->base = map_extents(where, size);
 	if (arena->base == MAP_FAILED)
 	{
 		int			save_errno = errno;
 
-		munmap(shared, sizeof(EunoArenaShared) + bits_size +
-			   nextents * sizeof(uint32_t));
+		munmap(shared, shared_size);
 		errno = save_errno;
 		return false;
 	}

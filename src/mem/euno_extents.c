@@ -16,6 +16,7 @@
 #endif
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -69,6 +70,26 @@ extents_populate(EunoArena *arena, uint32_t first, uint32_t count)
 	page = (size_t) sysconf(_SC_PAGESIZE);
 	for (size_t i = 0; i < size; i += page)
 		*(volatile uint8_t *) (start + i) = 0;
+	return true;
+}
+
+/* The same of extents' maps, which become zeros. */
+static bool
+maps_populate(EunoArena *arena, uint32_t first, uint32_t count)
+{
+	EunoExtentMap *start = euno_extent_map(arena, first);
+	size_t		size = count * sizeof(EunoExtentMap);
+	size_t		before = (uintptr_t) start % (size_t) sysconf(_SC_PAGESIZE);
+
+	while (madvise((uint8_t *) start - before, before + size,
+				   MADV_POPULATE_WRITE) != 0)
+	{
+		if (errno == EINVAL)
+			break;				/* a kernel before 5.14 */
+		if (errno != EINTR && errno != EAGAIN)
+			return false;
+	}
+	memset(start, 0, size);
 	return true;
 }
 
@@ -337,7 +358,8 @@ extent_take(EunoArena *arena, int domain, uint64_t extents, uint32_t *extent)
 			continue;
 		if ((count_used(arena->shared, 1) % LOOK_EVERY != 1 ||
 			 is_allowed(arena, LOOK_EVERY * EUNO_EXTENT_SIZE)) &&
-			extents_populate(arena, *extent, 1))
+			extents_populate(arena, *extent, 1) &&
+			maps_populate(arena, *extent, 1))
 		{
 			if (huge && is_allowed(arena, HUGE_PAGE_SIZE))
 				extent_make_huge(arena, *extent);
@@ -366,10 +388,16 @@ euno_extent_of(const EunoArena *arena, const void *node)
 					   EUNO_EXTENT_SIZE);
 }
 
-uint32_t *
-euno_extent_link(EunoArena *arena, uint32_t extent)
+EunoExtent *
+euno_extent(EunoArena *arena, uint32_t extent)
 {
-	return &arena->next[extent];
+	return &arena->extents[extent];
+}
+
+EunoExtentMap *
+euno_extent_map(EunoArena *arena, uint32_t extent)
+{
+	return &arena->maps[extent];
 }
 
 bool
@@ -399,5 +427,6 @@ euno_extents_fill(EunoArena *arena, uint32_t first, uint32_t count)
 			return false;
 		extent_make_huge(arena, end - 1);
 	}
-	return extents_populate(arena, first, count);
+	return extents_populate(arena, first, count) &&
+		maps_populate(arena, first, count);
 }

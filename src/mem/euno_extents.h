@@ -20,11 +20,24 @@ extern uint32_t euno_arena_extents(const EunoArena *arena);
 /* The extent in which a node lies. */
 extern uint32_t euno_extent_of(const EunoArena *arena, const void *node);
 
-/*
- * An extent's link in the list of its pool, protected by the pool's lock: number
- * of the next one plus 1; 0 = none.
- */
-extern uint32_t *euno_extent_link(EunoArena *arena, uint32_t extent);
+/* What a pool knows of one of its extents, protected by the pool's lock. */
+typedef struct EunoExtent
+{
+	uint32_t	link;			/* number of the pool's next one plus 1; 0 = none */
+	uint32_t	swept;			/* in which of the pool's sweeps */
+} EunoExtent;
+
+/* Which pieces are free nodes, or parts of them; zeros at first. */
+#define EUNO_PIECE			16	/* bytes; nodes are as many pieces */
+#define EUNO_EXTENT_PIECES	(EUNO_EXTENT_SIZE / EUNO_PIECE)
+
+typedef struct EunoExtentMap
+{
+	uint64_t	free[EUNO_EXTENT_PIECES / 64];
+} EunoExtentMap;
+
+extern EunoExtent *euno_extent(EunoArena *arena, uint32_t extent);
+extern EunoExtentMap *euno_extent_map(EunoArena *arena, uint32_t extent);
 
 /*
  * Hands out one populated extent to a pool that has so many, of this domain if

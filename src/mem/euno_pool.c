@@ -8,15 +8,24 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "mem/euno_extents.h"
 #include "mem/euno_pool.h"
 
-#define SMALLEST_NODE		16
+#define SMALLEST_NODE		EUNO_PIECE
 #define SMALL_CLASSES		16	/* multiples of 16 up to 256 */
 #define MIDDLE_CLASSES		48	/* these, and 8 a doubling up to 4 kB */
+
+/*
+ * A sweep begins when a 16th of the pool has been freed since the last one did, and
+ * an eighth is free; so many extents at a time.  When there are no more extents a
+ * 4096th will do: each failure must not cost a look at all maps.
+ */
+#define SWEEP_FREED			16
+#define SWEEP_FREE			8
+#define SWEEP_STEP			8
+#define SWEEP_LAST			4096
 
 void
 euno_pool_init(EunoPool *pool, EunoArena *arena, int domain)
@@ -63,6 +72,16 @@ size_class(size_t size)
 	return class;
 }
 
+/* The largest class of at most "size", which is not below the smallest node's. */
+static inline int
+class_within(size_t size)
+{
+	int			class = size < class_size(EUNO_POOL_CLASSES - 1) ? size_class(size) :
+		EUNO_POOL_CLASSES - 1;
+
+	return class_size(class) > size ? class - 1 : class;
+}
+
 /* May a node of this class begin here? */
 static inline bool
 is_aligned(uintptr_t place, int class)
@@ -88,43 +107,105 @@ newest_extent(EunoPool *pool)
 	return euno_arena_extent(pool->arena, pool->first_extent - 1);
 }
 
+/* The first piece at or behind this one that is free, or not; or the end. */
+static uint32_t
+next_piece(const EunoExtentMap *map, uint32_t at, bool is_free)
+{
+	while (at < EUNO_EXTENT_PIECES)
+	{
+		uint64_t	bits = (is_free ? map->free[at / 64] : ~map->free[at / 64]) >> at % 64;
+
+		if (bits != 0)
+			return at + (uint32_t) __builtin_ctzll(bits);
+		at = (at | 63) + 1;
+	}
+	return at;
+}
+
+/* Notes in its extent's map that a stretch is free, or that it is not. */
 static void
-free_push(EunoPool *pool, void *node, int class)
+mark(EunoPool *pool, const void *start, size_t size, bool is_free)
+{
+	uint32_t	extent = euno_extent_of(pool->arena, start);
+	EunoExtentMap *map = euno_extent_map(pool->arena, extent);
+	uint32_t	at = (uint32_t) ((const uint8_t *) start -
+								 (uint8_t *) euno_arena_extent(pool->arena, extent)) /
+		EUNO_PIECE;
+	uint32_t	end = at + (uint32_t) size / EUNO_PIECE;
+
+	while (at < end)
+	{
+		uint32_t	n = 64 - at % 64 < end - at ? 64 - at % 64 : end - at;
+		uint64_t	bits = UINT64_MAX >> (64 - n) << at % 64;
+
+		if (is_free)
+			map->free[at / 64] |= bits;
+		else
+			map->free[at / 64] &= ~bits;
+		at += n;
+	}
+}
+
+static void
+list_push(EunoPool *pool, void *node, int class)
 {
 	*euno_pool_link(node, class) = pool->free_nodes[class];
 	pool->free_nodes[class] = node;
 }
 
-static void *
-free_pop(EunoPool *pool, int class)
+/*
+ * Puts a stretch on the free lists: from where large nodes may begin, the largest
+ * first.
+ */
+static void
+list_push_stretch(EunoPool *pool, uint8_t *start, size_t size)
 {
-	void	   *node = pool->free_nodes[class];
+	size_t		odd = -(uintptr_t) start % 64;
 
-	if (node != NULL)
-		pool->free_nodes[class] = *euno_pool_link(node, class);
-	return node;
+	if (odd > 0 && odd < size)
+	{
+		list_push(pool, start, size_class(odd));
+		start += odd;
+		size -= odd;
+	}
+	while (size >= SMALLEST_NODE)
+	{
+		int			class = class_within(size);
+
+		/* an odd start leaves room for small pieces only */
+		while (!is_aligned((uintptr_t) start, class))
+			class--;
+		list_push(pool, start, class);
+		start += class_size(class);
+		size -= class_size(class);
+	}
 }
 
-/* Puts a stretch on the free lists, largest pieces first. */
+/* Is what is free of this node's extent in the lists? */
+static inline bool
+is_listed(EunoPool *pool, const void *node)
+{
+	return euno_extent(pool->arena, euno_extent_of(pool->arena, node))->swept ==
+		pool->sweep;
+}
+
+/* What was not is free now. */
+static void
+free_push(EunoPool *pool, void *node, int class)
+{
+	mark(pool, node, class_size(class), true);
+	if (is_listed(pool, node))
+		list_push(pool, node, class);
+}
+
 static void
 free_push_stretch(EunoPool *pool, uint8_t *start, size_t size)
 {
-	int			class = EUNO_POOL_CLASSES - 1;
-
-	while (size >= SMALLEST_NODE)
-	{
-		int			c;
-
-		while (class_size(class) > size)
-			class--;
-
-		/* an odd start leaves room for small pieces only */
-		for (c = class; !is_aligned((uintptr_t) start, c); c--)
-			;
-		free_push(pool, start, c);
-		start += class_size(c);
-		size -= class_size(c);
-	}
+	if (size == 0)
+		return;
+	mark(pool, start, size, true);
+	if (is_listed(pool, start))
+		list_push_stretch(pool, start, size);
 }
 
 /* A node from the free lists: of this class, or cut off a larger one. */
@@ -133,18 +214,75 @@ pool_take_free(EunoPool *pool, int class, bool larger)
 {
 	for (int c = class; c < (larger ? EUNO_POOL_CLASSES : class + 1); c++)
 	{
-		uint8_t    *node;
+		uint8_t    *node = pool->free_nodes[c];
 
-		if (!is_aligned((uintptr_t) pool->free_nodes[c], class))
+		if (node == NULL || !is_aligned((uintptr_t) node, class))
 			continue;
-		node = free_pop(pool, c);
-		if (node == NULL)
-			continue;
-		free_push_stretch(pool, node + class_size(class),
+		pool->free_nodes[c] = *euno_pool_link(node, c);
+		mark(pool, node, class_size(class), false);
+		list_push_stretch(pool, node + class_size(class),
 						  class_size(c) - class_size(class));
 		return node;
 	}
 	return NULL;
+}
+
+/* The lists are empty, and are made anew. */
+static void
+begin_sweep(EunoPool *pool)
+{
+	memset(pool->free_nodes, 0, sizeof(pool->free_nodes));
+	pool->sweep++;
+	pool->hand = pool->first_extent;
+	pool->freed = 0;
+}
+
+/* Puts all that is free of the next extent in the lists. */
+static void
+sweep_extent(EunoPool *pool)
+{
+	uint32_t	number = pool->hand - 1;
+	EunoExtent *extent = euno_extent(pool->arena, number);
+	const EunoExtentMap *map = euno_extent_map(pool->arena, number);
+	uint8_t    *start = euno_arena_extent(pool->arena, number);
+	uint32_t	at = 0;
+
+	while ((at = next_piece(map, at, true)) < EUNO_EXTENT_PIECES)
+	{
+		uint32_t	end = next_piece(map, at, false);
+
+		list_push_stretch(pool, start + (size_t) at * EUNO_PIECE,
+						  (size_t) (end - at) * EUNO_PIECE);
+		at = end;
+	}
+	extent->swept = pool->sweep;
+	pool->hand = extent->link;
+}
+
+/* Has so much been freed that it may be worthwhile to join it? */
+static bool
+is_sweep_due(const EunoPool *pool)
+{
+	uint64_t	owned = pool->extents * EUNO_EXTENT_SIZE;
+
+	return pool->extents > 0 && pool->freed >= owned / SWEEP_FREED &&
+		owned - (EUNO_EXTENT_SIZE - pool->cut) - pool->live_bytes >= owned / SWEEP_FREE;
+}
+
+/* A node from what a sweep finds in the next extents; NULL: not there. */
+static void *
+pool_sweep(EunoPool *pool, int class)
+{
+	void	   *node = NULL;
+
+	if (pool->hand == 0 && is_sweep_due(pool))
+		begin_sweep(pool);
+	for (int i = 0; i < SWEEP_STEP && pool->hand != 0 && node == NULL; i++)
+	{
+		sweep_extent(pool);
+		node = pool_take_free(pool, class, true);
+	}
+	return node;
 }
 
 /* A node from the newest extent's unused end, if that is long enough. */
@@ -173,7 +311,8 @@ pool_add(EunoPool *pool, uint32_t extent)
 	if (pool->first_extent != 0)
 		free_push_stretch(pool, newest_extent(pool) + pool->cut,
 						  EUNO_EXTENT_SIZE - pool->cut);
-	*euno_extent_link(pool->arena, extent) = pool->first_extent;
+	euno_extent(pool->arena, extent)->link = pool->first_extent;
+	euno_extent(pool->arena, extent)->swept = pool->sweep;
 	pool->first_extent = extent + 1;
 	pool->cut = 0;
 
@@ -209,6 +348,8 @@ pool_take(EunoPool *pool, int class)
 		node = pool_cut(pool, class);
 	if (node == NULL)
 		node = pool_take_free(pool, class, true);
+	if (node == NULL)
+		node = pool_sweep(pool, class);
 	return node;
 }
 
@@ -220,17 +361,45 @@ count_live(EunoPool *pool, uint64_t bytes)
 					 __ATOMIC_RELAXED);
 }
 
+/*
+ * There are no more extents.  Is something of the pool yet to be swept?  At last, and
+ * once (*swept), all of it, if enough was freed.
+ */
+static bool
+sweep_all(EunoPool *pool, bool *swept)
+{
+	bool		more;
+
+	euno_mutex_lock(&pool->lock, euno_pool_environment(pool));
+	if (pool->hand == 0 && !*swept &&
+		pool->freed > pool->extents * EUNO_EXTENT_SIZE / SWEEP_LAST)
+	{
+		begin_sweep(pool);
+		*swept = true;
+	}
+	more = pool->hand != 0;
+	euno_mutex_unlock(&pool->lock, euno_pool_environment(pool));
+	return more;
+}
+
 void *
 euno_pool_alloc(EunoPool *pool, size_t size)
 {
 	int			class = size_class(size);
 	void	   *node = NULL;
-	bool		more = class < EUNO_POOL_CLASSES;
+	bool		more = true;
+	bool		swept = false;
 
 	/* Without another extent, there may be what others brought. */
 	while (class < EUNO_POOL_CLASSES &&
-		   euno_pool_alloc_list(pool, &node, class, 1) == 0 && more)
-		more = !euno_is_canceled(euno_pool_environment(pool)) && pool_extend(pool);
+		   euno_pool_alloc_list(pool, &node, class, 1) == 0 &&
+		   !euno_is_canceled(euno_pool_environment(pool)))
+	{
+		if (more)
+			more = pool_extend(pool);
+		else if (!sweep_all(pool, &swept))
+			break;
+	}
 	return node;
 }
 
@@ -241,6 +410,7 @@ euno_pool_free(EunoPool *pool, void *node, size_t size)
 
 	euno_mutex_lock(&pool->lock, euno_pool_environment(pool));
 	free_push(pool, node, class);
+	pool->freed += class_size(class);
 	count_live(pool, -class_size(class));
 	euno_mutex_unlock(&pool->lock, euno_pool_environment(pool));
 }
@@ -281,6 +451,7 @@ euno_pool_free_list(EunoPool *pool, void **list, int class, uint32_t n)
 		*list = *euno_pool_link(node, class);
 		free_push(pool, node, class);
 	}
+	pool->freed += done * class_size(class);
 	count_live(pool, -(done * class_size(class)));
 	euno_mutex_unlock(&pool->lock, env);
 	return done;
@@ -297,11 +468,11 @@ euno_pool_run(EunoPool *pool, uint32_t link, uint32_t *first, uint32_t *count)
 	uint32_t	end = link;
 
 	*first = link - 1;
-	link = *euno_extent_link(arena, *first);
+	link = euno_extent(arena, *first)->link;
 	while (link != 0 && link == *first)
 	{
 		*first = link - 1;
-		link = *euno_extent_link(arena, *first);
+		link = euno_extent(arena, *first)->link;
 	}
 	*count = end - *first;
 	return link;
@@ -314,7 +485,7 @@ euno_pool_extents(EunoPool *pool, void **extents, uint32_t max)
 
 	euno_mutex_lock(&pool->lock, euno_pool_environment(pool));
 	for (uint32_t link = pool->first_extent; link != 0 && n < max;
-		 link = *euno_extent_link(pool->arena, link - 1))
+		 link = euno_extent(pool->arena, link - 1)->link)
 		extents[n++] = euno_arena_extent(pool->arena, link - 1);
 	euno_mutex_unlock(&pool->lock, euno_pool_environment(pool));
 	return n;
@@ -342,67 +513,36 @@ euno_pool_release(EunoPool *pool)
 }
 
 /*
- * Adds up how much of each of a locked pool's extents is in its free lists.  False
- * if these have more nodes than "most".
- */
-static bool
-count_free(const EunoPool *pool, uint32_t *bytes, uint32_t most)
-{
-	uint32_t	n = 0;
-
-	for (int class = 0; class < EUNO_POOL_CLASSES; class++)
-	{
-		for (void *node = pool->free_nodes[class]; node != NULL;
-			 node = *euno_pool_link(node, class))
-		{
-			if (++n > most)
-				return false;
-			bytes[euno_extent_of(pool->arena, node)] += (uint32_t) class_size(class);
-		}
-	}
-	return true;
-}
-
-/*
- * Takes extents that are all free out of a locked pool's lists; returns a list of
- * them.
+ * Takes extents that are all free, but for the newest one, out of a locked pool;
+ * returns a list of them.
  */
 static uint32_t
-take_free(EunoPool *pool, const uint32_t *bytes)
+take_free(EunoPool *pool)
 {
 	EunoArena  *arena = pool->arena;
-	uint32_t   *at = euno_extent_link(arena, pool->first_extent - 1);
+	uint32_t   *at = &euno_extent(arena, pool->first_extent - 1)->link;
 	uint32_t	list = 0;
 	uint32_t   *tail = &list;
 	uint64_t	taken = 0;
 
-	for (int class = 0; class < EUNO_POOL_CLASSES; class++)
-	{
-		void	  **link = &pool->free_nodes[class];
-
-		while (*link != NULL)
-		{
-			void	   *node = *link;
-
-			if (bytes[euno_extent_of(arena, node)] == EUNO_EXTENT_SIZE)
-				*link = *euno_pool_link(node, class);
-			else
-				link = euno_pool_link(node, class);
-		}
-	}
 	while (*at != 0)
 	{
-		uint32_t	extent = *at - 1;
+		uint32_t	number = *at - 1;
+		EunoExtent *extent = euno_extent(arena, number);
 
-		if (bytes[extent] != EUNO_EXTENT_SIZE)
+		if (next_piece(euno_extent_map(arena, number), 0, false) <
+			EUNO_EXTENT_PIECES)
 		{
-			at = euno_extent_link(arena, extent);
+			at = &extent->link;
 			continue;
 		}
-		*at = *euno_extent_link(arena, extent);
-		*tail = extent + 1;
-		tail = euno_extent_link(arena, extent);
-		taken++;
+
+		/* The lists have its nodes. */
+		if (taken++ == 0)
+			begin_sweep(pool);
+		*at = extent->link;
+		*tail = number + 1;
+		tail = &extent->link;
 	}
 	*tail = 0;
 
@@ -417,23 +557,22 @@ euno_pool_trim(EunoPool *pool, uint32_t most)
 	uint64_t	before;
 	uint64_t	after;
 	uint32_t	list = 0;
-	uint32_t   *bytes = calloc(euno_arena_extents(pool->arena),
-							   sizeof(uint32_t));
 
-	if (bytes == NULL)
-		return 0;
 	euno_mutex_lock(&pool->lock, euno_pool_environment(pool));
-	before = after = pool->extents;
-	if (before > 1 && count_free(pool, bytes, most))
-	{
-		bytes[pool->first_extent - 1] = 0;
-		list = take_free(pool, bytes);
-		after = pool->extents;
-	}
+	before = pool->extents;
+	if (before > 1 && before <= most)
+		list = take_free(pool);
+	after = pool->extents;
 	euno_mutex_unlock(&pool->lock, euno_pool_environment(pool));
-	free(bytes);
 	give_list(pool, list);
 	return (uint32_t) (before - after);
+}
+
+void
+euno_pool_settle(EunoPool *pool)
+{
+	while (pool->hand != 0)
+		sweep_extent(pool);
 }
 
 void
@@ -458,13 +597,24 @@ euno_pool_claim(EunoPool *pool, uint32_t *tail, uint32_t first,
 	{
 		if (!euno_extent_claim(arena, extent))
 			return false;
-		*euno_extent_link(arena, extent) = 0;
+		*euno_extent(arena, extent) = (EunoExtent) {0, pool->sweep};
 		if (*tail == 0)
 			pool->first_extent = extent + 1;
 		else
-			*euno_extent_link(arena, *tail - 1) = extent + 1;
+			euno_extent(arena, *tail - 1)->link = extent + 1;
 		*tail = extent + 1;
 	}
 	pool->extents += count;
 	return euno_extents_fill(arena, first, count);
+}
+
+void
+euno_pool_mark(EunoPool *pool)
+{
+	for (int class = 0; class < EUNO_POOL_CLASSES; class++)
+	{
+		for (void *node = pool->free_nodes[class]; node != NULL;
+			 node = *euno_pool_link(node, class))
+			mark(pool, node, class_size(class), true);
+	}
 }

@@ -4,8 +4,8 @@
  *	  A tree's memory in one domain: extents of the arena, cut into nodes.
  *
  * A pool cuts nodes of several size classes from its extents; freed nodes go to
- * its free lists, and when the tree is dropped all of its extents go back at
- * once.
+ * its free lists, where now and then a sweep joins them (README, "Free nodes"), and
+ * when the tree is dropped all of its extents go back at once.
  *
  * No PostgreSQL header.  The lock is the core's own (euno_lock.h), held for a few
  * hundred nanoseconds, never while a node is locked.
@@ -42,6 +42,10 @@ typedef struct EunoPool
 	uint32_t	first_extent;	/* list of its extents, through the arena: number
 								 * of the newest plus 1; 0 = none */
 	uint32_t	cut;			/* bytes used of the newest extent */
+	uint32_t	sweep;			/* number of the last sweep */
+	uint32_t	hand;			/* where it goes on, as first_extent; 0 = it has
+								 * come to the end */
+	uint64_t	freed;			/* bytes that were, since it began */
 	void	   *free_nodes[EUNO_POOL_CLASSES];
 } __attribute__((aligned(64))) EunoPool;
 
@@ -100,8 +104,8 @@ extern void euno_pool_release(EunoPool *pool);
 
 /*
  * Gives extents back of which nothing is in use; returns how many.  The newest one
- * stays.  The pool is locked while its free nodes are gone through twice, so nothing
- * is done if there are more than "most" of them.  The caller holds no lock, and knows
+ * stays.  The pool is locked while its extents' maps are gone through, so nothing is
+ * done if there are more than "most" of them.  The caller holds no lock, and knows
  * that the pool is not released meanwhile.
  */
 extern uint32_t euno_pool_trim(EunoPool *pool, uint32_t most);
@@ -110,10 +114,14 @@ extern uint32_t euno_pool_trim(EunoPool *pool, uint32_t most);
  * Images: a pool's extents, written down and brought back to the same places.
  * Only while no other process uses the pool or, to bring them back, the arena.
  *
+ * euno_pool_settle: first, all that is free is put in the pool's lists.
+ *
  * euno_pool_run: the next run of neighboring extents of a pool, newest first.
  * "link" is pool->first_extent at first, then what the call before returned; 0
  * is the end.
  */
+extern void euno_pool_settle(EunoPool *pool);
+
 extern uint32_t euno_pool_run(EunoPool *pool, uint32_t link, uint32_t *first,
 							  uint32_t *count);
 
@@ -128,5 +136,8 @@ extern void euno_pool_from_image(EunoPool *pool, EunoArena *arena,
  */
 extern bool euno_pool_claim(EunoPool *pool, uint32_t *tail, uint32_t first,
 							uint32_t count);
+
+/* Afterwards, when all of their contents are there: what is in its lists is free. */
+extern void euno_pool_mark(EunoPool *pool);
 
 #endif							/* EUNO_POOL_H */

@@ -205,6 +205,8 @@ write_tree(SnapshotFile *file, EunoTreeSlot *slot)
 	image.creator = slot->creator;
 	image.ops = (const char *) slot->ops - (const char *) &euno_bptree_ops;
 	image.tree = slot->tree;
+	for (int domain = 0; domain < EUNO_MAX_DOMAINS; domain++)
+		euno_pool_settle(&slot->pools[domain]);
 	memcpy(image.pools, slot->pools, sizeof(image.pools));
 	if (!write_record(file, RECORD_TREE, 0, 0, &image, sizeof(image)))
 		return false;
@@ -419,6 +421,8 @@ finish_trees(bool good)
 
 		if (good)
 		{
+			for (int domain = 0; domain < EUNO_MAX_DOMAINS; domain++)
+				euno_pool_mark(&slot->pools[domain]);
 			slot->from_snapshot = true;
 			pg_write_barrier();
 			pg_atomic_write_u32(&slot->state, EUNO_STATE_READY);

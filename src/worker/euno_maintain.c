@@ -27,7 +27,7 @@
 /* Leaves of one tree that are moved in one round. */
 #define SETTLE_MOST		256
 
-/* Free nodes of a tree in a domain that are gone through to give memory back. */
+/* Extents of a tree in a domain that are gone through to give memory back. */
 #define TRIM_MOST		16384
 
 /* Descents a second, inserts counting more, that make a copy worthwhile. */

@@ -18,6 +18,7 @@
 
 #include "fixture.h"
 #include "mem/euno_cache.h"
+#include "mem/euno_extents.h"
 #include "tap.h"
 
 #define ARENA_BYTES ((size_t) 16 * 1024 * 1024)
@@ -158,6 +159,61 @@ churn(EunoPool *pool, int stripe, Random *random, uint32_t rounds,
 	}
 }
 
+static bool
+is_marked(EunoArena *arena, const uint8_t *at)
+{
+	uint32_t	extent = euno_extent_of(arena, at);
+	size_t		piece = (size_t) (at - (uint8_t *) euno_arena_extent(arena, extent)) /
+		EUNO_PIECE;
+
+	return (euno_extent_map(arena, extent)->free[piece / 64] >> piece % 64 & 1) != 0;
+}
+
+/*
+ * All that is neither live nor yet to be cut is marked as free, and in the lists, if
+ * its extent has been swept; once.
+ */
+static void
+check_free(EunoPool *pool)
+{
+	EunoArena  *arena = pool->arena;
+	uint64_t	owned = pool->extents * EUNO_EXTENT_SIZE;
+	uint64_t	marked = 0;
+	uint64_t	swept = 0;
+	uint64_t	listed = 0;
+
+	for (uint32_t link = pool->first_extent; link != 0;
+		 link = euno_extent(arena, link - 1)->link)
+	{
+		const uint8_t *start = euno_arena_extent(arena, link - 1);
+		uint64_t	n = 0;
+
+		for (size_t at = 0; at < EUNO_EXTENT_SIZE; at += EUNO_PIECE)
+			n += is_marked(arena, start + at) ? EUNO_PIECE : 0;
+		marked += n;
+		if (euno_extent(arena, link - 1)->swept == pool->sweep)
+			swept += n;
+	}
+	for (int c = 0; c < EUNO_POOL_CLASSES; c++)
+	{
+		for (uint8_t *node = pool->free_nodes[c]; node != NULL && listed <= owned;
+			 node = *euno_pool_link(node, c))
+		{
+			listed += euno_pool_class_size(c);
+			CHECK(is_marked(arena, node) &&
+				  is_marked(arena, node + euno_pool_class_size(c) - 1) &&
+				  euno_extent(arena, euno_extent_of(arena, node))->swept == pool->sweep,
+				  "a free node of %zu bytes is not in the map", euno_pool_class_size(c));
+		}
+	}
+	if (pool->extents > 0)
+		owned -= EUNO_EXTENT_SIZE - pool->cut;
+	CHECK(marked == owned - pool->live_bytes, "%llu bytes are marked, %llu are free",
+		  (unsigned long long) marked, (unsigned long long) (owned - pool->live_bytes));
+	CHECK(listed == swept, "%llu bytes are listed, %llu free in extents that were swept",
+		  (unsigned long long) listed, (unsigned long long) swept);
+}
+
 static void
 check_pool(EunoPool *pool, const Piece *pieces, uint32_t n)
 {
@@ -172,6 +228,7 @@ check_pool(EunoPool *pool, const Piece *pieces, uint32_t n)
 		  (unsigned long long) pool->live_bytes, (unsigned long long) live);
 	CHECK(pool->extents * EUNO_EXTENT_SIZE >= live, "%llu extents",
 		  (unsigned long long) pool->extents);
+	check_free(pool);
 }
 
 static void
@@ -201,6 +258,7 @@ test_nodes(void)
 	for (int i = 0; i < 3; i++)
 	{
 		check_pool(&pools[i], pieces[i], n[i]);
+		CHECK(pools[i].sweep > 0, "pool %d was never swept", i);
 		used += pools[i].extents * EUNO_EXTENT_SIZE;
 	}
 	CHECK(used_bytes(arena) == used, "the arena's and the pools' extents differ");
@@ -243,6 +301,7 @@ test_exhaustion(void)
 	EunoPool	a;
 	EunoPool	b;
 	void	   *nodes[MAX_NODES];
+	uint8_t    *quarters[4];
 	uint32_t	n;
 
 	tap_begin("arena: full is NULL, and nothing is lost");
@@ -258,12 +317,16 @@ test_exhaustion(void)
 	CHECK(euno_pool_alloc(&b, 1024) == NULL, "a node of another pool's");
 	for (int i = 0; i < 4; i++)
 	{
-		uint8_t    *node = euno_pool_alloc(&a, 1024);
-
-		CHECK(node >= (uint8_t *) nodes[7] && node < (uint8_t *) nodes[7] + 4096,
+		quarters[i] = euno_pool_alloc(&a, 1024);
+		CHECK(quarters[i] >= (uint8_t *) nodes[7] &&
+			  quarters[i] < (uint8_t *) nodes[7] + 4096,
 			  "a smaller node is not cut from the larger free one");
 	}
 	CHECK(euno_pool_alloc(&a, 1024) == NULL, "a fifth quarter");
+	for (int i = 0; i < 4; i++)
+		euno_pool_free(&a, quarters[i], 1024);
+	CHECK(euno_pool_alloc(&a, 4096) == nodes[7], "four quarters are not joined");
+	check_free(&a);
 	euno_pool_release(&a);
 	CHECK(used_bytes(arena) == 0, "bytes used after the release");
 
@@ -456,6 +519,7 @@ test_trim(void)
 	}
 	CHECK(euno_pool_trim(&pool, 10) == 0, "more nodes were looked at than may be");
 	CHECK(euno_pool_trim(&pool, UINT32_MAX) > 20, "too few extents were given back");
+	check_free(&pool);
 	CHECK(pool.extents < owned - 20 && pool.extents >= 10,
 		  "it has %u extents left", (unsigned) pool.extents);
 	CHECK(used_bytes(arena) == pool.extents * EUNO_EXTENT_SIZE,
@@ -496,6 +560,60 @@ test_trim(void)
 	CHECK(euno_pool_alloc(&pool, 32768) != NULL &&
 		  euno_pool_alloc(&pool, 32768) != NULL && pool.extents == 1,
 		  "what is left of it is not used");
+	euno_pool_release(&pool);
+	tap_end();
+}
+
+/* Free neighbors become larger nodes: before the pool grows, and all when it cannot. */
+static void
+test_join(void)
+{
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, 31 * EUNO_EXTENT_SIZE, 1);
+	EunoPool	pool;
+	static void *nodes[MAX_NODES];
+	static void *larger[MAX_NODES];
+	uint64_t	owned;
+
+	tap_begin("arena: free neighbors are joined");
+	euno_pool_init(&pool, arena, 0);
+	for (int i = 0; i < 1024; i++)
+		nodes[i] = euno_pool_alloc(&pool, 1024);
+	owned = pool.extents;
+	CHECK(owned == 16, "%llu extents", (unsigned long long) owned);
+
+	/* Three of four go; what is wanted takes two, and begins where they did. */
+	for (int i = 0; i < 1024; i++)
+	{
+		if (i % 4 != 3)
+			euno_pool_free(&pool, nodes[i], 1024);
+	}
+	for (int i = 0; i < 256; i++)
+	{
+		larger[i] = euno_pool_alloc(&pool, 2048);
+		memset(larger[i], 1, 2048);
+		if (i == 20)
+			check_free(&pool);
+	}
+	CHECK(pool.extents == owned, "%llu extents instead of %llu",
+		  (unsigned long long) pool.extents, (unsigned long long) owned);
+	check_free(&pool);
+
+	/* What is freed where the sweep has been, and where it has not, is found later. */
+	for (int i = 0; i < 256; i++)
+		euno_pool_free(&pool, larger[i], 2048);
+	CHECK(euno_pool_alloc(&pool, 3072) != NULL && pool.hand != 0, "no sweep goes on");
+	for (int i = 3; i < 1024; i += 8)
+		euno_pool_free(&pool, nodes[i], 1024);
+	check_free(&pool);
+	euno_pool_settle(&pool);
+	check_free(&pool);
+
+	/* There are 15 more extents, and 7 of 8 small nodes are free, but for three. */
+	CHECK(exhaust(&pool, 4096, larger) == 15 * 16 + 128,
+		  "not all neighbors were joined");
+	CHECK(exhaust(&pool, 3072, larger) == 127, "not all that was left");
+	check_free(&pool);
 	euno_pool_release(&pool);
 	tap_end();
 }
@@ -648,6 +766,8 @@ test_images(void)
 	uint32_t	count;
 	uint8_t    *contents;
 	void	   *nodes[300];
+	void	   *unused[15];
+	static void *others[MAX_NODES];
 
 	tap_begin("arena: images of pools");
 	(void) fresh_arena(&arena, ARENA_BYTES, 2);
@@ -662,7 +782,14 @@ test_images(void)
 		memset(nodes[i], i, 1024);
 		if (i % 97 == 0)
 			(void) euno_pool_alloc(&pools[1], 32 * 1024);
+		if (i % 20 == 0)
+			unused[i / 20] = euno_pool_alloc(&pools[0], 8192);
 	}
+	for (int i = 0; i < 15; i++)
+		euno_pool_free(&pools[0], unused[i], 8192);
+	CHECK(euno_pool_alloc(&pools[0], 10240) != NULL && pools[0].hand != 0,
+		  "no sweep goes on");
+	euno_pool_settle(&pools[0]);
 	image = pools[0];
 	contents = malloc(image.extents * EUNO_EXTENT_SIZE);
 	count = 0;
@@ -695,6 +822,9 @@ test_images(void)
 		CHECK(((uint8_t *) nodes[i])[0] == (uint8_t) i &&
 			  ((uint8_t *) nodes[i])[1023] == (uint8_t) i, "node %d", i);
 
+	euno_pool_mark(&copy);
+	check_free(&copy);
+
 	/* What is taken cannot be claimed again, nor what is not there. */
 	first = runs[0].first;
 	CHECK(!euno_pool_claim(&copy, &tail, first, 1), "claimed twice");
@@ -710,8 +840,7 @@ test_images(void)
 
 	/* Others get other extents, and all go back. */
 	euno_pool_init(&pools[1], arena, 0);
-	while (euno_pool_alloc(&pools[1], 32 * 1024) != NULL)
-		;
+	(void) exhaust(&pools[1], 32 * 1024, others);
 	for (int i = 0; i < 300; i++)
 		CHECK(((uint8_t *) nodes[i])[512] == (uint8_t) i, "node %d is overwritten", i);
 	euno_pool_release(&pools[1]);
@@ -805,6 +934,7 @@ main(void)
 		test_return();
 		test_idle();
 		test_trim();
+	test_join();
 		test_arguments();
 		test_canceled();
 		test_processes();
