@@ -221,7 +221,7 @@ GRANT SELECT ON euno_stat_indexes, euno_memory, euno_stat_domains,
 
 COMMENT ON FUNCTION euno_index_check(regclass, boolean) IS 'raises an error if the index is inconsistent, or, if told so, lacks a row of its table';
 COMMENT ON FUNCTION euno_index_size(regclass) IS 'bytes of memory that the index uses';
-COMMENT ON FUNCTION euno_evict(regclass) IS 'gives the index''s memory back; it is rebuilt when it is needed';
+COMMENT ON FUNCTION euno_evict(regclass) IS 'gives the index''s memory back; it is absent until it is built again, see euno_rebuild';
 COMMENT ON FUNCTION euno_rebuild(regclass) IS 'builds the index from the table now, if it is absent';
 COMMENT ON FUNCTION euno_hot_leaves(regclass, integer) IS 'the leaves with the most conflicts lately';
 COMMENT ON FUNCTION euno_set_domains(text) IS 'divides the processors among domains anew';
@@ -230,7 +230,7 @@ COMMENT ON FUNCTION euno_stat_reset() IS 'sets the counters of euno_stat_indexes
 
 COMMENT ON VIEW euno_stat_indexes IS 'euno indexes of this database';
 COMMENT ON COLUMN euno_stat_indexes.structure IS 'bptree, art/olc or art/rowex';
-COMMENT ON COLUMN euno_stat_indexes.state IS 'ready; absent: to be built when it is needed; building, merging: being built; retiring: given up; hidden: on a standby';
+COMMENT ON COLUMN euno_stat_indexes.state IS 'ready; absent: not built yet, or evicted; building, merging: being built; retiring: given up; hidden: on a standby';
 COMMENT ON COLUMN euno_stat_indexes.entries IS 'rows that have an entry, with dead ones that are still there';
 COMMENT ON COLUMN euno_stat_indexes.bytes IS 'memory that it uses';
 COMMENT ON COLUMN euno_stat_indexes.height IS 'levels, 1: a single leaf';

@@ -274,7 +274,7 @@ euno_index_check(PG_FUNCTION_ARGS)
 						RelationGetRelationName(check.index)),
 				 errdetail("%s (%llu findings in all).", check.first,
 						   (unsigned long long) check.findings),
-				 errhint("Evict it with euno_evict(); it is rebuilt from the table.")));
+				 errhint("Give it up with euno_evict() and build it again with euno_rebuild(), or REINDEX it.")));
 
 	index_close(check.index, lockmode);
 	table_close(check.heap, lockmode);
