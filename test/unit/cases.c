@@ -218,7 +218,7 @@ const Case	cases[] = {
 	{"row-same", KEYS_FAN, "k0-3 i0 i1", {"i2 i3 i4 i5", "i5 i4"}, 1, 8, CASE_RADIX},
 	{"row-grow", KEYS_FAN, "i0 i1 i2", {"i3 r3 i3 r3 i4 c4", "i5 i6 i7"}, 1, 8, CASE_RADIX},
 	{"row-read", KEYS_FAN, "k0-3 i0", {"i1 i2 i3 i4", "f0-4", "l3 l4"}, 1, 40, CASE_RADIX},
-	{"row-path", KEYS_FAN, "i0 i1 i2", {"i3 i4 i40 i41 i5", "i44 c3"}, 1, 8, CASE_RADIX},
+	{"row-path", KEYS_FAN, "i0 i1 i2", {"i3 i4 i5 i40 i41 i6", "i44 c3"}, 1, 8, CASE_RADIX},
 	{"row-merge", KEYS_FAN, "i0-5 i40 r2-5", {"i2 r2 i2 r2 i3 c3", "m", "c0"}, 1, 8, CASE_RADIX},
 	{"row-gone", KEYS_FAN, "i0-2 i40 i41", {"i3 r3 i3 r3 i4 c4", "r0-3 m", "m c4"}, 1, 8, CASE_RADIX},
 	{"row-reuse", KEYS_FAN, "i0-5 i40 r2-5", {"i2 r2 i2 r2 i3 c3", "m m i40 i41 i42", "f0-42"}, 1, 8, CASE_RADIX},
