@@ -98,6 +98,19 @@ RESET ROLE;
 DROP TABLE hidden;
 DROP ROLE regress_euno_reader;
 
+-- Of values beyond those that ANALYZE has seen, the ends are looked up in the index
+CREATE TABLE grown (a int, b int) WITH (autovacuum_enabled = off);
+INSERT INTO grown SELECT n, -n FROM generate_series(1, 10000) n;
+CREATE INDEX grown_a ON grown USING euno (a);
+CREATE INDEX grown_b ON grown USING euno (b DESC, a) WITH (structure = art);
+ANALYZE grown;
+INSERT INTO grown SELECT n, -n FROM generate_series(10001, 20000) n;
+SELECT estimate('SELECT FROM grown WHERE a > 12000') > 100 AS greatest, estimate('SELECT FROM grown WHERE b < -12000') > 100 AS least, estimate('SELECT FROM grown WHERE a > 20000') AS none;
+DELETE FROM grown WHERE a > 12500;
+SELECT estimate('SELECT FROM grown WHERE a > 12000') < 60 AS as_far_as_rows_live;
+SELECT euno_evict('grown_a');
+SELECT estimate('SELECT FROM grown WHERE a > 11000') < 5 AS absent;
+
 -- Networks: what is in one lies between its first and its last address
 CREATE TABLE net (i inet);
 INSERT INTO net SELECT ('10.' || n % 7 || '.' || n % 50 || '.' || n % 250)::inet FROM generate_series(1, 3000) n;
@@ -142,5 +155,5 @@ SELECT attname, n_distinct, null_frac < 0.2 AS few_nulls FROM pg_stats WHERE tab
 ALTER INDEX q_expr ALTER COLUMN 1 SET STATISTICS 10;
 ANALYZE q;
 SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'q_expr' ORDER BY 1;
-DROP TABLE q, r, net;
+DROP TABLE q, r, net, grown;
 DROP FUNCTION compare, estimate;

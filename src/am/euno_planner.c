@@ -14,6 +14,7 @@
 
 #include "access/genam.h"
 #include "access/stratnum.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_opfamily.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"
@@ -29,7 +30,8 @@ static get_relation_info_hook_type previous_hook = NULL;
 bool
 euno_planner_is_ours(const IndexOptInfo *info)
 {
-	return (void *) info->amcostestimate == (void *) eunocostestimate;
+	return (void *) info->amcostestimate == (void *) eunocostestimate &&
+		info->relam != BTREE_AM_OID;	/* as describe_ends says */
 }
 
 /*
@@ -121,9 +123,34 @@ describe_index(IndexOptInfo *info)
 	return ready;
 }
 
+/*
+ * For a comparison beyond what ANALYZE has seen, as near the growing end of a
+ * table, the planner looks up the least or the greatest value that there is
+ * (get_actual_variable_range), in btrees only.  So it gets a second description
+ * of the index that calls it one, and is good for nothing else: no operator
+ * belongs to its column, without a condition on which it is not used, and it
+ * cannot be scanned, so that no path can come of it.
+ */
+static IndexOptInfo *
+describe_ends(const IndexOptInfo *info)
+{
+	static Oid	no_family[] = {InvalidOid};
+	IndexOptInfo *ends = makeNode(IndexOptInfo);
+
+	*ends = *info;
+	ends->relam = BTREE_AM_OID;
+	ends->ncolumns = ends->nkeycolumns = 1;
+	ends->opfamily = no_family;
+	ends->unique = false;
+	ends->amsearchnulls = ends->amoptionalkey = false;
+	ends->amhasgettuple = ends->amhasgetbitmap = false;
+	return ends;
+}
+
 static void
 relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 {
+	List	   *ends = NIL;
 	ListCell   *lc;
 
 	if (previous_hook)
@@ -135,11 +162,16 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 
 		if (!euno_planner_is_ours(info) || info->hypothetical || inhparent)
 			continue;
-		if (describe_index(info))
-			name_families(info);
-		else
+		if (!describe_index(info))
+		{
 			rel->indexlist = foreach_delete_current(rel->indexlist, lc);
+			continue;
+		}
+		name_families(info);
+		if (info->indpred == NIL)
+			ends = lappend(ends, describe_ends(info));
 	}
+	rel->indexlist = list_concat(rel->indexlist, ends);
 }
 
 void
