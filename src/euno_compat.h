@@ -52,6 +52,9 @@
  */
 #define EUNO_UNIQUE_MEANS_BTREE (PG_VERSION_NUM < 180000)
 
+/* Before 18, the planner looks up the ends of a column's values in btrees only. */
+#define EUNO_ENDS_MEAN_BTREE (PG_VERSION_NUM < 180000)
+
 /*
  * 17 lets extensions name their wait events; before, they are all "Extension".
  * Used as "static uint32 event = 0; euno_wait_event(&event, name)".

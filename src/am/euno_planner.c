@@ -126,7 +126,7 @@ describe_index(IndexOptInfo *info)
 /*
  * For a comparison beyond what ANALYZE has seen, as near the growing end of a
  * table, the planner looks up the least or the greatest value that there is
- * (get_actual_variable_range), in btrees only.  So it gets a second description
+ * (get_actual_variable_range), before 18 in btrees only.  So it gets a second description
  * of the index that calls it one, and is good for nothing else: no operator
  * belongs to its column, without a condition on which it is not used, and it
  * cannot be scanned, so that no path can come of it.
@@ -168,7 +168,7 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 			continue;
 		}
 		name_families(info);
-		if (info->indpred == NIL)
+		if (EUNO_ENDS_MEAN_BTREE && info->indpred == NIL)
 			ends = lappend(ends, describe_ends(info));
 	}
 	rel->indexlist = list_concat(rel->indexlist, ends);
