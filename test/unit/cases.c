@@ -174,7 +174,7 @@ const Case	cases[] = {
 	{"fan-2-again", KEYS_FAN, "i0 i1 r0 r1", {"i2", "i0 i1"}, 1, 8, CASE_RADIX},
 	{"fan-4", KEYS_FAN, "i0 i2 i4 i6", {"i1 c4", "i3 r2"}, 1, 8, CASE_RADIX},
 	{"fan-8", KEYS_FAN, "k0-3 i0 i2 i4 i6", {"i1", "r4 c1"}, 1, 8, CASE_RADIX},
-	{"fan-8-zero", KEYS_FAN, "k0-3 i2", {"i1 r2", "l0 f0-4", "i0"}, 1, 40, CASE_RADIX},
+	{"fan-8-zero", KEYS_FAN, "k0-4 i2", {"i1 r2", "l0 f0-4", "i0"}, 1, 40, CASE_RADIX},
 	{"fan-same", KEYS_FAN, "i0 i2 i4", {"i1 c2", "i1 c0"}, 1, 8, CASE_RADIX},
 	{"fan-verify", KEYS_FAN, "i0-2", {"i3", "v"}, 1, 8, CASE_RADIX},
 	{"grow-dead", KEYS_FIXED, "i0-7 r0", {"i8 m", "i0 r0 m"}, 1, 8, CASE_RADIX},
