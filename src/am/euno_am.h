@@ -294,6 +294,14 @@ extern void euno_sort_perform(EunoSort *sort);
 extern bool euno_sort_next(EunoSort *sort, EunoEntry *entry);
 extern void euno_sort_end(EunoSort *sort);
 
+/*
+ * About how many bytes a tree of it will take: all that was added; half of that if
+ * it came in order, as dense numbers do.  When it has been performed: how many
+ * entries are left.
+ */
+extern uint64 euno_sort_bytes(const EunoSort *sort);
+extern uint64 euno_sort_left(const EunoSort *sort);
+
 /* ---- euno_parallel.c ---- */
 
 typedef struct EunoParallelBuild EunoParallelBuild;
@@ -323,6 +331,13 @@ extern bool euno_is_build_worker;
 extern PGDLLEXPORT void euno_parallel_build_main(dsm_segment *seg, shm_toc *toc);
 
 /* ---- euno_load.c: sorted entries become a tree ---- */
+
+/*
+ * When all entries have been added, before they are sorted: has the launcher make
+ * memory ready for the tree, unless that is small.
+ */
+extern void euno_load_expect(EunoIndex *idx, EunoTreeSlot *slot,
+							 const EunoSort *sort);
 
 /*
  * Loads the tree that this process has started to build; the build lock is

@@ -165,6 +165,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 								   euno_sort_add_tuple, sort, NULL);
 	}
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
+	euno_load_expect(idx, slot, sort);
 	euno_sort_perform(sort);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
 	result->index_tuples = (double) euno_load_sorted(idx, index, slot, sort);

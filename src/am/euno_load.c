@@ -23,6 +23,12 @@
 
 #define MERGE_BATCH 256
 
+/* What is expected is said anew after so many entries. */
+#define EXPECT_EVERY 32768
+
+/* Less than this is not worth to be made ready. */
+#define EXPECT_LEAST (UINT64CONST(8) * 1024 * 1024)
+
 /* What merging reads the side tree with. */
 typedef struct SideReader
 {
@@ -107,6 +113,44 @@ load_entry(EunoIndex *idx, EunoTreeSlot *slot, EunoBulk *bulk,
 	return status;
 }
 
+/* Relaxed: a hint. */
+static void
+expect(EunoPool *pool, uint64 bytes)
+{
+	__atomic_store_n(&pool->expected, bytes / EUNO_EXTENT_SIZE,
+					 __ATOMIC_RELAXED);
+}
+
+void
+euno_load_expect(EunoIndex *idx, EunoTreeSlot *slot, const EunoSort *sort)
+{
+	uint64		bytes = euno_sort_bytes(sort);
+	bool		everywhere = slot->ops->set_domains != NULL;
+
+	if (bytes < EXPECT_LEAST)
+		return;
+	for (int d = 0; d < euno_ndomains; d++)
+	{
+		if (everywhere || d == idx->cx.domain)
+			expect(&slot->pools[d], bytes / (everywhere ? euno_ndomains : 1));
+	}
+	euno_tree_call_launcher();
+}
+
+/* What was loaded tells how much the rest will take. */
+static void
+expect_rest(EunoTreeSlot *slot, double loaded, double total)
+{
+	for (int d = 0; d < euno_ndomains; d++)
+	{
+		EunoPool   *pool = &slot->pools[d];
+
+		if (pool->expected > 0)
+			expect(pool, (uint64) (total / loaded *
+								   (double) (pool->extents * EUNO_EXTENT_SIZE)));
+	}
+}
+
 /*
  * Nobody else can reach the tree.  We hold it, so its memory stays whatever
  * others do.
@@ -121,6 +165,7 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 	EunoEntry	entry;
 	EunoStatus	status;
 	int64		loaded = 0;
+	double		total = (double) euno_sort_left(sort);
 
 	status = ops->bulk_begin(cx, &slot->tree, bulk);
 	while (status == EUNO_OK && euno_sort_next(sort, &entry))
@@ -132,6 +177,8 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 			if (!euno_tree_is_our_build(slot))
 				give_up(index);
 			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
+			if (loaded % EXPECT_EVERY == 0)
+				expect_rest(slot, (double) loaded, total);
 		}
 	}
 	if (status == EUNO_OK && slot->must_stay)

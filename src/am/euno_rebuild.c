@@ -156,6 +156,7 @@ fill_from_table(EunoIndex *idx, Relation heap, Relation index,
 		UnregisterSnapshot(snapshot);
 	}
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
+	euno_load_expect(idx, slot, sort);
 	euno_sort_perform(sort);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
 	loaded = euno_load_sorted(idx, index, slot, sort);

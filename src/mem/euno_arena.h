@@ -76,6 +76,18 @@ extern void euno_arena_ask(EunoArena *arena, bool (*allows) (uint64_t bytes));
 extern void euno_arena_keep_idle(EunoArena *arena, size_t bytes);
 extern uint64_t euno_arena_idle(EunoArena *arena);
 
+/*
+ * Makes 2 MB of free extents of a domain idle, with their pages, unless so many
+ * bytes are idle there already or the domain is nearly full.  EUNO_OK;
+ * EUNO_NOT_FOUND: there is nothing to do; EUNO_NO_MEMORY: the machine has not
+ * twice so many bytes.  And the opposite: what is idle there beyond so many
+ * bytes, and the limit above, goes back to the system.  The caller holds no
+ * lock.
+ */
+extern EunoStatus euno_arena_make_ready(EunoArena *arena, int domain,
+										uint64_t bytes);
+extern void euno_arena_trim(EunoArena *arena, int domain, uint64_t bytes);
+
 /* Bytes that only pools of less than 128 kB get. */
 extern uint64_t euno_arena_kept(EunoArena *arena);
 

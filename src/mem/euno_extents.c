@@ -36,6 +36,8 @@
 #define LOOK_EVERY			16	/* extents are taken between two looks at what
 								 * the control group has left */
 #define LARGE_POOL			(4 * HUGE_PAGE_EXTENTS)	/* extents */
+#define READY_PART			16	/* what part of a part stays free while extents
+								 * are made ready */
 
 /* Gives pages of extents back.  Failing costs memory, not correctness. */
 void
@@ -240,29 +242,35 @@ part_take_idle(EunoArena *arena, EunoArenaPart *part, uint32_t *bit)
 }
 
 /*
- * Gives the operating system the pages of all idle extents; false if there were
- * none.
+ * Gives the operating system the pages of a part's idle extents, from this one on;
+ * false if there were none.
  */
+static bool
+part_give_pages(EunoArena *arena, int domain, uint32_t bit)
+{
+	EunoArenaPart *part = &arena->shared->parts[domain];
+	bool		any = false;
+	uint32_t	count;
+
+	while ((count = part_take_idle(arena, part, &bit)) > 0)
+	{
+		euno_extents_punch(arena, (uint32_t) domain * arena->part_extents + bit, count);
+		euno_mutex_lock(&part->lock, arena->env);
+		part_give(part, bit, count, false);
+		euno_mutex_unlock(&part->lock, arena->env);
+		any = true;
+	}
+	return any;
+}
+
+/* The same for all idle extents. */
 static bool
 give_idle_pages(EunoArena *arena)
 {
 	bool		any = false;
 
 	for (int d = 0; d < arena->ndomains; d++)
-	{
-		EunoArenaPart *part = &arena->shared->parts[d];
-		uint32_t	bit = 0;
-		uint32_t	count;
-
-		while ((count = part_take_idle(arena, part, &bit)) > 0)
-		{
-			euno_extents_punch(arena, (uint32_t) d * arena->part_extents + bit, count);
-			euno_mutex_lock(&part->lock, arena->env);
-			part_give(part, bit, count, false);
-			euno_mutex_unlock(&part->lock, arena->env);
-			any = true;
-		}
-	}
+		any |= part_give_pages(arena, d, 0);
 	return any;
 }
 
@@ -379,6 +387,86 @@ euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 	return extent_take(arena, domain, extents, extent) ||
 		(give_idle_pages(arena) &&
 		 extent_take(arena, domain, extents, extent));
+}
+
+/*
+ * Takes the lowest extents that would make a huge page, are all free, and have no
+ * pages.  False if there are none, if enough is idle, or if others might miss them.
+ */
+static bool
+part_take_cold(EunoArena *arena, EunoArenaPart *part, uint32_t enough,
+			   uint32_t *first)
+{
+	uint32_t	bit;
+	bool		found = false;
+
+	euno_mutex_lock(&part->lock, arena->env);
+	bit = part->low - part->low % HUGE_PAGE_EXTENTS;
+	if (part->nidle >= enough ||
+		part->nfree < arena->part_extents / READY_PART + HUGE_PAGE_EXTENTS)
+		bit = arena->part_extents;
+	for (; bit + HUGE_PAGE_EXTENTS <= arena->part_extents && !found;
+		 bit += HUGE_PAGE_EXTENTS)
+	{
+		*first = bit;
+		found = (uint32_t) (part->free_bits[bit / 64] >> bit % 64) == UINT32_MAX &&
+			(uint32_t) (part->idle_bits[bit / 64] >> bit % 64) == 0;
+	}
+	for (uint32_t i = 0; found && i < HUGE_PAGE_EXTENTS; i++)
+		part_remove(part, *first + i);
+	euno_mutex_unlock(&part->lock, arena->env);
+	return found;
+}
+
+EunoStatus
+euno_arena_make_ready(EunoArena *arena, int domain, uint64_t bytes)
+{
+	EunoArenaPart *part = &arena->shared->parts[domain];
+	uint32_t	start = (uint32_t) domain * arena->part_extents;
+	uint64_t	enough = bytes / EUNO_EXTENT_SIZE;
+	uint32_t	first;
+	bool		ready;
+
+	if (start % HUGE_PAGE_EXTENTS != 0 ||
+		!part_take_cold(arena, part, enough < UINT32_MAX ? (uint32_t) enough : UINT32_MAX, &first))
+		return EUNO_NOT_FOUND;
+
+	/*
+	 * A builder needs memory for its sort as well.  One extent is enough to
+	 * make a huge page of: the less is copied.
+	 */
+	ready = is_allowed(arena, 2 * bytes) &&
+		extents_populate(arena, start + first, 1);
+	if (ready)
+	{
+		extent_make_huge(arena, start + first);
+		ready = extents_populate(arena, start + first, HUGE_PAGE_EXTENTS);
+	}
+	if (!ready)
+		euno_extents_punch(arena, start + first, HUGE_PAGE_EXTENTS);
+	euno_mutex_lock(&part->lock, arena->env);
+	part_give(part, first, HUGE_PAGE_EXTENTS, ready);
+	euno_mutex_unlock(&part->lock, arena->env);
+	return ready ? EUNO_OK : EUNO_NO_MEMORY;
+}
+
+void
+euno_arena_trim(EunoArena *arena, int domain, uint64_t bytes)
+{
+	EunoArenaPart *part = &arena->shared->parts[domain];
+	uint64_t	keep = arena->most_idle + bytes / EUNO_EXTENT_SIZE;
+	uint32_t	bit = 0;
+
+	/* relaxed: to be looked at again */
+	if (__atomic_load_n(&part->nidle, __ATOMIC_RELAXED) <= keep)
+		return;
+
+	/* The lowest ones, which are handed out next, stay, to a whole huge page. */
+	euno_mutex_lock(&part->lock, arena->env);
+	for (; keep > 0 && bit < arena->part_extents; bit++)
+		keep -= part->idle_bits[bit / 64] >> bit % 64 & 1;
+	euno_mutex_unlock(&part->lock, arena->env);
+	(void) part_give_pages(arena, domain, bit - bit % HUGE_PAGE_EXTENTS);
 }
 
 uint32_t

@@ -37,6 +37,8 @@ typedef struct EunoPool
 
 	EunoLock	lock __attribute__((aligned(64)));
 	uint64_t	extents;		/* how many it has; may be read unlocked */
+	uint64_t	expected;		/* how many it will have, says a tree's builder; an
+								 * estimate; may be read unlocked */
 	uint64_t	live_bytes;		/* in nodes handed out, those in stripes of a
 								 * cache included; may be read unlocked */
 	uint32_t	first_extent;	/* list of its extents, through the arena: number

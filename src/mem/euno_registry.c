@@ -433,6 +433,34 @@ euno_tree_bytes(EunoTreeSlot *slot)
 	return bytes;
 }
 
+bool
+euno_registry_expected(uint64 *expected)
+{
+	bool		any = false;
+
+	memset(expected, 0, sizeof(uint64) * EUNO_MAX_DOMAINS);
+	for (int i = 0; i < euno_registry->used; i++)
+	{
+		EunoTreeSlot *slot = &euno_registry->slots[i];
+
+		if (euno_tree_state(slot) != EUNO_STATE_BUILDING)
+			continue;
+		for (int d = 0; d < euno_ndomains; d++)
+		{
+			/* relaxed: hints, which may not fit together */
+			uint64		will = __atomic_load_n(&slot->pools[d].expected,
+											   __ATOMIC_RELAXED);
+			uint64		has = __atomic_load_n(&slot->pools[d].extents,
+											  __ATOMIC_RELAXED);
+
+			any |= will > 0;
+			if (will > has)
+				expected[d] += (will - has) * EUNO_EXTENT_SIZE;
+		}
+	}
+	return any;
+}
+
 void
 euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak)
 {

@@ -254,7 +254,8 @@ extern void euno_tree_want_again(Oid database, Oid index_oid);
 
 /*
  * The launcher says that it is there; others that they have found trees that it
- * should have built at once; and it asks whether they did.
+ * should have built at once, or need memory for one; and it asks whether they
+ * did.
  */
 extern void euno_tree_set_launcher(void);
 extern void euno_tree_call_launcher(void);
@@ -330,6 +331,12 @@ extern uint64 euno_tree_take_uses(EunoTreeSlot *slot, int domain);
 
 /* Sets what has been counted of a tree to zero. */
 extern void euno_tree_reset_counters(EunoTreeSlot *slot);
+
+/*
+ * How many bytes trees that are being built will take in each domain yet, as far as
+ * their builders have said; false if none has.
+ */
+extern bool euno_registry_expected(uint64 *expected);
 extern void euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak);
 
 static inline EunoState

@@ -268,11 +268,26 @@ sleep_time(TimestampTz last_round)
 	return euno_workers_any() ? Min(rest, WATCH_INTERVAL) : rest;
 }
 
+/* Not every time that memory is made ready: locks are taken for a moment. */
+static void
+watch_workers(void)
+{
+	static TimestampTz last = 0;
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (TimestampDifferenceExceeds(last, now, WATCH_INTERVAL / 2))
+	{
+		euno_workers_watch();
+		last = now;
+	}
+}
+
 void
 euno_launcher_main(Datum arg)
 {
 	MemoryContext context;
 	TimestampTz last_round;
+	long		rest;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -297,7 +312,7 @@ euno_launcher_main(Datum arg)
 		}
 
 		euno_workers_reap();
-		euno_workers_watch();
+		watch_workers();
 		survey_databases();
 		if (euno_tree_launcher_called())
 			euno_errands_to_wanting();
@@ -308,10 +323,11 @@ euno_launcher_main(Datum arg)
 			last_round = GetCurrentTimestamp();
 		}
 		euno_workers_start();
+		rest = euno_ready_step();
 
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 sleep_time(last_round), PG_WAIT_EXTENSION);
+						 Min(rest, sleep_time(last_round)), PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 	}
 }

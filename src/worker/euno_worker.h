@@ -69,6 +69,13 @@ extern void euno_actions_abandon(void);
 /* What the round under way has done so far; the launcher's own. */
 extern EunoWorkerStats euno_worker_round;
 
+/*
+ * euno_ready.c: has memory ready for trees that are being built, and gives back what
+ * they did not take.  Returns for how many milliseconds at most it need not be
+ * called again.
+ */
+extern long euno_ready_step(void);
+
 /* euno_maintain.c; the second in the launcher only. */
 extern void euno_maintain_define_settings(void);
 extern void euno_maintain_trees(void);

@@ -191,4 +191,23 @@ $node->safe_psql('postgres', "SELECT euno_rebuild('t_a')");
 same_answers($node, 'postgres', 'SELECT count(*), max(a) FROM t WHERE a > 0', 'rebuilt when it fits');
 $node->stop;
 
+# While a build sorts, memory is made ready for the tree; if it is canceled, what is
+# more than may be idle goes back.
+$node = euno_node('ready', "euno.max_memory = 64MB\nmax_parallel_maintenance_workers = 0");
+$node->start;
+$node->safe_psql('postgres',
+	'CREATE EXTENSION euno_index; CREATE TABLE t AS SELECT repeat(md5(g::text), 4) AS b FROM generate_series(1, 80000) g');
+my $holder = $node->background_psql('postgres');
+my $builder = $node->background_psql('postgres', on_error_stop => 0);
+my $pid = $builder->query('SELECT pg_backend_pid()');
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+$builder->query_until(qr/started/, "SET euno.debug_stop = 'build-sort:1';\n\\echo started\nCREATE INDEX ON t USING euno (b);\n");
+ok($node->poll_query_until('postgres', 'SELECT idle_bytes >= 8 << 20 FROM euno_memory'), 'memory is made ready for a build');
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+$_->quit for $builder, $holder;
+ok($node->poll_query_until('postgres', 'SELECT idle_bytes <= 4 << 20 AND used_bytes = 0 FROM euno_memory'), 'what it did not take goes back');
+$node->safe_psql('postgres', 'CREATE INDEX ON t USING euno (b)');
+check_indexes($node, 'postgres', 'after that');
+$node->stop;
+
 done_testing();

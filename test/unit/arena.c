@@ -475,6 +475,76 @@ test_idle(void)
 	tap_end();
 }
 
+/*
+ * Memory is made ready as far as it is asked for, a pool takes it, and what it does
+ * not take goes back.
+ */
+static void
+test_ready(void)
+{
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, ARENA_BYTES, 1);
+	const size_t huge = 32 * EUNO_EXTENT_SIZE;
+	EunoPool	pool;
+	void	   *nodes[MAX_NODES];
+	void	   *start;
+	size_t		size;
+	uint32_t	n;
+
+	tap_begin("arena: memory made ready");
+	is_full = false;
+	euno_arena_no_huge_pages(arena);
+	euno_arena_ask(arena, allows_nothing);
+	euno_arena_keep_idle(arena, 30 * EUNO_EXTENT_SIZE);
+	euno_arena_part(arena, 0, &start, &size);
+	euno_pool_init(&pool, arena, 0);
+
+	/* behind what is used */
+	(void) euno_pool_alloc(&pool, 32768);
+	CHECK(euno_arena_make_ready(arena, 0, 0) == EUNO_NOT_FOUND, "unasked");
+	for (int i = 0; i < 2; i++)
+		CHECK(euno_arena_make_ready(arena, 0, 2 * huge) == EUNO_OK, "not ready");
+	CHECK(euno_arena_make_ready(arena, 0, 2 * huge) == EUNO_NOT_FOUND, "too much");
+	CHECK(euno_arena_idle(arena) == 2 * huge && resident_pages(start, size) == 65 * 16,
+		  "%llu bytes are idle, %zu pages", (unsigned long long) euno_arena_idle(arena),
+		  resident_pages(start, size));
+	CHECK(used_bytes(arena) == EUNO_EXTENT_SIZE, "what is ready is used");
+
+	/* The pool takes its first 2 MB, which were not to be had whole, and the rest. */
+	for (int i = 0; i < 2 * (31 + 40); i++)
+		CHECK(euno_pool_alloc(&pool, 32768) != NULL, "no memory");
+	CHECK(euno_arena_idle(arena) == 24 * EUNO_EXTENT_SIZE, "%llu bytes are idle",
+		  (unsigned long long) euno_arena_idle(arena));
+
+	/* What is not taken goes back; the lowest of it stays, by huge pages. */
+	CHECK(euno_arena_make_ready(arena, 0, huge) == EUNO_OK, "not ready");
+	euno_arena_trim(arena, 0, huge);
+	CHECK(euno_arena_idle(arena) == 56 * EUNO_EXTENT_SIZE, "what is expected goes");
+	euno_arena_trim(arena, 0, 0);
+	CHECK(euno_arena_idle(arena) == 24 * EUNO_EXTENT_SIZE &&
+		  resident_pages(start, size) == 96 * 16, "%llu bytes are idle, %zu pages",
+		  (unsigned long long) euno_arena_idle(arena), resident_pages(start, size));
+
+	/* Others keep room; what the machine refuses stays free. */
+	is_full = true;
+	CHECK(euno_arena_make_ready(arena, 0, ARENA_BYTES) == EUNO_NO_MEMORY, "refused");
+	is_full = false;
+	CHECK(resident_pages(start, size) == 96 * 16, "pages of what was refused");
+	for (n = 0; euno_arena_make_ready(arena, 0, ARENA_BYTES) == EUNO_OK; n++)
+		;
+	CHECK(n == 5, "%u of the last five huge pages", n);
+	euno_arena_trim(arena, 0, 0);
+	while (pool.extents < 256 - 47)
+		CHECK(euno_pool_alloc(&pool, 32768) != NULL, "no memory");
+	CHECK(euno_arena_make_ready(arena, 0, ARENA_BYTES) == EUNO_NOT_FOUND,
+		  "nothing is left to others meanwhile");
+	(void) exhaust(&pool, 32768, nodes);
+	CHECK(used_bytes(arena) == ARENA_BYTES - euno_arena_kept(arena),
+		  "%llu bytes used", (unsigned long long) used_bytes(arena));
+	euno_pool_release(&pool);
+	tap_end();
+}
+
 /* What is free goes back extent by extent, and nothing else does. */
 static void
 test_trim(void)
@@ -726,6 +796,11 @@ test_processes(void)
 			_exit(tap_bad() != 0);
 		}
 	}
+	for (int i = 0; i < 200; i++)
+	{
+		(void) euno_arena_make_ready(arena, i % 2, ARENA_BYTES);
+		euno_arena_trim(arena, (i + 1) % 2, 0);
+	}
 	for (int c = 0; c < 4; c++)
 	{
 		int			status;
@@ -933,6 +1008,7 @@ main(void)
 		test_cache();
 		test_return();
 		test_idle();
+	test_ready();
 		test_trim();
 	test_join();
 		test_arguments();

@@ -1,0 +1,64 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_ready.c
+ *	  Memory for trees that are being built, made ready before they take it.
+ *
+ * A builder sorts and loads; the system takes as long again to find and to clear
+ * the memory that it loads into.  The launcher has time for that.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/timestamp.h"
+
+#include "mem/euno_domains.h"
+#include "mem/euno_registry.h"
+#include "worker/euno_worker.h"
+
+/* So many huge pages at a time; builders are looked at every so many milliseconds. */
+#define STEP_PAGES		16
+#define LOOK_INTERVAL	10
+
+/*
+ * Has so many bytes idle in a domain, and not much more.  False if the machine
+ * refuses them; *more: not all of it was done.
+ */
+static bool
+have_ready(int domain, uint64 bytes, bool *more)
+{
+	EunoArena  *arena = euno_registry_arena();
+	EunoStatus	status = EUNO_OK;
+
+	euno_arena_trim(arena, domain, bytes);
+	for (int i = 0; i < STEP_PAGES && status == EUNO_OK; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		status = euno_arena_make_ready(arena, domain, bytes);
+	}
+	*more |= status == EUNO_OK;
+	return status != EUNO_NO_MEMORY;
+}
+
+long
+euno_ready_step(void)
+{
+	static TimestampTz refused = 0;
+	uint64		expected[EUNO_MAX_DOMAINS];
+	bool		any = euno_registry_expected(expected);
+	bool		more = false;
+
+	/* A machine that is full is not asked at once again. */
+	if (refused != 0 &&
+		!TimestampDifferenceExceeds(refused, GetCurrentTimestamp(),
+									euno_naptime * 1000))
+		return LONG_MAX;
+	refused = 0;
+	for (int d = 0; d < euno_ndomains; d++)
+	{
+		if (!have_ready(d, expected[d], &more))
+			refused = GetCurrentTimestamp();
+	}
+	return more ? 0 : any ? LOOK_INTERVAL : LONG_MAX;
+}
