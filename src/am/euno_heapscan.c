@@ -30,6 +30,10 @@
 /* How many blocks a participant takes at a time: 512 kB, for read-ahead. */
 #define CHUNK_BLOCKS 64
 
+/* Each time a tuple's columns are read, those of one further on are fetched. */
+#define VALUES_AHEAD	6
+#define VALUE_BYTES		32		/* that one has, or the one before, probably */
+
 /*
  * The index has columns and nothing else, so that no slot is needed; and few, for
  * each of them may have to be searched for from the tuple's start.
@@ -45,6 +49,45 @@ is_plain(IndexInfo *index_info)
 	return true;
 }
 
+/* A column of a tuple; where it is, if it is there and by reference, is noted. */
+static inline Datum
+column_of(EunoHeapWalk *walk, HeapTuple tuple, AttrNumber number,
+		  TupleDesc desc, bool *isnull)
+{
+	Datum		value = heap_getattr(tuple, number, desc, isnull);
+
+	if (!*isnull && !TupleDescAttr(desc, number - 1)->attbyval)
+	{
+		Size		at = DatumGetPointer(value) - (char *) tuple->t_data;
+
+		if (at < tuple->t_len)
+			walk->value_at = at;
+	}
+	return value;
+}
+
+/*
+ * What has been fetched of tuples are their headers: a value further on is probably
+ * where it was in the last one.  To find it, the one before it is looked at.  A guess
+ * may be outside of the page, too; nobody reads what is there.
+ */
+static inline void
+prefetch_value(const EunoHeapWalk *walk, int number)
+{
+	const EunoHeapPage *page = walk->page;
+
+	if (walk->value_at > 0 && number < page->nchains)
+	{
+		ItemId		item = PageGetItemId(page->page, page->chains[number].member);
+		char	   *value = (char *) PageGetItem(page->page, item) +
+			walk->value_at;
+
+		euno_prefetch(value - VALUE_BYTES);
+		euno_prefetch(value);
+		euno_prefetch(value + VALUE_BYTES);
+	}
+}
+
 /* Key and INCLUDE columns of a tuple; false if the predicate is not for it. */
 static inline bool
 evaluate(EunoHeapWalk *walk, HeapTuple tuple, TupleDesc desc, Datum *values,
@@ -55,8 +98,8 @@ evaluate(EunoHeapWalk *walk, HeapTuple tuple, TupleDesc desc, Datum *values,
 	if (walk->plain)
 	{
 		for (int i = 0; i < index_info->ii_NumIndexAttrs; i++)
-			values[i] = heap_getattr(tuple, index_info->ii_IndexAttrNumbers[i],
-									 desc, &isnull[i]);
+			values[i] = column_of(walk, tuple, index_info->ii_IndexAttrNumbers[i],
+								  desc, &isnull[i]);
 		return true;
 	}
 	ExecStoreHeapTuple(tuple, walk->slot, false);
@@ -90,6 +133,7 @@ euno_heap_index_page(EunoHeapWalk *walk, BlockNumber block,
 		tuple.t_len = ItemIdGetLength(item);
 		ItemPointerSet(&tuple.t_self, block, chain->member);
 
+		prefetch_value(walk, i + VALUES_AHEAD);
 		MemoryContextReset(memory);
 		if (evaluate(walk, &tuple, desc, values, isnull))
 		{
@@ -136,6 +180,7 @@ euno_heap_walk_begin(EunoHeapWalk *walk, Relation heap, IndexInfo *index_info,
 
 	walk->estate = CreateExecutorState();
 	walk->plain = is_plain(index_info);
+	walk->value_at = 0;
 	walk->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap),
 										  &TTSOpsHeapTuple);
 	GetPerTupleExprContext(walk->estate)->ecxt_scantuple = walk->slot;

@@ -52,6 +52,7 @@ typedef struct EunoHeapWalk
 	TupleTableSlot *slot;
 	ExprState  *predicate;
 	bool		plain;			/* none of these is needed */
+	Size		value_at;		/* if so: where in the last tuple a value was */
 } EunoHeapWalk;
 
 /* blocks: to be shared with others, or NULL.  Ends with euno_heap_walk_end. */
