@@ -9,7 +9,7 @@
  */
 #include "mem/euno_cache.h"
 
-#define CLASSES		40			/* those of at most EUNO_CACHE_LARGEST */
+#define CLASSES		48			/* those of at most EUNO_CACHE_LARGEST */
 #define BATCH_BYTES	4096		/* come from the pool, or go back, at a time */
 #define BATCH_NODES	16
 

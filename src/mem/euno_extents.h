@@ -28,7 +28,7 @@ typedef struct EunoExtent
 } EunoExtent;
 
 /* Which pieces are free nodes, or parts of them; zeros at first. */
-#define EUNO_PIECE			16	/* bytes; nodes are as many pieces */
+#define EUNO_PIECE			8	/* bytes; nodes are as many pieces */
 #define EUNO_EXTENT_PIECES	(EUNO_EXTENT_SIZE / EUNO_PIECE)
 
 typedef struct EunoExtentMap

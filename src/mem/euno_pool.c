@@ -14,8 +14,8 @@
 #include "mem/euno_pool.h"
 
 #define SMALLEST_NODE		EUNO_PIECE
-#define SMALL_CLASSES		16	/* multiples of 16 up to 256 */
-#define MIDDLE_CLASSES		48	/* these, and 8 a doubling up to 4 kB */
+#define SMALL_CLASSES		16	/* multiples of 8 up to 128 */
+#define MIDDLE_CLASSES		56	/* these, and 8 a doubling up to 4 kB */
 
 /*
  * A sweep begins when a 16th of the pool has been freed since the last one did, and
@@ -48,7 +48,7 @@ class_size(int class)
 	if (class < SMALL_CLASSES)
 		return (size_t) SMALLEST_NODE * (class + 1);
 	if (class < MIDDLE_CLASSES)
-		return (size_t) (9 + class % 8) << (class / 8 + 3);
+		return (size_t) (9 + class % 8) << (class / 8 + 2);
 	return (size_t) 8192 << (class - MIDDLE_CLASSES);
 }
 
@@ -58,13 +58,13 @@ size_class(size_t size)
 {
 	int			class = MIDDLE_CLASSES;
 
-	if (size <= 256)
+	if (size <= SMALL_CLASSES * SMALLEST_NODE)
 		return size == 0 ? 0 : (int) ((size - 1) / SMALLEST_NODE);
 	if (size <= 4096)
 	{
-		int			log2 = 63 - __builtin_clzll(size - 1);	/* 8 to 11 */
+		int			log2 = 63 - __builtin_clzll(size - 1);	/* 7 to 11 */
 
-		return SMALL_CLASSES + 8 * (log2 - 8) +
+		return SMALL_CLASSES + 8 * (log2 - 7) +
 			(int) (((size - 1) >> (log2 - 3)) - 8);
 	}
 	while (class < EUNO_POOL_CLASSES && class_size(class) < size)
@@ -86,7 +86,9 @@ class_within(size_t size)
 static inline bool
 is_aligned(uintptr_t place, int class)
 {
-	return place % (class_size(class) % 64 == 0 ? 64 : SMALLEST_NODE) == 0;
+	size_t		size = class_size(class);
+
+	return place % (size % 64 == 0 ? 64 : size % 16 == 0 ? 16 : 8) == 0;
 }
 
 size_t

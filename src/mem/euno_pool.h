@@ -20,10 +20,10 @@
 #include "mem/euno_arena.h"
 
 /*
- * Node size classes: 16, 32, ... 256 bytes; then 8 for each doubling up to 4 kB;
+ * Node size classes: 8, 16, ... 128 bytes; then 8 for each doubling up to 4 kB;
  * 8, 16, 32 kB.  A size that the trees ask for often should be one of them.
  */
-#define EUNO_POOL_CLASSES	51
+#define EUNO_POOL_CLASSES	59
 
 typedef struct EunoCache EunoCache;	/* euno_cache.h */
 
@@ -55,7 +55,7 @@ extern void euno_pool_init(EunoPool *pool, EunoArena *arena, int domain);
 
 /*
  * 64-byte aligned if the size's class is a multiple of 64 bytes, else 16-byte
- * aligned; not zeroed; NULL when the arena is full, when the operating
+ * aligned if it is one of 16, else 8-byte aligned; not zeroed; NULL when the arena is full, when the operating
  * system has no memory, when size is above the largest class, or when the
  * operation was canceled while it waited for the pool's lock.  A pool whose
  * domain is full takes extents of the next domain that has some.  Takes and

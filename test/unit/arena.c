@@ -82,16 +82,22 @@ resident_pages(void *start, size_t size)
 static size_t
 class_size(size_t size)
 {
-	size_t		class = 256;
-	size_t		step = 16;
+	size_t		class = 128;
+	size_t		step = 8;
 
 	while (class < size)
 		class *= 2;
 	if (class > 4096)
 		return class;
-	if (class > 256)
+	if (class > 128)
 		step = class / 16;
 	return (size + step - 1) / step * step;
+}
+
+static size_t
+alignment(size_t class)
+{
+	return class % 64 == 0 ? 64 : class % 16 == 0 ? 16 : 8;
 }
 
 static void
@@ -137,8 +143,7 @@ churn(EunoPool *pool, int stripe, Random *random, uint32_t rounds,
 				euno_cache_alloc(pool, (uint32_t) stripe, piece->size);
 			if (piece->node == NULL)
 				continue;
-			CHECK((uintptr_t) piece->node %
-				  (class_size(piece->size) % 64 == 0 ? 64 : 16) == 0,
+			CHECK((uintptr_t) piece->node % alignment(class_size(piece->size)) == 0,
 				  "a node of %zu bytes at %p", piece->size,
 				  (void *) piece->node);
 			fill(piece, random);

@@ -35,13 +35,13 @@
 #define ASAN_UNPOISON_MEMORY_REGION(start, size) ((void) (start), (void) (size))
 #endif
 
-/* In front of each node of malloc; its size keeps the node's alignment. */
+/* In front of each node of malloc. */
 typedef struct NodeHeader
 {
 	struct NodeHeader *previous;
 	struct NodeHeader *next;
 	size_t		size;
-} __attribute__((aligned(64))) NodeHeader;
+} NodeHeader;
 
 __thread uint32_t test_env_stripe;
 
@@ -51,15 +51,22 @@ static uint8_t *next_place;		/* where shared memory shall be; NULL: anywhere */
 static uint64_t sleep_count;
 static uint64_t lost_wakes;
 
+/* Where in memory of malloc a node begins: no better aligned than was promised. */
+static size_t
+node_offset(size_t size)
+{
+	return size % 64 == 0 ? 64 : size % 16 == 0 ? 64 + 16 : 64 + 8;
+}
+
 static void *
 node_alloc_malloc(NodeSource *source, size_t size)
 {
 	NodeHeader *header;
 	void	   *memory;
 
-	if (posix_memalign(&memory, 64, sizeof(NodeHeader) + size) != 0)
+	if (posix_memalign(&memory, 64, node_offset(size) + size) != 0)
 		return NULL;
-	header = memory;
+	header = (NodeHeader *) ((char *) memory + node_offset(size)) - 1;
 	memset(header + 1, 0xA5, size);
 	header->size = size;
 	header->previous = NULL;
@@ -107,7 +114,7 @@ node_free_malloc(NodeSource *source, void *node, size_t size)
 		ASAN_POISON_MEMORY_REGION(header->next, sizeof(NodeHeader));
 	}
 	pthread_mutex_unlock(&source->mutex);
-	free(header);
+	free((char *) node - node_offset(size));
 }
 
 static void *
@@ -203,7 +210,7 @@ node_source_release(NodeSource *source)
 
 		ASAN_UNPOISON_MEMORY_REGION(header, sizeof(NodeHeader));
 		source->nodes = header->next;
-		free(header);
+		free((char *) (header + 1) - node_offset(header->size));
 	}
 	pthread_mutex_destroy(&source->mutex);
 }

@@ -103,11 +103,18 @@ typedef struct ArtTail
 	uint8_t		inlined[8 * ART_WORDS];
 } ArtTail;
 
-/* What the allocator is asked for. */
+/* What the allocator is asked for: references need 4 bits of a node's address. */
 static inline size_t
-art_round_up(size_t size)
+art_node_memory(size_t size)
 {
 	return (size + 15) & ~(size_t) 15;
+}
+
+/* They need 3 of a record's. */
+static inline size_t
+art_record_memory(size_t size)
+{
+	return (size + 7) & ~(size_t) 7;
 }
 
 /* Byte i of a bound, which has no end. */
@@ -242,7 +249,7 @@ extern bool euno_art_build_leaf_for(ArtBuild *build, const uint8_t *composite,
 									uint32_t len, const uint8_t *payload,
 									uint32_t payload_len,
 									const ArtPlace *place, ArtChild *child);
-extern size_t euno_art_leaf_size(ArtRef ref);
+extern size_t euno_art_leaf_memory(ArtRef ref);
 extern bool euno_art_leaf_tail(const ArtChild *child, uint32_t depth,
 							   ArtTail *tail);
 extern uint32_t euno_art_leaf_mismatch(const ArtTail *tail, uint32_t depth,

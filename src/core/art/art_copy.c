@@ -35,7 +35,7 @@ weigh_records(const ArtChildren *children, uint32_t depth,
 			continue;
 		rest = rest_of(ref, depth);
 		for (uint32_t w = 1; w <= ART_WORDS && rest > art_inline_max(w); w++)
-			bytes[w - 1] += (2 + rest + 15) & ~15U;
+			bytes[w - 1] += art_record_memory(2 + rest);
 	}
 }
 

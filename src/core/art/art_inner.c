@@ -153,8 +153,8 @@ ArtNode *
 euno_art_build_node(ArtBuild *build, ArtType type, const uint8_t *path,
 					uint32_t from, uint32_t level)
 {
-	ArtNode    *node = euno_art_build_alloc(build,
-											art_node_size(type, level - from));
+	size_t		size = art_node_memory(art_node_size(type, level - from));
+	ArtNode    *node = euno_art_build_alloc(build, size);
 
 	if (node != NULL)
 		euno_art_node_init(node, type, path, from, level);

@@ -17,7 +17,7 @@ record_header(ArtRef ref, uint32_t *start, uint32_t *payload_len)
 	uint32_t	n = (ref & ART_PAYLOAD) != 0 ? 2 : 1;
 	uint16_t	head[2] = {0, 0};
 
-	euno_copy_out(head, art_pointer(ref), n * sizeof(uint16_t));
+	euno_copy_out(head, art_record(ref), n * sizeof(uint16_t));
 	*start = head[0];
 	*payload_len = head[1];
 	return n * (uint32_t) sizeof(uint16_t);
@@ -78,7 +78,8 @@ euno_art_build_leaf(ArtBuild *build, const uint8_t *composite, uint32_t len,
 		euno_art_inline(composite + depth, n, child);
 		return true;
 	}
-	record = euno_art_build_alloc(build, header + n + payload_len);
+	record = euno_art_build_alloc(build, art_record_memory(header + n +
+															   payload_len));
 	if (record == NULL)
 		return false;
 	euno_copy_in(record, head, header);
@@ -118,15 +119,15 @@ euno_art_build_leaf_for(ArtBuild *build, const uint8_t *composite,
 							   payload_len, 1, child);
 }
 
-/* Bytes of a leaf's record. */
+/* What a leaf's record takes. */
 size_t
-euno_art_leaf_size(ArtRef ref)
+euno_art_leaf_memory(ArtRef ref)
 {
 	uint32_t	start;
 	uint32_t	payload_len;
 	uint32_t	header = record_header(ref, &start, &payload_len);
 
-	return header + art_leaf_len(ref) - start + payload_len;
+	return art_record_memory(header + art_leaf_len(ref) - start + payload_len);
 }
 
 /*
@@ -158,7 +159,7 @@ euno_art_leaf_tail(const ArtChild *child, uint32_t depth, ArtTail *tail)
 	header = record_header(ref, &start, &tail->payload_len);
 	if (start > depth || depth > art_leaf_len(ref))
 		return false;
-	tail->bytes = (const uint8_t *) art_pointer(ref) + header + depth - start;
+	tail->bytes = (const uint8_t *) art_record(ref) + header + depth - start;
 	tail->n = art_leaf_len(ref) - depth;
 	tail->payload = tail->bytes + tail->n;
 	return true;

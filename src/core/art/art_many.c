@@ -32,7 +32,7 @@ typedef struct Lookup
 static inline void
 prefetch_child(ArtRef ref, const ArtKey *key)
 {
-	const uint8_t *p = art_pointer(ref);
+	const uint8_t *p = art_is_node(ref) ? art_pointer(ref) : art_record(ref);
 	const ArtLayout *layout;
 	const uint8_t *place;
 	uint32_t	level = art_ref_level(ref);

@@ -96,7 +96,7 @@ art_leaf_match(const ArtChild *leaf, uint32_t depth, const ArtKey *key,
 	ArtRef		ref = leaf->ref;
 	uint32_t	n = key->len - depth;
 	uint32_t	longer;
-	const uint8_t *record = art_pointer(ref);
+	const uint8_t *record = art_record(ref);
 	const uint8_t *tail;
 	uint16_t	start;
 

@@ -23,13 +23,13 @@
 void *
 euno_art_alloc(EunoContext *cx, EunoTree *tree, size_t size)
 {
-	void	   *p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, art_round_up(size));
+	void	   *p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, size);
 
 	if (p == NULL)
 	{
 		/* What is waiting for its epoch may do. */
 		euno_art_reclaim_all(cx, tree);
-		p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, art_round_up(size));
+		p = cx->env->alloc(tree->alloc_arg, ART_DOMAIN, size);
 	}
 	return p;
 }
@@ -38,7 +38,7 @@ euno_art_alloc(EunoContext *cx, EunoTree *tree, size_t size)
 void
 euno_art_free(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 {
-	cx->env->free(tree->alloc_arg, ART_DOMAIN, p, art_round_up(size));
+	cx->env->free(tree->alloc_arg, ART_DOMAIN, p, size);
 }
 
 /* Under the mutex: an empty block is at hand. */
@@ -141,7 +141,7 @@ art_retire(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 		block->n = 0;
 	}
 	block->items[block->n++] = (uint64_t) (uintptr_t) p |
-		(uint64_t) (art_round_up(size) / 16) << SIZE_SHIFT;
+		(uint64_t) (size / 8) << SIZE_SHIFT;
 	if (block->n == ART_LIMBO_ITEMS)
 		limbo_close(cx, tree, stripe);
 	euno_mutex_unlock(&stripe->mutex, cx->env);
@@ -151,12 +151,14 @@ art_retire(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 void
 euno_art_retire_ref(EunoContext *cx, EunoTree *tree, ArtRef ref)
 {
-	void	   *p = art_pointer(ref);
+	ArtNode    *node = art_pointer(ref);
 
 	if (art_is_node(ref))
-		art_retire(cx, tree, p, art_node_size(art_type(p), art_segment_len(p)));
+		art_retire(cx, tree, node,
+				   art_node_memory(art_node_size(art_type(node),
+												 art_segment_len(node))));
 	else if (art_is_leaf(ref))
-		art_retire(cx, tree, p, euno_art_leaf_size(ref));
+		art_retire(cx, tree, art_record(ref), euno_art_leaf_memory(ref));
 }
 
 /* Under the mutex: takes out the oldest closed block, if its epoch has passed. */
@@ -200,8 +202,8 @@ reclaim(EunoContext *cx, EunoTree *tree, ArtStripe *stripe, bool all)
 			uint64_t	item = block->items[i];
 
 			euno_art_free(cx, tree,
-						  (void *) (uintptr_t) (item & ART_POINTER_MASK),
-						  (size_t) (item >> SIZE_SHIFT) * 16);
+						  (void *) (uintptr_t) (item & ART_RECORD_MASK),
+						  (size_t) (item >> SIZE_SHIFT) * 8);
 		}
 		euno_art_free(cx, tree, block, ART_LIMBO_SIZE);
 	}

@@ -54,7 +54,7 @@ art_copy_tail(ArtNode *copy)
 static inline size_t
 art_copy_size(ArtType type, uint32_t segment_len)
 {
-	return art_round_up(art_node_size(type, segment_len) + sizeof(ArtCopyTail));
+	return art_node_memory(art_node_size(type, segment_len) + sizeof(ArtCopyTail));
 }
 
 /* How many bytes a tree's map may take. */

@@ -65,7 +65,8 @@ typedef uint64_t ArtRef;
 #define ART_TAG_INLINE		UINT64_C(1)
 #define ART_TAG_LEAF		UINT64_C(2)
 #define ART_ABSENT			UINT64_C(4)
-#define ART_POINTER_MASK	UINT64_C(0x0000FFFFFFFFFFF0)
+#define ART_NODE_MASK		UINT64_C(0x0000FFFFFFFFFFF0)
+#define ART_RECORD_MASK		UINT64_C(0x0000FFFFFFFFFFF8)
 
 /*
  * INLINE: bits 3-7 number of bytes, bits 8-63 the first 7 of them, the first on
@@ -77,9 +78,9 @@ typedef uint64_t ArtRef;
 
 /*
  * NODE: bits 2 and 3 and bits 60-63 type, bits 48-59 level.
- * LEAF: bit 3 has a payload, bits 48-59 length.
+ * LEAF: bits 48-59 length, bit 60 has a payload.
  */
-#define ART_PAYLOAD			UINT64_C(8)
+#define ART_PAYLOAD			(UINT64_C(1) << 60)
 #define ART_HIGH_SHIFT		48
 #define ART_TYPE_SHIFT		60
 #define ART_HIGH_MASK		0xFFFU
@@ -164,7 +165,7 @@ typedef struct ArtLimbo
 	struct ArtLimbo *next;
 	uint64_t	epoch;			/* set when the block is full */
 	uint64_t	n;
-	uint64_t	items[ART_LIMBO_ITEMS];	/* pointer, size / 16 << 48 */
+	uint64_t	items[ART_LIMBO_ITEMS];	/* pointer, size / 8 << 48 */
 } ArtLimbo;
 
 _Static_assert(sizeof(ArtLimbo) == ART_LIMBO_SIZE, "a block of limbo");
@@ -257,10 +258,18 @@ art_is_absent(ArtRef ref)
 	return ref == 0 || (ref & (ART_TAG_MASK | ART_ABSENT)) - 5 < 2;
 }
 
+/* NODE */
 static inline void *
 art_pointer(ArtRef ref)
 {
-	return (void *) (uintptr_t) (ref & ART_POINTER_MASK);
+	return (void *) (uintptr_t) (ref & ART_NODE_MASK);
+}
+
+/* LEAF */
+static inline void *
+art_record(ArtRef ref)
+{
+	return (void *) (uintptr_t) (ref & ART_RECORD_MASK);
 }
 
 /* NODE */

@@ -195,7 +195,7 @@ euno_art_enter(ArtRead *rd, ArtRef ref, uint32_t depth, bool at_edge,
 static inline uint32_t
 prefetch(ArtRef ref)
 {
-	const uint8_t *p = art_pointer(ref);
+	const uint8_t *p = art_is_node(ref) ? art_pointer(ref) : art_record(ref);
 	uint32_t	size = 64;
 
 	if ((ref & ART_TAG_INLINE) != 0)
