@@ -47,6 +47,15 @@ SELECT attname, identical(attname, format('(%I)', attname)) AS ascending,
 		identical(attname, format('(id) INCLUDE (%I)', attname)) AS included
 	FROM pg_attribute WHERE attrelid = 'x'::regclass AND attnum > 0 ORDER BY attnum;
 
+-- A value that is all there is, of all lengths
+CREATE TABLE l (t text COLLATE "en-x-icu");
+INSERT INTO l SELECT repeat('x', n) FROM unnest('{0,1,5,125,126,127,128,129,250,251,252,253,254,255,256,257,2000,NULL}'::int[]) n;
+CREATE INDEX l_t ON l USING euno (t);
+VACUUM l;
+EXPLAIN (COSTS OFF) SELECT t FROM l ORDER BY t;
+SELECT array_agg(length(t)) AS lengths, bool_and(t = repeat('x', length(t))) AS right FROM (SELECT t FROM l ORDER BY t OFFSET 0) l;
+DROP TABLE l;
+
 -- The table would tell: this is what differs within equal values
 SELECT count(*) AS rows, count(DISTINCT f8) AS f8, count(DISTINCT f8::text) AS f8_text, count(DISTINCT n) AS n, count(DISTINCT n::text) AS n_text,
 	count(DISTINCT i) AS i, count(DISTINCT i::text) AS i_text, count(DISTINCT j) AS j, count(DISTINCT j::text) AS j_text FROM x;

@@ -255,12 +255,14 @@ form_index_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
 	EunoScan   *so = scan->opaque;
 	Size		header_size = IndexInfoFindDataOffset(0);
 	IndexTuple	itup = tuple_buffer(so, header_size + EUNO_KEY_IMAGE_BYTES);
+	uint16		infomask;
 	uint32		data_size = euno_key_image(so->idx->schema, key, item->keylen,
 										   item->payloadlen,
-										   (char *) itup + header_size);
+										   (char *) itup + header_size,
+										   &infomask);
 
 	if (data_size > 0)
-		itup->t_info = (uint16) MAXALIGN(header_size + data_size);
+		itup->t_info = infomask | (uint16) MAXALIGN(header_size + data_size);
 	else
 		itup = form_any_tuple(scan, key, item);
 	scan->xs_itup = itup;

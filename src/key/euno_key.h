@@ -81,13 +81,15 @@ extern void euno_key_deform(const EunoKeySchema *schema,
 /*
  * The same, where it is simple: writes the values as the data of a tuple
  * without NULLs to "data" (8-byte aligned, EUNO_KEY_IMAGE_BYTES) and returns
- * their length.  0: a column is NULL or no number, or there is a payload; use
- * euno_key_deform.
+ * their length; *infomask is what the tuple's t_info has to say of them.  0: use
+ * euno_key_deform.  Simple are keys without NULLs and payload, if all columns are
+ * numbers, or if one value, not too long, is all there is in COMPARE order.
  */
 #define EUNO_KEY_IMAGE_BYTES (8 * INDEX_MAX_KEYS)
 extern uint32_t euno_key_image(const EunoKeySchema *schema,
 							   const uint8_t *key, uint32_t keylen,
-							   uint32_t payloadlen, char *data);
+							   uint32_t payloadlen, char *data,
+							   uint16 *infomask);
 
 /* An EunoCompare; arg is the schema.  COMPARE order only.  May ereport. */
 extern int	euno_key_compare(void *arg, const EunoPosition *pos,

@@ -433,13 +433,38 @@ put_integer(const EunoKeyColumn *col, const uint8_t *p, char *to)
 	}
 }
 
+/* The only value of a packed row, which is a varlena as it is in a tuple. */
+static uint32_t
+varlena_image(const EunoKeyColumn *col, const uint8_t *row, uint32_t len,
+			  char *data)
+{
+	uint32_t	at;
+
+	if ((row[0] & 1) == 0)
+		return 0;				/* NULL */
+	at = (uint32_t) att_align_pointer(1, col->attalign, -1, row + 1);
+	if (at >= len || len - at > EUNO_KEY_IMAGE_BYTES)
+		return 0;
+	memcpy(data, row + at, len - at);
+	return len - at;
+}
+
 uint32_t
 euno_key_image(const EunoKeySchema *schema, const uint8_t *key,
-			   uint32_t keylen, uint32_t payloadlen, char *data)
+			   uint32_t keylen, uint32_t payloadlen, char *data,
+			   uint16 *infomask)
 {
 	const uint8_t *p = key;
 
-	if (!schema->numbers || payloadlen > 0 || keylen != schema->numbers_len)
+	*infomask = 0;
+	if (payloadlen > 0)
+		return 0;
+	if (schema->varlena_row)
+	{
+		*infomask = INDEX_VAR_MASK;
+		return varlena_image(&schema->cols[0], key, keylen, data);
+	}
+	if (!schema->numbers || keylen != schema->numbers_len)
 		return 0;
 	for (int i = 0; i < schema->nkeys; i++)
 	{

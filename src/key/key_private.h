@@ -87,6 +87,7 @@ struct EunoKeySchema
 	bool		numbers;		/* BYTES order, and all columns are numbers */
 	uint32_t	numbers_len;	/* if so: bytes of a key without NULLs, and of the */
 	uint32_t	image_size;		/* values in an index tuple */
+	bool		varlena_row;	/* COMPARE order, and one varlena column is all */
 	char		name[NAMEDATALEN];
 	EunoKeyColumn cols[FLEXIBLE_ARRAY_MEMBER];	/* one per att */
 };

@@ -209,6 +209,8 @@ euno_key_schema(Relation index, MemoryContext context)
 		schema->numbers_len += 1 + col->attlen;
 	}
 	schema->numbers = numbers && schema->natts == schema->nkeys;
+	schema->varlena_row = schema->order == EUNO_ORDER_COMPARE &&
+		schema->natts == 1 && schema->cols[0].attlen == -1;
 
 	/*
 	 * Entries whose encoding lost something carry a payload and so share
