@@ -43,6 +43,7 @@ sub while_rebuilding
 {
 	my ($what, $ddl, $left) = @_;
 
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
 	$node->safe_psql('postgres', <<'SQL');
 DROP TABLE IF EXISTS t, moved;
 CREATE TABLE t (a int, b int, c text);
@@ -53,7 +54,6 @@ ANALYZE t;
 ALTER INDEX t_slow SET TABLESPACE elsewhere;
 EXPLAIN SELECT FROM t WHERE slow(a) = 1;
 SQL
-	$holder->query_safe('SELECT pg_advisory_lock(1)');
 	ok($node->poll_query_until('postgres', $working), "$what: a worker rebuilds the index");
 	$node->safe_psql('postgres', "INSERT INTO t SELECT g, g, 'new' FROM generate_series(1001, 1010) g; UPDATE t SET a = a + 500 WHERE b % 50 = 0");
 	my $start = time();
