@@ -353,6 +353,23 @@ CREATE OPERATOR CLASS abs_ops FOR TYPE int USING euno AS
 	OPERATOR 1 <#, OPERATOR 2 <=#, OPERATOR 3 =#, OPERATOR 4 >=#, OPERATOR 5 >#,
 	FUNCTION 1 abs_cmp(int, int);
 SELECT check_type('int', '{-3,-2,-1,0,1,2,3}', NULL, 'abs_ops', '{<#,<=#,=#,>=#,>#}');
+-- One that no btree family has is for conditions, not for the order of results
+CREATE FUNCTION down_cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT btint4cmp($2, $1)';
+CREATE OPERATOR CLASS down_ops FOR TYPE int USING euno AS
+	OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <,
+	FUNCTION 1 down_cmp(int, int);
+CREATE TABLE down_t (a int, b int);
+INSERT INTO down_t SELECT n, n % 7 FROM generate_series(1, 1000) n;
+CREATE INDEX down_k ON down_t USING euno (b, a down_ops);
+CREATE INDEX down_k1 ON down_t USING euno (a down_ops);
+ANALYZE down_t;
+INSERT INTO down_t VALUES (1001, 0), (NULL, 1), (1002, NULL);
+SELECT * FROM down_t WHERE a > 997 ORDER BY a;
+EXPLAIN (COSTS OFF) SELECT * FROM down_t WHERE (a, b) > (998, 4);
+SELECT * FROM down_t WHERE (a, b) > (998, 4) ORDER BY a;
+SELECT * FROM down_t WHERE b = 3 AND a IN (3, 995, 10, NULL, 11, 2000) ORDER BY a DESC;
+DROP TABLE down_t;
+DROP OPERATOR CLASS down_ops USING euno;
 --
 -- Limits
 --
@@ -396,5 +413,5 @@ DROP FUNCTION differ(text, text, text), differ(text, text), check_columns,
 DROP OPERATOR CLASS abs_ops USING btree;
 DROP OPERATOR CLASS abs_ops USING euno;
 DROP OPERATOR <# (int, int), <=# (int, int), =# (int, int), >=# (int, int), ># (int, int);
-DROP FUNCTION abs_cmp, abs_lt, abs_le, abs_eq, abs_ge, abs_gt;
+DROP FUNCTION down_cmp, abs_cmp, abs_lt, abs_le, abs_eq, abs_ge, abs_gt;
 DROP TYPE mood, pair, posint, ctext, frange;

@@ -24,6 +24,9 @@
 #include "am/euno_am.h"
 #include "euno_compat.h"
 
+/* Of a type that no index orders; the catalogs have no name for it. */
+#define ACLITEM_HASH_FAM_OID 2235
+
 static get_relation_info_hook_type previous_hook = NULL;
 
 /* The access method's OID is not known to us; this callback is only ours. */
@@ -37,12 +40,15 @@ euno_planner_is_ours(const IndexOptInfo *info)
 /*
  * PostgreSQL knows by their OIDs which of btree's operator families can serve
  * LIKE in any collation, a network's addresses, and plain boolean columns.
- * Where a column's operators are those, give its family that name: the scan keys that come of
- * it are found in ours by their operators.
+ * Where a column's operators are those, give its family that name: the scan keys
+ * that come of it are found in ours by their operators.
  */
 static void
 name_families(IndexOptInfo *info)
 {
+	if (info->sortopfamily == NULL)
+		return;					/* no btree family has its "<" */
+
 	for (int i = 0; i < info->nkeycolumns; i++)
 	{
 		Oid			type = info->opcintype[i];
@@ -129,12 +135,13 @@ describe_index(IndexOptInfo *info)
  * (get_actual_variable_range), before 18 in btrees only.  So it gets a second description
  * of the index that calls it one, and is good for nothing else: no operator
  * belongs to its column, without a condition on which it is not used, and it
- * cannot be scanned, so that no path can come of it.
+ * cannot be scanned, so that no path can come of it.  Its family has to be one
+ * that there is: extensions whose functions have index conditions look it up.
  */
 static IndexOptInfo *
 describe_ends(const IndexOptInfo *info)
 {
-	static Oid	no_family[] = {InvalidOid};
+	static Oid	no_family[] = {ACLITEM_HASH_FAM_OID};
 	IndexOptInfo *ends = makeNode(IndexOptInfo);
 
 	*ends = *info;
@@ -143,7 +150,7 @@ describe_ends(const IndexOptInfo *info)
 	ends->opfamily = no_family;
 	ends->unique = false;
 	ends->amsearchnulls = ends->amoptionalkey = false;
-	ends->amhasgettuple = ends->amhasgetbitmap = false;
+	ends->amhasgettuple = ends->amhasgetbitmap = ends->amcanparallel = false;
 	return ends;
 }
 
@@ -168,7 +175,8 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 			continue;
 		}
 		name_families(info);
-		if (EUNO_ENDS_MEAN_BTREE && info->indpred == NIL)
+		if (EUNO_ENDS_MEAN_BTREE && info->indpred == NIL &&
+			info->sortopfamily != NULL)
 			ends = lappend(ends, describe_ends(info));
 	}
 	rel->indexlist = list_concat(rel->indexlist, ends);
