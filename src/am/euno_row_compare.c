@@ -96,14 +96,10 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index,
 }
 
 static void
-relation_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
-			   RangeTblEntry *rte)
+add_row_compare_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
 	List	   *implied = NIL;
 	ListCell   *lc;
-
-	if (previous_hook)
-		previous_hook(root, rel, rti, rte);
 
 	/* Otherwise the planner makes no paths of indexes either */
 	if (rte->rtekind != RTE_RELATION || rte->inh ||
@@ -122,6 +118,20 @@ relation_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 			return;
 		add_paths(root, rel, index, implied);
 	}
+}
+
+/*
+ * Ours stand for paths that the planner should have made itself: they come before
+ * what other extensions do with those.  One that has rows elsewhere than in the
+ * table, or obeys a hint, may take all paths of indexes away.
+ */
+static void
+relation_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
+			   RangeTblEntry *rte)
+{
+	add_row_compare_paths(root, rel, rte);
+	if (previous_hook)
+		previous_hook(root, rel, rti, rte);
 }
 
 void
