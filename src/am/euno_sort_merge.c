@@ -142,17 +142,6 @@ euno_sort_next(EunoSort *sort, EunoEntry *entry)
 }
 
 uint64
-euno_sort_bytes(const EunoSort *sort)
-{
-	uint64		bytes = sort->is_short ?
-		(uint64) sort->nitems * sort->short_length : sort->buffer_used;
-
-	for (int i = 0; i < sort->nruns; i++)
-		bytes += BufFileSize(sort->runs[i]->file);
-	return sort->ascending ? bytes / 2 : bytes;
-}
-
-uint64
 euno_sort_left(const EunoSort *sort)
 {
 	uint64		left = sort->heap_size;

@@ -33,6 +33,22 @@ euno_sort_add_run(EunoSort *sort, BufFile *file)
 	return run;
 }
 
+/* Bytes of the composites in memory, and what comes with them. */
+static uint64
+bytes_in_memory(const EunoSort *sort)
+{
+	return sort->is_short ? (uint64) sort->nitems * sort->short_length :
+		sort->buffer_used;
+}
+
+uint64
+euno_sort_bytes(const EunoSort *sort)
+{
+	uint64		bytes = sort->run_bytes + bytes_in_memory(sort);
+
+	return sort->ascending ? bytes / 2 : bytes;
+}
+
 static void
 run_name(char *name, int participant, int number)
 {
@@ -64,6 +80,7 @@ euno_sort_write_run(EunoSort *sort)
 		BufFileWrite(file, (void *) composite, lengths[0] + lengths[1]);
 	}
 	euno_sort_add_run(sort, file);
+	sort->run_bytes += bytes_in_memory(sort);
 	sort->nitems = 0;
 	sort->buffer_used = 0;
 	sort->ascending = true;
@@ -142,10 +159,14 @@ euno_sort_import(EunoSort *sort, int participant, int nruns)
 	for (int i = 0; i < nruns; i++)
 	{
 		char		name[MAXPGPATH];
+		BufFile    *file;
 
 		run_name(name, participant, i);
-		euno_sort_add_run(sort, BufFileOpenFileSet(sort->files, name, O_RDONLY,
-												   false));
+		file = BufFileOpenFileSet(sort->files, name, O_RDONLY, false);
+		euno_sort_add_run(sort, file);
+
+		/* Only of such files does the server tell the size. */
+		sort->run_bytes += BufFileSize(file);
 	}
 	MemoryContextSwitchTo(old);
 }

@@ -68,6 +68,7 @@ struct EunoSort
 	FileSet    *files;			/* NULL: nobody else reads our runs */
 	int			participant;
 	int			nruns;
+	uint64		run_bytes;		/* of what is in runs; about */
 	int			max_runs;
 	SortRun   **runs;
 	SortRun   **heap;			/* while merging, the least one first */
