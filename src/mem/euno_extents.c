@@ -216,7 +216,8 @@ euno_extents_give(EunoArena *arena, uint32_t first, uint32_t count)
 
 /*
  * Takes some idle extents in a row out of a part, looking from *bit on; how many,
- * and *bit is the first one.  0: there is none.
+ * and *bit is the first one.  0: there is none.  Those of a huge page at most, for
+ * until they are back nobody finds them.
  */
 static uint32_t
 part_take_idle(EunoArena *arena, EunoArenaPart *part, uint32_t *bit)
@@ -234,6 +235,7 @@ part_take_idle(EunoArena *arena, EunoArenaPart *part, uint32_t *bit)
 			break;
 	}
 	while (*bit + count < arena->part_extents &&
+		   (count == 0 || (*bit + count) % HUGE_PAGE_EXTENTS != 0) &&
 		   (part->idle_bits[(*bit + count) / 64] &
 			UINT64_C(1) << ((*bit + count) % 64)) != 0)
 		part_remove(part, *bit + count++);
@@ -350,8 +352,8 @@ is_allowed(EunoArena *arena, uint64_t bytes)
 	return arena->allows == NULL || arena->allows(bytes);
 }
 
-/* See euno_extent_take. */
-static bool
+/* See euno_extent_take.  EUNO_NO_MEMORY: the machine has none. */
+static EunoStatus
 extent_take(EunoArena *arena, int domain, uint64_t extents, uint32_t *extent)
 {
 	uint32_t	keep = extents < SMALL_POOL ? 0 : arena_part_reserve(arena);
@@ -371,22 +373,27 @@ extent_take(EunoArena *arena, int domain, uint64_t extents, uint32_t *extent)
 		{
 			if (huge && is_allowed(arena, HUGE_PAGE_SIZE))
 				extent_make_huge(arena, *extent);
-			return true;
+			return EUNO_OK;
 		}
 		give_to_part(arena, *extent, 1, false);
-		return false;			/* the machine is full, not just the part */
+		return EUNO_NO_MEMORY;
 	}
-	return false;
+	return EUNO_NOT_FOUND;
 }
 
 bool
 euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 				 uint32_t *extent)
 {
-	/* The machine may be full of what is idle here. */
-	return extent_take(arena, domain, extents, extent) ||
-		(give_idle_pages(arena) &&
-		 extent_take(arena, domain, extents, extent));
+	EunoStatus	status = extent_take(arena, domain, extents, extent);
+
+	/*
+	 * The machine may be full of what is idle here.  If only the arena is, that
+	 * stays where small pools find it.
+	 */
+	if (status == EUNO_NO_MEMORY && give_idle_pages(arena))
+		status = extent_take(arena, domain, extents, extent);
+	return status == EUNO_OK;
 }
 
 /*

@@ -55,11 +55,11 @@ extern void euno_pool_init(EunoPool *pool, EunoArena *arena, int domain);
 
 /*
  * 64-byte aligned if the size's class is a multiple of 64 bytes, else 16-byte
- * aligned if it is one of 16, else 8-byte aligned; not zeroed; NULL when the arena is full, when the operating
- * system has no memory, when size is above the largest class, or when the
- * operation was canceled while it waited for the pool's lock.  A pool whose
- * domain is full takes extents of the next domain that has some.  Takes and
- * leaves the pool's lock; the caller holds no lock.
+ * aligned if it is one of 16, else 8-byte aligned; not zeroed; NULL when the arena is
+ * full, when the operating system has no memory, when size is above the largest
+ * class, or when the operation was canceled while it waited for the pool's lock.  A
+ * pool whose domain is full takes extents of the next domain that has some.  Takes
+ * and leaves the pool's lock; the caller holds no lock.
  */
 extern void *euno_pool_alloc(EunoPool *pool, size_t size);
 extern void euno_pool_free(EunoPool *pool, void *node, size_t size);

@@ -22,16 +22,14 @@
 #define LOOK_INTERVAL	10
 
 /*
- * Has so many bytes idle in a domain, and not much more.  False if the machine
- * refuses them; *more: not all of it was done.
+ * Has so many bytes idle in a domain.  False if the machine refuses them; *more: not
+ * all of it was done.
  */
 static bool
-have_ready(int domain, uint64 bytes, bool *more)
+make_ready(EunoArena *arena, int domain, uint64 bytes, bool *more)
 {
-	EunoArena  *arena = euno_registry_arena();
 	EunoStatus	status = EUNO_OK;
 
-	euno_arena_trim(arena, domain, bytes);
 	for (int i = 0; i < STEP_PAGES && status == EUNO_OK; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -45,19 +43,20 @@ long
 euno_ready_step(void)
 {
 	static TimestampTz refused = 0;
+	EunoArena  *arena = euno_registry_arena();
 	uint64		expected[EUNO_MAX_DOMAINS];
 	bool		any = euno_registry_expected(expected);
 	bool		more = false;
 
-	/* A machine that is full is not asked at once again. */
+	/* A machine that is full is not asked at once again, but gets what it can. */
 	if (refused != 0 &&
-		!TimestampDifferenceExceeds(refused, GetCurrentTimestamp(),
-									euno_naptime * 1000))
-		return LONG_MAX;
-	refused = 0;
+		TimestampDifferenceExceeds(refused, GetCurrentTimestamp(),
+								   euno_naptime * 1000))
+		refused = 0;
 	for (int d = 0; d < euno_ndomains; d++)
 	{
-		if (!have_ready(d, expected[d], &more))
+		euno_arena_trim(arena, d, expected[d]);
+		if (refused == 0 && !make_ready(arena, d, expected[d], &more))
 			refused = GetCurrentTimestamp();
 	}
 	return more ? 0 : any ? LOOK_INTERVAL : LONG_MAX;

@@ -125,7 +125,10 @@ fixture_close(Fixture *fixture)
 	if (fixture->pools != NULL)
 	{
 		for (int d = 0; d < EUNO_MAX_DOMAINS; d++)
+		{
+			check_pool(&fixture->pools[d]);
 			euno_pool_release(&fixture->pools[d]);
+		}
 		shared_memory_free(fixture->pools, EUNO_MAX_DOMAINS * sizeof(EunoPool));
 	}
 	node_source_release(fixture->source);

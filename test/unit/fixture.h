@@ -85,6 +85,7 @@ extern void fixture_open(Fixture *fixture, const EunoTreeOps *ops,
 /* The arena that all fixtures of this program share. */
 extern EunoArena *fixture_arena(void);
 
+/* Checks its pools, too. */
 extern void fixture_close(Fixture *fixture);
 
 extern void actor_init(Actor *actor, Fixture *fixture, uint32_t slot,
@@ -124,6 +125,9 @@ extern void check_verify(Actor *actor);
 
 /* Loads what the model says is present into an empty tree. */
 extern void do_bulk_load(Actor *actor, const Model *model);
+
+/* That a pool's maps and lists agree, while nobody uses it (pools.c). */
+extern void check_pool(const EunoPool *pool);
 
 /* Merges until there is nothing left to merge. */
 extern void do_compact(Actor *actor);
