@@ -118,7 +118,7 @@ test_model(double seconds)
 	uint32_t	nspare = 64;
 	uint64_t	reused = 0;
 	Random		random = {seed};
-	double		end = now() + seconds;
+	double		start = now();
 
 	tap_begin("epochs: nodes in use are not used again");
 	model_epochs = aligned_alloc(128, euno_epochs_size(READERS));
@@ -131,8 +131,9 @@ test_model(double seconds)
 		spare[i] = &nodes[CELLS + i];
 	for (int i = 0; i < READERS; i++)
 		pthread_create(&threads[i], NULL, epoch_reader, (void *) (uintptr_t) i);
-	while ((now() < end || __atomic_load_n(&model_reads, __ATOMIC_RELAXED) < 1000)
-		   && tap_bad() == 0)
+	while ((now() < start + seconds || reused <= 100 ||
+			__atomic_load_n(&model_reads, __ATOMIC_RELAXED) < 1000) &&
+		   now() < start + 300 && tap_bad() == 0)
 	{
 		if (nspare > 0)
 		{
