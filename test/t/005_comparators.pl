@@ -146,7 +146,7 @@ my $pid = $session->query_safe('SELECT pg_backend_pid()');
 $session->{stdin} .= "INSERT INTO t VALUES (222, 'terminated');\n";
 $session->{run}->pump_nb;
 $node->poll_query_until('postgres', "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $pid");
-is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 10000)"), 't', 'a backend is terminated in a comparison');
+is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 180000)"), 't', 'a backend is terminated in a comparison');
 $session->{run}->finish;
 $node->safe_psql('postgres', "INSERT INTO t VALUES (223, 'after')");
 answers('after cancels and a termination');

@@ -116,13 +116,20 @@ sub load
 
 load('sessions');
 load('with VACUUM', 'vacuum');
-load('with evictions', 'vacuum', map { "evict_$_" } qw(a b c x));
+
+# As often as it takes on a busy machine.
+my %did;
+for my $turn (1 .. 10)
+{
+	load('with evictions', 'vacuum', map { "evict_$_" } qw(a b c x));
+	%did = map { split /\|/ } split /\n/, $node->safe_psql('postgres', 'SELECT what, count(*) FROM outcome GROUP BY what');
+	last if 500 < ($did{inserted} // 0) && 500 < ($did{refused} // 0);
+}
 
 is($node->safe_psql('postgres', "SELECT DISTINCT what FROM outcome WHERE what NOT IN ('inserted', 'refused', 'deadlock') LIMIT 5"),
 	'', 'no key is refused without a reason');
-note $node->safe_psql('postgres', 'SELECT what, count(*) FROM outcome GROUP BY what ORDER BY 1');
-cmp_ok($node->safe_psql('postgres', "SELECT count(*) FROM outcome WHERE what = '$_'"),
-	'>', 500, "there was much to do: $_") for qw(inserted refused);
+note "$_: $did{$_}" for sort keys %did;
+cmp_ok($did{$_} // 0, '>', 500, "there was much to do: $_") for qw(inserted refused);
 
 $node->stop;
 done_testing();

@@ -104,7 +104,7 @@ $holder->quit;
 
 # A session that has locked everybody out builds for itself.
 $node->safe_psql('postgres', 'CREATE TABLE own (a int) WITH (parallel_workers = 8); INSERT INTO own SELECT generate_series(1, 5000); CREATE UNIQUE INDEX own_a ON own USING euno (a)');
-my ($ret, $stdout, $stderr) = $node->psql('postgres', <<'SQL', timeout => 60);
+my ($ret, $stdout, $stderr) = $node->psql('postgres', <<'SQL', timeout => $PostgreSQL::Test::Utils::timeout_default);
 SELECT euno_evict('own_a');
 BEGIN;
 ALTER TABLE own ADD COLUMN b int;
@@ -124,7 +124,7 @@ BEGIN
      current_setting('my.selfish', true) = 'worker' AND current_setting('my.leader', true) <> pg_backend_pid()::text THEN
     PERFORM public.euno_rebuild('public.t_selfish');
   ELSIF current_setting('my.selfish', true) = 'worker' AND a % 1000 = 0 THEN
-    PERFORM pg_sleep(0.3);
+    PERFORM pg_sleep(10); -- until the worker's error
   END IF;
   RETURN a;
 END $$;
@@ -133,7 +133,7 @@ SQL
 for my $who ('leader', 'worker')
 {
 	($ret, $stdout, $stderr) = $node->psql('postgres',
-		"SELECT euno_evict('t_selfish'); SELECT set_config('my.leader', pg_backend_pid()::text, false); SET my.selfish = '$who'; SET statement_timeout = 60000; SELECT euno_rebuild('t_selfish')");
+		"SELECT euno_evict('t_selfish'); SELECT set_config('my.leader', pg_backend_pid()::text, false); SET my.selfish = '$who'; SET statement_timeout = '4min'; SELECT euno_rebuild('t_selfish')");
 	like($stderr, qr/cannot use euno index "t_selfish" while this session is building it/, "a function that needs the index: an error in the $who");
 	is($stderr =~ /parallel worker/ ? 'worker' : 'leader', $who, "in that process");
 	$node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");

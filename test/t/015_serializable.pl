@@ -70,21 +70,35 @@ sub start
 		'>', '/dev/null', '2>', '/dev/null');
 }
 
-# Runs the load on a table, with others beside it.
-sub load
+# Runs the load on a table, with others beside it.  How much was done, and tried again.
+sub load_once
 {
 	my ($t, $name, @beside) = @_;
 	my @others = map { start(6, '-c', '1', '-f', $file{"${_}_$t"}) } @beside;
 	my ($stdout, $stderr);
 	my $result = IPC::Run::run([ 'pgbench', '-n', '-c', '8', '-j', '2', '-T', '6', '--max-tries=0', '-f', $file{"add_$t"},
 			$node->connstr('postgres') ], '>', \$stdout, '2>', \$stderr);
-	my ($done) = $stdout =~ /transactions actually processed: (\d+)/;
-	my ($retries) = $stdout =~ /total number of retries: (\d+)/;
 
 	ok($result, "$name: nothing unexpected") or diag $stderr;
 	ok($_->finish, "$name: nor beside it") for @others;
+	return $stdout =~ /transactions actually processed: (\d+)/, $stdout =~ /total number of retries: (\d+)/;
+}
+
+# As often as it takes on a busy machine.
+sub load
+{
+	my ($t, $name, @beside) = @_;
+	my ($done, $retries) = (0, 0);
+
+	for (my $turn = 0; $turn < 10 && $done <= 10; $turn++)
+	{
+		my ($more, $again) = load_once($t, $name, @beside);
+
+		$done += $more // 0;
+		$retries += $again // 0;
+	}
 	cmp_ok($done, '>', 10, "$name: something was done");
-	note sprintf('%s: %d transactions, %.3f retries each', $name, $done, ($retries // 0) / $done);
+	note sprintf('%s: %d transactions, %d retries', $name, $done, $retries);
 	is($node->safe_psql('postgres',
 			"SELECT k / 1000, count(*) FROM $t WHERE mine GROUP BY 1 HAVING count(*) > 10"),
 		'', "$name: never more than ten rows");

@@ -78,7 +78,7 @@ for my $case (@statements)
 
 	my ($out, $err) = ('', '');
 	my $ddl = IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
-		'<', \"SET lock_timeout = '60s'; SET client_min_messages = warning;\n$statement;\n", '>', \$out, '2>', \$err);
+		'<', \"SET lock_timeout = '4min'; SET client_min_messages = warning;\n$statement;\n", '>', \$out, '2>', \$err);
 	select(undef, undef, undef, 0.15);
 	$holder->query_safe('SELECT pg_advisory_unlock(1)');
 	$ddl->finish;
@@ -107,7 +107,7 @@ $node->stop;
 # vm.overcommit_memory = 2): the server says so and does not start.
 $node->append_conf('postgresql.conf', 'euno.max_memory = 8GB');
 my $log_start = -s $node->logfile;
-system_log('sh', '-c', 'ulimit -v 3000000; exec pg_ctl -D "$0" -l "$1" -w -t 20 start', $node->data_dir, $node->logfile);
+system_log('sh', '-c', 'ulimit -v 3000000; exec pg_ctl -D "$0" -l "$1" -w -t 300 start', $node->data_dir, $node->logfile);
 like(slurp_file($node->logfile, $log_start),
 	qr/FATAL:  could not reserve 8192 MB of address space for euno indexes: Cannot allocate memory\n.*HINT:  Reduce "euno.max_memory"/,
 	'too little address space is an error at start');

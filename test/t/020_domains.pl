@@ -56,8 +56,8 @@ sub mixed
 
 mixed('directories up to date');
 $node->safe_psql('postgres', 'VACUUM t');
-is($node->safe_psql('postgres', 'SELECT (SELECT sum(bytes) FROM euno_stat_domains) = (SELECT sum(bytes) FROM euno_stat_indexes)'),
-	't', 'domains have the memory of the indexes');
+ok($node->poll_query_until('postgres', 'SELECT (SELECT sum(bytes) FROM euno_stat_domains) = (SELECT sum(bytes) FROM euno_stat_indexes)'),
+	'domains have the memory of the indexes');
 
 # Short transactions are sampled as long ones are.
 my $short = $node->basedir . '/short.sql';
@@ -79,8 +79,13 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM euno_stat_domains WHERE de
 # As far behind as can be: nobody posts what others made.
 $node->append_conf('postgresql.conf', 'euno.debug_copies = lagging');
 $node->reload;
-mixed('directories lag');
-cmp_ok($node->safe_psql('postgres', 'SELECT sum(lag) FROM euno_stat_domains'), '>', 0, 'they do lag');
+my $lag = 0;
+for (my $turn = 0; $turn < 10 && $lag == 0; $turn++)
+{
+	mixed('directories lag');
+	$lag = $node->safe_psql('postgres', 'SELECT sum(lag) FROM euno_stat_domains');
+}
+cmp_ok($lag, '>', 0, 'they do lag');
 $node->safe_psql('postgres', 'DELETE FROM t WHERE id % 10 <> 0; VACUUM t');
 check_indexes($node, 'postgres', 'after merges of leaves that directories did not know');
 mixed('directories lag after merges');

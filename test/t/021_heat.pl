@@ -84,7 +84,7 @@ ok($told, 'the log says so');
 # The launcher may come in between and make it calm.
 my $hits = 0;
 $node->safe_psql('postgres', 'CREATE TABLE f AS SELECT g * 2::bigint AS id FROM generate_series(1, 100) g');
-for my $try (1 .. 10)
+for my $try (1 .. 100)
 {
 	($hits) = (split /\n/, $node->safe_psql('postgres', <<'SQL'))[-1];
 SET client_min_messages = warning;

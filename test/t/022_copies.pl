@@ -66,10 +66,10 @@ sub becomes
 is(join(' ', map { copies($_) } 't_auto', 't_on', 't_off'), '0 3 0', 'at first there are the copies that are asked for');
 becomes('t_auto', 3, 'an index that is used gets copies');
 is(join(' ', map { copies($_) } 't_off', 'other_a'), '0 0', 'one that is not used gets none, nor one with replicate = off');
-like(slurp_file($node->logfile), qr/LOG:  euno index with OID [0-9]+ in database with OID [0-9]+ has copies of its inner nodes in [123] domains/, 'the log says so');
+ok($node->wait_for_log(qr/LOG:  euno index with OID [0-9]+ in database with OID [0-9]+ has copies of its inner nodes in [123] domains/), 'the log says so');
 is($node->safe_psql('postgres', 'SELECT min(copies), max(copies), min(copy_bytes) > 0 FROM euno_stat_domains WHERE domain > 0'), '2|2|t', 'domains show their copies');
 is($node->safe_psql('postgres', 'SELECT copies, copy_bytes FROM euno_stat_domains WHERE domain = 0'), '0|0', 'the first domain has no copies');
-cmp_ok($node->safe_psql('postgres', 'SELECT copies_changed FROM euno_stat_worker'), '>=', 3, 'the launcher has made them');
+ok($node->poll_query_until('postgres', 'SELECT copies_changed >= 3 FROM euno_stat_worker'), 'the launcher has made them');
 
 # The option may be changed.
 $node->safe_psql('postgres', 'ALTER INDEX t_auto SET (replicate = off)');
@@ -146,7 +146,7 @@ for my $round (1 .. 3)
 
 	$changing = start_change();
 	my $pid = '';
-	for (my $try = 0; $try < 100 && $pid eq ''; $try++)
+	for (my $try = 0; $try < 1000 && $pid eq ''; $try++)
 	{
 		$pid = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE query LIKE '%euno_set_domains%' AND pid <> pg_backend_pid() LIMIT 1");
 	}

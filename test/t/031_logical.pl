@@ -84,6 +84,9 @@ my $scans = "SELECT sum(idx_scan) FROM pg_stat_user_indexes WHERE indexrelname I
 SKIP:
 {
 	skip 'any index may be used', 1 if $subscriber->pg_version >= 16;
+
+	# What sessions have counted is there when they are gone.
+	$subscriber->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'");
 	$subscriber->safe_psql('postgres', 'SELECT pg_stat_reset()');
 	$publisher->safe_psql('postgres', "UPDATE whole SET b = b || 'x' WHERE a < 100");
 	$publisher->wait_for_catchup('all_of_it');

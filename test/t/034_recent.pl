@@ -90,7 +90,7 @@ sub unpinned
 	my ($name) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	my (undef, undef, $stderr) = $node->psql('postgres', "SET statement_timeout = '20s'; VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) t");
+	my (undef, undef, $stderr) = $node->psql('postgres', "SET statement_timeout = '3min'; VACUUM (FREEZE, DISABLE_PAGE_SKIPPING) t");
 	is($stderr, '', "$name: no page is pinned");
 	return;
 }
@@ -121,7 +121,7 @@ for my $how ('rollback of a savepoint', 'error', 'cancel', 'terminate')
 		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 		$node->poll_query_until('postgres', "SELECT state LIKE 'idle in%' FROM pg_stat_activity WHERE pid = $pid");
 	}
-	else { $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 10000)") }
+	else { $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 180000)") }
 	$session->query('COMMIT') if $how eq 'rollback of a savepoint';
 	unpinned($how);
 	if ($how eq 'terminate') { $session->{run}->finish } else { $session->quit }

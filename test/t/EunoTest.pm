@@ -12,6 +12,11 @@ use Test::More;
 our @EXPORT = qw(euno_node wait_for_state wait_for_recovery same_answers
   by_index by_seqscan check_indexes used_bytes kill_process);
 
+# A session of background_psql may take so long in all, not for a statement; some
+# live as long as their test, which takes long on a busy machine.
+$PostgreSQL::Test::Utils::timeout_default = 900
+  if $PostgreSQL::Test::Utils::timeout_default < 900;
+
 # How each of the two sides of a comparison is planned.
 my $index_settings =
   "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;";
