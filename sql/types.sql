@@ -369,7 +369,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM down_t WHERE (a, b) > (998, 4);
 SELECT * FROM down_t WHERE (a, b) > (998, 4) ORDER BY a;
 SELECT * FROM down_t WHERE b = 3 AND a IN (3, 995, 10, NULL, 11, 2000) ORDER BY a DESC;
 DROP TABLE down_t;
-DROP OPERATOR CLASS down_ops USING euno;
+DROP OPERATOR FAMILY down_ops USING euno;
 --
 -- Limits
 --

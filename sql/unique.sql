@@ -270,3 +270,32 @@ DROP SCHEMA e CASCADE;
 DROP SCHEMA b CASCADE;
 DROP ROLE euno_unique_reader;
 DROP FUNCTION twin, same;
+
+-- What the planner concludes: a join that adds nothing is left out, while the index
+-- is there
+SET client_min_messages = error;
+CREATE TABLE proof (a int, b text, c int);
+INSERT INTO proof SELECT n, 'b' || n, n % 10 FROM generate_series(1, 1000) n;
+CREATE UNIQUE INDEX proof_a ON proof USING euno (a);
+CREATE UNIQUE INDEX proof_bc ON proof USING euno (b, c);
+RESET client_min_messages;
+CREATE TABLE proven (x bigint, y text, z int);
+INSERT INTO proven SELECT n % 2000, 'b' || n, n % 10 FROM generate_series(1, 3000) n;
+ANALYZE proof, proven;
+EXPLAIN (COSTS OFF) SELECT x FROM proven LEFT JOIN proof ON a = x;
+EXPLAIN (COSTS OFF) SELECT x FROM proven LEFT JOIN proof ON b = y AND c = z;
+EXPLAIN (COSTS OFF) SELECT x FROM proven LEFT JOIN proof ON b = y;
+SELECT count(x) FROM proven LEFT JOIN proof ON a = x;
+SELECT count(*) FROM proven WHERE x IN (SELECT a FROM proof WHERE c = 3);
+SELECT euno_evict('proof_a');
+EXPLAIN (COSTS OFF) SELECT x FROM proven LEFT JOIN proof ON a = x;
+SELECT euno_rebuild('proof_a');
+-- No operator is offered that only the btree family has
+BEGIN;
+CREATE FUNCTION same_digits(int, text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN $1::text = $2; END';
+CREATE OPERATOR === (LEFTARG = int, RIGHTARG = text, FUNCTION = same_digits);
+ALTER OPERATOR FAMILY integer_ops USING btree ADD OPERATOR 3 === (int, text);
+SET LOCAL enable_seqscan = off;
+SELECT a, x FROM proof JOIN proven ON a = x WHERE a === '7';
+ROLLBACK;
+DROP TABLE proof, proven;

@@ -81,11 +81,5 @@ REFRESH MATERIALIZED VIEW mv;
 SELECT * FROM mv WHERE a = 3;
 SELECT euno_index_check('mv_a', true);
 
--- What the planner concludes from uniqueness
-ANALYZE w, x;
-SET enable_mergejoin = off;
-SET enable_nestloop = off;
-EXPLAIN (COSTS OFF) SELECT x.v FROM x LEFT JOIN w ON w.a = x.a;
-
 DROP MATERIALIZED VIEW mv;
 DROP TABLE w, x, part;

@@ -13,13 +13,16 @@
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/stratnum.h"
+#include "access/htup_details.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_amop.h"
 #include "catalog/pg_opfamily.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/plancat.h"
 #include "storage/lockdefs.h"
+#include "utils/catcache.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -37,36 +40,53 @@ euno_planner_is_ours(const IndexOptInfo *info)
 		info->relam != BTREE_AM_OID;	/* as describe_ends says */
 }
 
+/* Are a btree family's operators in ours, too, all of them as what they are there? */
+static bool
+has_operators_of(Oid family, Oid btree)
+{
+	CatCList   *members = SearchSysCacheList1(AMOPSTRATEGY,
+											  ObjectIdGetDatum(btree));
+	bool		all = true;
+
+	for (int i = 0; i < members->n_members && all; i++)
+	{
+		Form_pg_amop member = (Form_pg_amop) GETSTRUCT(&members->members[i]->tuple);
+
+		all = member->amopopr ==
+			get_opfamily_member(family, member->amoplefttype,
+								member->amoprighttype, member->amopstrategy);
+	}
+	ReleaseSysCacheList(members);
+	return all;
+}
+
 /*
  * PostgreSQL knows by their OIDs which of btree's operator families can serve
- * LIKE in any collation, a network's addresses, and plain boolean columns.
- * Where a column's operators are those, give its family that name: the scan keys
- * that come of it are found in ours by their operators.
+ * LIKE in any collation, a network's addresses, and plain boolean columns; and
+ * before 18 a unique index shows that a row has one partner in a join at most
+ * only if its families are btree's.  Where ours has all operators of such a
+ * family, give it that name: the scan keys that come of it are found in ours by
+ * their operators.
  */
 static void
-name_families(IndexOptInfo *info)
+name_families(const PlannerInfo *root, IndexOptInfo *info)
 {
+	bool		proof = EUNO_UNIQUE_MEANS_BTREE && info->unique &&
+		root->simple_rel_array_size > 2;	/* more than one table */
+
 	if (info->sortopfamily == NULL)
 		return;					/* no btree family has its "<" */
 
 	for (int i = 0; i < info->nkeycolumns; i++)
 	{
-		Oid			type = info->opcintype[i];
 		Oid			btree = info->sortopfamily[i];
-		bool		same = btree == BOOL_BTREE_FAM_OID ||
-			btree == TEXT_PATTERN_BTREE_FAM_OID ||
-			btree == BPCHAR_PATTERN_BTREE_FAM_OID ||
-			btree == NETWORK_BTREE_FAM_OID;
 
-		for (int strategy = BTLessStrategyNumber;
-			 strategy <= BTGreaterStrategyNumber && same; strategy++)
-		{
-			Oid			op = get_opfamily_member(btree, type, type, strategy);
-
-			same = OidIsValid(op) && op ==
-				get_opfamily_member(info->opfamily[i], type, type, strategy);
-		}
-		if (same)
+		if ((proof ||
+			 btree == BOOL_BTREE_FAM_OID ||
+			 btree == TEXT_PATTERN_BTREE_FAM_OID ||
+			 btree == BPCHAR_PATTERN_BTREE_FAM_OID ||
+			 btree == NETWORK_BTREE_FAM_OID) &&
+			has_operators_of(info->opfamily[i], btree))
 			info->opfamily[i] = btree;
 	}
 }
@@ -174,7 +194,7 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 			rel->indexlist = foreach_delete_current(rel->indexlist, lc);
 			continue;
 		}
-		name_families(info);
+		name_families(root, info);
 		if (EUNO_ENDS_MEAN_BTREE && info->indpred == NIL &&
 			info->sortopfamily != NULL)
 			ends = lappend(ends, describe_ends(info));
