@@ -28,8 +28,13 @@
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "mem/euno_cache.h"
+#include "mem/euno_domains.h"
 
 #define MERGES_PER_PIN 32
+
+/* What part of a pool is to be free, for extents that are all free to be looked for. */
+#define TRIM_FREE 4
 
 typedef struct BulkDelete
 {
@@ -198,6 +203,29 @@ eunobulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return stats;
 }
 
+/* Extents of which deletions have left nothing go back; counts what is left. */
+static void
+give_extents_back(EunoIndex *idx, IndexBulkDeleteResult *stats)
+{
+	EunoContext *cx;
+
+	if (euno_index_hold(idx, &cx) != EUNO_STATE_READY)
+		return;
+	for (int d = 0; d < euno_ndomains; d++)
+	{
+		EunoPool   *pool = &idx->slot->pools[d];
+		uint64		owned = pool->extents * EUNO_EXTENT_SIZE;
+
+		if (pool->extents < 2 || owned - pool->live_bytes < owned / TRIM_FREE)
+			continue;
+		euno_cache_drain(pool);
+		for (bool begin = true; euno_pool_trim(pool, begin); begin = false)
+			euno_vacuum_delay_point();
+	}
+	stats->num_pages = euno_tree_bytes(idx->slot) / BLCKSZ;
+	euno_index_unhold(idx);
+}
+
 /*
  * Merge what deletions have left half empty, and count.
  */
@@ -233,13 +261,13 @@ eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 			idx->slot->ops->stats(cx, &idx->slot->tree, &tree_stats);
 			stats->num_index_tuples = tree_stats.entries;
 			stats->estimated_count = false;
-			stats->num_pages = euno_tree_bytes(idx->slot) / BLCKSZ;
 		}
 		euno_index_unpin(idx);
 		if (status != EUNO_OK)
 			euno_index_error(idx, info->index, status);
 		euno_vacuum_delay_point();
 	} while (merged > 0);
+	give_extents_back(idx, stats);
 
 	(void) euno_gc_database();
 	return stats;

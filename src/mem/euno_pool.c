@@ -27,6 +27,9 @@
 #define SWEEP_STEP			8
 #define SWEEP_LAST			4096
 
+/* So many steps in a row look for extents that are all free. */
+#define TRIM_STEPS			4
+
 void
 euno_pool_init(EunoPool *pool, EunoArena *arena, int domain)
 {
@@ -236,6 +239,7 @@ begin_sweep(EunoPool *pool)
 	memset(pool->free_nodes, 0, sizeof(pool->free_nodes));
 	pool->sweep++;
 	pool->hand = pool->first_extent;
+	pool->behind = 0;
 	pool->freed = 0;
 }
 
@@ -258,6 +262,7 @@ sweep_extent(EunoPool *pool)
 		at = end;
 	}
 	extent->swept = pool->sweep;
+	pool->behind = pool->hand;
 	pool->hand = extent->link;
 }
 
@@ -515,59 +520,52 @@ euno_pool_release(EunoPool *pool)
 }
 
 /*
- * Takes extents that are all free, but for the newest one, out of a locked pool;
- * returns a list of them.
+ * Appends the next extent of a sweep to a list and takes it out of the pool, which is
+ * locked, if it is all free; else sweeps it.  Returns the end of the list.
  */
-static uint32_t
-take_free(EunoPool *pool)
+static uint32_t *
+trim_extent(EunoPool *pool, uint32_t *tail)
 {
-	EunoArena  *arena = pool->arena;
-	uint32_t   *at = &euno_extent(arena, pool->first_extent - 1)->link;
-	uint32_t	list = 0;
-	uint32_t   *tail = &list;
-	uint64_t	taken = 0;
+	uint32_t	number = pool->hand - 1;
+	EunoExtent *extent = euno_extent(pool->arena, number);
 
-	while (*at != 0)
+	if (pool->behind == 0 ||
+		next_piece(euno_extent_map(pool->arena, number), 0, false) <
+		EUNO_EXTENT_PIECES)
 	{
-		uint32_t	number = *at - 1;
-		EunoExtent *extent = euno_extent(arena, number);
-
-		if (next_piece(euno_extent_map(arena, number), 0, false) <
-			EUNO_EXTENT_PIECES)
-		{
-			at = &extent->link;
-			continue;
-		}
-
-		/* The lists have its nodes. */
-		if (taken++ == 0)
-			begin_sweep(pool);
-		*at = extent->link;
-		*tail = number + 1;
-		tail = &extent->link;
+		sweep_extent(pool);
+		return tail;
 	}
-	*tail = 0;
+	pool->hand = extent->link;
+	euno_extent(pool->arena, pool->behind - 1)->link = extent->link;
+	*tail = number + 1;
+	extent->link = 0;
 
 	/* relaxed: read by statistics without the lock */
-	__atomic_store_n(&pool->extents, pool->extents - taken, __ATOMIC_RELAXED);
-	return list;
+	__atomic_store_n(&pool->extents, pool->extents - 1, __ATOMIC_RELAXED);
+	return &extent->link;
 }
 
-uint32_t
-euno_pool_trim(EunoPool *pool, uint32_t most)
+bool
+euno_pool_trim(EunoPool *pool, bool begin)
 {
-	uint64_t	before;
-	uint64_t	after;
 	uint32_t	list = 0;
+	uint32_t   *tail = &list;
+	bool		more = true;
 
-	euno_mutex_lock(&pool->lock, euno_pool_environment(pool));
-	before = pool->extents;
-	if (before > 1 && before <= most)
-		list = take_free(pool);
-	after = pool->extents;
-	euno_mutex_unlock(&pool->lock, euno_pool_environment(pool));
+	for (int i = 0; i < TRIM_STEPS && more; i++)
+	{
+		euno_mutex_lock(&pool->lock, euno_pool_environment(pool));
+		if (begin)
+			begin_sweep(pool);
+		begin = false;
+		for (int n = 0; n < SWEEP_STEP && pool->hand != 0; n++)
+			tail = trim_extent(pool, tail);
+		more = pool->hand != 0;
+		euno_mutex_unlock(&pool->lock, euno_pool_environment(pool));
+	}
 	give_list(pool, list);
-	return (uint32_t) (before - after);
+	return more;
 }
 
 void

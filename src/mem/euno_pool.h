@@ -47,6 +47,8 @@ typedef struct EunoPool
 	uint32_t	sweep;			/* number of the last sweep */
 	uint32_t	hand;			/* where it goes on, as first_extent; 0 = it has
 								 * come to the end */
+	uint32_t	behind;			/* the one before that in the list, likewise; 0 =
+								 * it is where it began */
 	uint64_t	freed;			/* bytes that were, since it began */
 	void	   *free_nodes[EUNO_POOL_CLASSES];
 } __attribute__((aligned(64))) EunoPool;
@@ -105,12 +107,11 @@ extern uint32_t euno_pool_extents(EunoPool *pool, void **extents,
 extern void euno_pool_release(EunoPool *pool);
 
 /*
- * Gives extents back of which nothing is in use; returns how many.  The newest one
- * stays.  The pool is locked while its extents' maps are gone through, so nothing is
- * done if there are more than "most" of them.  The caller holds no lock, and knows
- * that the pool is not released meanwhile.
+ * Gives extents back of which nothing is in use, but for the newest one: with "begin"
+ * from there on, so many of them; then, as long as it has returned true, of the rest.
+ * The caller holds no lock, and knows that the pool is not released meanwhile.
  */
-extern uint32_t euno_pool_trim(EunoPool *pool, uint32_t most);
+extern bool euno_pool_trim(EunoPool *pool, bool begin);
 
 /*
  * Images: a pool's extents, written down and brought back to the same places.

@@ -27,9 +27,6 @@
 /* Leaves of one tree that are moved in one round. */
 #define SETTLE_MOST		256
 
-/* Extents of a tree in a domain that are gone through to give memory back. */
-#define TRIM_MOST		16384
-
 /* Descents a second, inserts counting more, that make a copy worthwhile. */
 #define LEAST_USE		100
 
@@ -270,7 +267,8 @@ trim_domains(EunoTreeSlot *slot, TreeUse *use, uint64 domains)
 			owned < live + 2 * EUNO_EXTENT_SIZE)
 			continue;
 		use->tried[d] = live + 1;
-		(void) euno_pool_trim(pool, TRIM_MOST);
+		for (bool begin = true; euno_pool_trim(pool, begin); begin = false)
+			;
 	}
 }
 
