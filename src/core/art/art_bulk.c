@@ -30,9 +30,12 @@ typedef struct Pending
 	bool		plain;			/* the rest is inserted */
 	bool		any;			/* there is a last entry */
 	uint32_t	payload_len;
+	uint64_t	nentries;		/* to be counted, as the nodes that were made */
+	uint64_t	ninners;
 	uint32_t	nopen;
 	uint32_t	nrefs;
-	ArtKey		last;			/* whose leaf is not made yet */
+	ArtKey	   *last;			/* whose leaf is not made yet, one of the keys */
+	ArtKey		keys[2];
 	Open		open[MAX_OPEN];
 	ArtChild	refs[MAX_REFS];
 	uint8_t		bytes[MAX_REFS];
@@ -64,11 +67,10 @@ make_node(EunoContext *cx, EunoTree *tree, Pending *p, uint32_t depth)
 	euno_art_build_start(&build, cx, tree);
 	if (!euno_art_copy_build(&build, &p->copy,
 							 euno_art_choose(children, open->level + 1U, n),
-							 p->last.bytes, depth, open->level))
+							 p->last->bytes, depth, open->level))
 		return 0;
 	p->nrefs = open->first;
-	art_count(cx, tree, 0, 1);
-	(void) euno_add64(&art_body(tree)->loaded, 1);
+	p->ninners++;
 	return art_node_ref(p->copy.node);
 }
 
@@ -86,14 +88,14 @@ close_path(EunoContext *cx, EunoTree *tree, Pending *p, int level,
 
 	/* as if for the widest slot; a narrower one gets a record in make_node */
 	euno_art_build_start(&build, cx, tree);
-	if (!euno_art_build_leaf(&build, p->last.bytes, p->last.len, depth,
+	if (!euno_art_build_leaf(&build, p->last->bytes, p->last->len, depth,
 							 p->payload, p->payload_len,
 							 depth > 0 ? ART_WORDS : 1, child))
 		return false;
 	while (top > level)
 	{
 		p->refs[p->nrefs] = *child;
-		p->bytes[p->nrefs++] = p->last.bytes[top];
+		p->bytes[p->nrefs++] = p->last->bytes[top];
 		top = p->nopen > 1 ? p->open[p->nopen - 2].level : -1;
 		child->ref = make_node(cx, tree, p,
 							   (uint32_t) ((top > level ? top : level) + 1));
@@ -114,6 +116,8 @@ finish(EunoContext *cx, EunoTree *tree, Pending *p)
 		return EUNO_OK;
 	if (!close_path(cx, tree, p, -1, &child))
 		return EUNO_NO_MEMORY;
+	art_count(cx, tree, (int64_t) p->nentries, (int64_t) p->ninners);
+	(void) euno_add64(&art_body(tree)->loaded, p->ninners);
 	euno_store64_release(&art_body(tree)->root, child.ref);
 	return EUNO_OK;
 }
@@ -127,6 +131,8 @@ euno_art_bulk_begin(EunoContext *cx, EunoTree *tree, EunoBulk *bulk)
 	(void) cx;
 	bulk->tree = tree;
 	p->plain = p->any = false;
+	p->last = p->keys;
+	p->nentries = p->ninners = 0;
 	p->nopen = p->nrefs = 0;
 	return EUNO_OK;
 }
@@ -145,8 +151,28 @@ part(EunoContext *cx, EunoTree *tree, Pending *p, uint32_t level)
 		p->open[p->nopen++].first = (uint16_t) p->nrefs;
 	}
 	p->refs[p->nrefs] = child;
-	p->bytes[p->nrefs++] = p->last.bytes[level];
+	p->bytes[p->nrefs++] = p->last->bytes[level];
 	return EUNO_OK;
+}
+
+/* So many of their first bytes two keys have in common. */
+static uint32_t
+shared_bytes(const ArtKey *a, const ArtKey *b)
+{
+	uint32_t	n = a->len < b->len ? a->len : b->len;
+
+	for (uint32_t i = 0; i < n; i += 8)
+	{
+		uint64_t	differ = euno_load_be(a->bytes + i, 8) ^
+			euno_load_be(b->bytes + i, 8);
+
+		if (differ != 0)
+		{
+			i += (uint32_t) __builtin_clzll(differ) / 8;
+			return i < n ? i : n;
+		}
+	}
+	return n;
 }
 
 /* See EunoTreeOps and EunoBulk. */
@@ -155,17 +181,15 @@ euno_art_bulk_add(EunoContext *cx, EunoBulk *bulk, const EunoEntry *entry)
 {
 	Pending    *p = pending_of(bulk);
 	EunoStatus	status = EUNO_OK;
-	uint32_t	level = 0;
-	ArtKey		key;
+	ArtKey	   *key = &p->keys[p->last == p->keys];
 
-	euno_art_key_entry(entry, &key);
+	euno_art_key_entry(entry, key);
 	if (p->any && !p->plain)
 	{
-		while (level < key.len && level < p->last.len &&
-			   key.bytes[level] == p->last.bytes[level])
-			level++;
-		if (level == key.len || level == p->last.len ||
-			key.bytes[level] < p->last.bytes[level])
+		uint32_t	level = shared_bytes(p->last, key);
+
+		if (level == key->len || level == p->last->len ||
+			key->bytes[level] < p->last->bytes[level])
 			return EUNO_CORRUPT;	/* not ascending */
 
 		/* closing the path puts at most one more on the stack */
@@ -181,13 +205,12 @@ euno_art_bulk_add(EunoContext *cx, EunoBulk *bulk, const EunoEntry *entry)
 		return status;
 	if (p->plain)
 		return euno_art_insert(cx, bulk->tree, entry, false);
-	memcpy(p->last.bytes, key.bytes, key.len);
-	euno_art_key_set(&p->last, key.len);
+	p->last = key;
 	p->payload_len = entry->payloadlen;
 	if (entry->payloadlen > 0)
 		memcpy(p->payload, entry->payload, entry->payloadlen);
 	p->any = true;
-	art_count(cx, bulk->tree, 1, 0);
+	p->nentries++;
 	return EUNO_OK;
 }
 
