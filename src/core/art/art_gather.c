@@ -105,6 +105,7 @@ gather_end(ArtRead *rd, uint32_t level, const Gathered *from)
 	rd->key.bytes[level] = (uint8_t) from->byte;
 	put_inline(rd->last.bytes, rd->key.bytes, level + 1, from->ref, from->slot);
 	rd->last.len = level + 1 + art_inline_count(from->ref);
+	rd->last_leaf.ref = 0;
 }
 
 /*
@@ -198,14 +199,15 @@ euno_art_gather(ArtRead *rd, ArtFrame *frame, int end)
 typedef struct Few
 {
 	uint32_t	n;
+	bool		records;		/* not all are INLINE */
 	uint8_t		bytes[FEW];
 	const ArtRef *slots[FEW];
 	ArtRef		refs[FEW];
 } Few;
 
 /*
- * Looks at the leaves of a LIST; false if there is a child that is not an INLINE.
- * Slots are near where their bytes are among all bytes, so they are almost in order.
+ * Looks at the leaves of a LIST; false if there is a child that is a node.  Slots are
+ * near where their bytes are among all bytes, so they are almost in order.
  */
 static inline bool
 look_at_few(ArtNode *node, const ArtLayout *layout, Few *few)
@@ -214,6 +216,7 @@ look_at_few(ArtNode *node, const ArtLayout *layout, Few *few)
 	const ArtRef *slot = art_children(node);
 	uint32_t	n = 0;
 
+	few->records = false;
 	for (uint32_t i = 0; i < layout->capacity; i++, slot += layout->words)
 	{
 		ArtRef		ref = euno_load64_acquire(slot);
@@ -223,7 +226,11 @@ look_at_few(ArtNode *node, const ArtLayout *layout, Few *few)
 		if (art_is_absent(ref))
 			continue;
 		if (!is_inline_entry(ref))
-			return false;
+		{
+			if (!art_is_leaf(ref))
+				return false;
+			few->records = true;
+		}
 		byte = euno_load8(&keys[i]);	/* there since the child is */
 		for (; at > 0 && few->bytes[at - 1] > byte; at--)
 		{
@@ -256,9 +263,27 @@ take_few(ArtRead *rd, uint32_t level, const Few *few, bool keys, Gathered *to)
 	}
 }
 
+/* The same with records, which are looked into when the node's version has been. */
+static EunoStatus
+take_records(ArtRead *rd, ArtNode *node, uint32_t level, uint64_t version,
+			 const Few *few)
+{
+	for (uint32_t i = 0; i < few->n; i++)
+	{
+		uint32_t	k = rd->forward ? i : few->n - 1 - i;
+
+		rd->run_bytes[i] = few->bytes[k];
+		rd->run[i] = art_child(few->refs[k], few->slots[k]);
+	}
+	rd->nrun = few->n;
+	if (!rd->rowex && !euno_lock_validate(&node->lock, version))
+		return euno_art_read_stale(rd, level, node);
+	return euno_art_take_run(rd, level);
+}
+
 /*
  * Adds all of a child of the frame's node, no edge, that is a LIST of few slots with
- * nothing but what is INLINE.  False: it is not, or there is no room for its keys;
+ * nothing but leaves.  False: it is not, or there is no room for the keys of INLINEs;
  * enter it.
  */
 bool
@@ -287,6 +312,11 @@ euno_art_gather_few(ArtRead *rd, ArtFrame *frame, ArtRef ref,
 	rd->full = few.n > 0 && to.n >= rd->batch->max_items;
 	if (rd->full)
 		return true;
+	if (few.records)
+	{
+		*status = take_records(rd, node, level, version, &few);
+		return true;
+	}
 	if (rd->batch->want_keys)
 		take_few(rd, level, &few, true, &to);
 	else

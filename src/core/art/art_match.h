@@ -83,6 +83,18 @@ art_record_starts(const uint8_t *tail, const uint8_t *bytes, uint32_t n)
 		euno_load_be(tail, n) == euno_load_be(bytes, n);
 }
 
+/* The TID, all of which a record has that begins at this byte of the composite. */
+static inline EunoTid
+art_record_tid(ArtRef ref, uint32_t start)
+{
+	const uint8_t *bytes = (const uint8_t *) art_record(ref) +
+		((ref & ART_PAYLOAD) != 0 ? 4 : 2);
+
+	/* what is in front of the composite makes eight bytes to be read */
+	return euno_load_be(bytes + (art_leaf_len(ref) - start) - 8, 8) &
+		EUNO_TID_MAX;
+}
+
 /*
  * Does the composite of a leaf, which is not one of the removed, start with the
  * key, of which it has all in front of "depth"?  If so, *tid is its TID.  "whole":
@@ -117,8 +129,7 @@ art_leaf_match(const ArtChild *leaf, uint32_t depth, const ArtKey *key,
 		(whole && (longer > 0 || (ref & ART_PAYLOAD) != 0)))
 		return false;
 	tail = record + depth - start + ((ref & ART_PAYLOAD) != 0 ? 4 : 2);
-	*tid = euno_load_be(tail + (art_leaf_len(ref) - depth) - 8, 8) &
-		EUNO_TID_MAX;
+	*tid = art_record_tid(ref, start);
 	*found = art_record_starts(tail, key->bytes + depth, n);
 	return true;
 }

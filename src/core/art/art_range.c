@@ -189,20 +189,26 @@ euno_art_enter(ArtRead *rd, ArtRef ref, uint32_t depth, bool at_edge,
 }
 
 /*
- * Fetches a child, all of it if it is a LIST, else its beginning.  Lines that were
- * asked for, or that will be.
+ * Fetches a child of a node of this level: all of it if it is a LIST, of a record where
+ * it begins and ends, else its beginning.  Lines that were asked for, or that will be.
  */
 static inline uint32_t
-prefetch(ArtRef ref)
+prefetch(ArtRef ref, uint32_t level)
 {
 	const uint8_t *p = art_is_node(ref) ? art_pointer(ref) : art_record(ref);
-	uint32_t	size = 64;
+	uint32_t	size;
 
-	if ((ref & ART_TAG_INLINE) != 0)
+	if (art_is_leaf(ref))
+	{
+		euno_prefetch(p);
+		euno_prefetch(p + (art_leaf_len(ref) - level));
+		return 2;
+	}
+	if (!art_is_node(ref))
 		return 0;
-	if (art_is_node(ref) && art_ref_type(ref) <= ART_LAST_LIST)
+	if (art_ref_type(ref) <= ART_LAST_LIST)
 		size = euno_art_layouts[art_ref_type(ref)].size;
-	else if (art_is_node(ref))
+	else
 	{
 		for (uint32_t at = 0; at < 256; at += 64)
 			euno_prefetch(p + at);
@@ -242,7 +248,7 @@ fetch_ahead(ArtRead *rd, ArtFrame *frame, int end)
 		ref = euno_load64_acquire(frame_slot(frame, byte));
 		entries += art_is_node(ref) ?
 			euno_art_layouts[art_ref_type(ref)].capacity : 1;
-		lines += 1 + prefetch(ref);
+		lines += 1 + prefetch(ref, frame->level);
 		byte += step;
 	}
 	frame->ahead = byte;
@@ -296,8 +302,10 @@ euno_art_advance(ArtRead *rd)
 				if (frame->next > byte)
 					continue;
 			}
+			frame->next = byte;
+			if (art_is_leaf(ref))
+				fetch_ahead(rd, frame, end_byte);
 			frame->next = byte + step;
-			(void) prefetch(ref);
 			rd->run_bytes[rd->nrun] = (uint8_t) byte;
 			rd->run[rd->nrun++] = art_child(ref, slot);
 			if (rd->nrun >= room)

@@ -61,7 +61,9 @@ typedef struct ArtRead
 	ArtKey		key;			/* the path; then the entry being copied */
 	ArtKey		at;				/* the bound */
 	ArtKey		end;			/* of the range, in the direction of the read */
-	ArtKey		last;			/* the last entry of the batch */
+	ArtKey		last;			/* the last entry of the batch; or the path to
+								 * its leaf, if there is one here: */
+	ArtChild	last_leaf;
 } ArtRead;
 
 /* Where what a batch has of an entry begins. */
@@ -74,10 +76,11 @@ art_align8(uint32_t n)
 /* art_take.c */
 extern EunoStatus euno_art_take(ArtRead *rd, const ArtChild *leaf,
 								uint32_t depth);
-extern EunoStatus euno_art_take_run(ArtRead *rd, ArtFrame *frame);
+extern EunoStatus euno_art_take_run(ArtRead *rd, uint32_t level);
 extern EunoStatus euno_art_take_edge(ArtRead *rd, const ArtChild *leaf,
 									 uint32_t depth, bool at_edge,
 									 bool end_edge);
+extern EunoStatus euno_art_take_last(ArtRead *rd);
 
 /* art_gather.c */
 extern EunoStatus euno_art_gather(ArtRead *rd, ArtFrame *frame, int end);
@@ -94,17 +97,22 @@ extern EunoStatus euno_art_enter(ArtRead *rd, ArtRef ref, uint32_t depth,
 								 bool at_edge, bool end_edge);
 extern EunoStatus euno_art_advance(ArtRead *rd);
 
-static inline EunoStatus
-art_take_run(ArtRead *rd, ArtFrame *frame)
-{
-	return rd->nrun == 0 ? EUNO_OK : euno_art_take_run(rd, frame);
-}
-
 /* Is what was read in the node to be believed? */
 static inline bool
 art_frame_valid(const ArtRead *rd, const ArtFrame *frame)
 {
 	return rd->rowex || euno_lock_validate(&frame->node->lock, frame->version);
+}
+
+/* Adds the leaves that were found in the frame's node, if they are to be believed. */
+static inline EunoStatus
+art_take_run(ArtRead *rd, ArtFrame *frame)
+{
+	if (rd->nrun == 0)
+		return EUNO_OK;
+	if (!art_frame_valid(rd, frame))
+		return euno_art_read_stale(rd, frame->level, frame->node);
+	return euno_art_take_run(rd, frame->level);
 }
 
 /* A node's version; EUNO_STALE: that is none to read at. */

@@ -182,6 +182,7 @@ read_batch(ArtRead *rd, EunoTree *tree, const EunoPosition *start, bool prefix)
 		rd->rowex = art_body(tree)->rowex || attempts >= ART_PATIENCE;
 		rd->ended = rd->full = rd->truncated = false;
 		rd->used = rd->nframes = rd->nrun = 0;
+		rd->last_leaf.ref = 0;
 		rd->batch->nitems = 0;
 		if (prefix)
 			status = read_prefix(rd, tree, start);
@@ -236,6 +237,8 @@ euno_art_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	euno_epoch_enter(cx->process);
 	rd.stop = forward ? &cursor->hi : &cursor->lo;
 	status = read_batch(&rd, tree, start, prefix);
+	if (status == EUNO_OK && !rd.ended)
+		status = euno_art_take_last(&rd);
 	euno_epoch_exit(cx->process);
 	if (status != EUNO_OK)
 		batch->nitems = 0;

@@ -38,6 +38,27 @@ compose(ArtRead *rd, const ArtChild *leaf, uint32_t depth, ArtTail *tail)
 	return true;
 }
 
+/* The TID of an entry, if its leaf has all of it. */
+static inline bool
+leaf_tid(const ArtChild *leaf, uint32_t depth, EunoTid *tid)
+{
+	ArtRef		ref = leaf->ref;
+	uint16_t	start;
+
+	if (!art_is_leaf(ref))
+	{
+		if (art_inline_count(ref) < EUNO_TID_BYTES)
+			return false;
+		*tid = art_inline_bytes(leaf, art_inline_count(ref), EUNO_TID_BYTES);
+		return true;
+	}
+	euno_copy_out(&start, art_record(ref), sizeof(start));
+	if (start > depth || art_leaf_len(ref) < (uint32_t) start + EUNO_TID_BYTES)
+		return false;
+	*tid = art_record_tid(ref, start);
+	return true;
+}
+
 /*
  * Adds a leaf to the batch.  EUNO_FULL: there is no room; EUNO_CORRUPT.
  */
@@ -52,11 +73,10 @@ euno_art_take(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
 
 	if (batch->nitems >= batch->max_items)
 		return EUNO_FULL;
-	if (!batch->want_keys && !art_is_leaf(leaf->ref) &&
-		art_inline_count(leaf->ref) >= EUNO_TID_BYTES)
+	if (!batch->want_keys &&
+		leaf_tid(leaf, depth, &batch->tids[batch->nitems]))
 	{
-		batch->tids[batch->nitems++] =
-			art_inline_bytes(leaf, art_inline_count(leaf->ref), EUNO_TID_BYTES);
+		batch->nitems++;
 		return EUNO_OK;
 	}
 	if (!compose(rd, leaf, depth, &tail))
@@ -80,34 +100,28 @@ euno_art_take(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
 	return EUNO_OK;
 }
 
-/* Remembers the leaf that was added last. */
-static EunoStatus
+/* Remembers the leaf that was added last, and the path to it. */
+static inline void
 remember(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
 {
-	ArtTail		tail;
-
-	if (!compose(rd, leaf, depth, &tail))
-		return EUNO_CORRUPT;
-	memcpy(rd->last.bytes, rd->key.bytes, rd->key.len);
-	rd->last.len = rd->key.len;
-	return EUNO_OK;
+	memcpy(rd->last.bytes, rd->key.bytes, depth);
+	rd->last.len = depth;
+	rd->last_leaf = *leaf;
 }
 
-/* Adds the leaves that were found in a node, if they are to be believed. */
+/* Adds the leaves that were found in a node of this level, and are to be believed. */
 EunoStatus
-euno_art_take_run(ArtRead *rd, ArtFrame *frame)
+euno_art_take_run(ArtRead *rd, uint32_t level)
 {
 	EunoStatus	status = EUNO_OK;
 	uint32_t	n = rd->nrun;
 	uint32_t	i;
 
 	rd->nrun = 0;
-	if (!art_frame_valid(rd, frame))
-		return euno_art_read_stale(rd, frame->level, frame->node);
 	for (i = 0; i < n; i++)
 	{
-		rd->key.bytes[frame->level] = rd->run_bytes[i];
-		status = euno_art_take(rd, &rd->run[i], frame->level + 1);
+		rd->key.bytes[level] = rd->run_bytes[i];
+		status = euno_art_take(rd, &rd->run[i], level + 1);
 		if (status != EUNO_OK)
 			break;
 	}
@@ -118,8 +132,8 @@ euno_art_take_run(ArtRead *rd, ArtFrame *frame)
 	}
 	if (status == EUNO_OK && i > 0)
 	{
-		rd->key.bytes[frame->level] = rd->run_bytes[i - 1];
-		status = remember(rd, &rd->run[i - 1], frame->level + 1);
+		rd->key.bytes[level] = rd->run_bytes[i - 1];
+		remember(rd, &rd->run[i - 1], level + 1);
 	}
 	return status;
 }
@@ -147,5 +161,23 @@ euno_art_take_edge(ArtRead *rd, const ArtChild *leaf, uint32_t depth,
 		rd->full = true;
 		return EUNO_OK;
 	}
-	return status == EUNO_OK ? remember(rd, leaf, depth) : status;
+	if (status == EUNO_OK)
+		remember(rd, leaf, depth);
+	return status;
+}
+
+/* Makes rd->last the entry that was added last.  Within the epoch. */
+EunoStatus
+euno_art_take_last(ArtRead *rd)
+{
+	ArtTail		tail;
+
+	if (rd->last_leaf.ref == 0)
+		return EUNO_OK;			/* it is */
+	memcpy(rd->key.bytes, rd->last.bytes, rd->last.len);
+	if (!compose(rd, &rd->last_leaf, rd->last.len, &tail))
+		return EUNO_CORRUPT;
+	memcpy(rd->last.bytes, rd->key.bytes, rd->key.len);
+	rd->last.len = rd->key.len;
+	return EUNO_OK;
 }
