@@ -5,8 +5,9 @@
  *
  * An index that is not READY is not there: queries use other plans while it is
  * being rebuilt, and a change of state invalidates them.  Neither planning nor
- * EXPLAIN ever builds a tree; but it leaves word for the launcher that one is
- * wanted.
+ * EXPLAIN builds a tree, but leaves word for the launcher that one is wanted.
+ * (The look at an index's ends is a scan; so it does build a tree that was
+ * evicted since that planning began.)
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +41,7 @@ euno_planner_is_ours(const IndexOptInfo *info)
 		info->relam != BTREE_AM_OID;	/* as describe_ends says */
 }
 
-/* Are a btree family's operators in ours, too, all of them as what they are there? */
+/* Are all of a btree family's operators in ours, too, as what they are there? */
 static bool
 has_operators_of(Oid family, Oid btree)
 {
@@ -152,11 +153,12 @@ describe_index(IndexOptInfo *info)
 /*
  * For a comparison beyond what ANALYZE has seen, as near the growing end of a
  * table, the planner looks up the least or the greatest value that there is
- * (get_actual_variable_range), before 18 in btrees only.  So it gets a second description
- * of the index that calls it one, and is good for nothing else: no operator
- * belongs to its column, without a condition on which it is not used, and it
- * cannot be scanned, so that no path can come of it.  Its family has to be one
- * that there is: extensions whose functions have index conditions look it up.
+ * (get_actual_variable_range), before 18 in btrees only.  So it gets a second
+ * description of the index that calls it one, and is good for nothing else: no
+ * operator belongs to its column, without a condition on which it is not used,
+ * and it cannot be scanned, so that no path can come of it.  Its family has to
+ * be one that there is: extensions whose functions have index conditions look
+ * it up.
  */
 static IndexOptInfo *
 describe_ends(const IndexOptInfo *info)

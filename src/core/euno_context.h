@@ -13,13 +13,14 @@
 #include "core/euno_entry.h"
 
 /*
- * What core needs from outside.  alloc returns memory aligned to 64 bytes, or to 16,
- * or to 8, whichever the size is a multiple of, or NULL, and is never called while
- * this process has a node locked; "tree_arg" is EunoTree.alloc_arg.  wait returns
- * when *word may have changed from "seen" (spurious returns are fine, it must return
- * within 100 ms); wake releases all waiters of the word.  canceled, which may be NULL, is asked by
- * insert, remove, contains, read and walk while they wait for a node and hold
- * nothing: if it says yes they return EUNO_CANCELED.
+ * What core needs from outside.  alloc returns memory aligned to 64 bytes, or
+ * to 16, or to 8, whichever the size is a multiple of, or NULL, and is never
+ * called while this process has a node locked; "tree_arg" is EunoTree.alloc_arg.
+ * wait returns when *word may have changed from "seen" (spurious returns are
+ * fine, it must return within 100 ms); wake releases all waiters of the word.
+ * canceled, which may be NULL, is asked by insert, remove, contains, read and
+ * walk while they wait for a node and hold nothing: if it says yes they return
+ * EUNO_CANCELED.
  */
 typedef struct EunoEnvironment
 {

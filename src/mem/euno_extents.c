@@ -430,12 +430,13 @@ euno_arena_make_ready(EunoArena *arena, int domain, uint64_t bytes)
 {
 	EunoArenaPart *part = &arena->shared->parts[domain];
 	uint32_t	start = (uint32_t) domain * arena->part_extents;
-	uint64_t	enough = bytes / EUNO_EXTENT_SIZE;
+	uint64_t	most = bytes / EUNO_EXTENT_SIZE;
+	uint32_t	enough = most < UINT32_MAX ? (uint32_t) most : UINT32_MAX;
 	uint32_t	first;
 	bool		ready;
 
 	if (start % HUGE_PAGE_EXTENTS != 0 ||
-		!part_take_cold(arena, part, enough < UINT32_MAX ? (uint32_t) enough : UINT32_MAX, &first))
+		!part_take_cold(arena, part, enough, &first))
 		return EUNO_NOT_FOUND;
 
 	/*
