@@ -211,6 +211,7 @@ give_extents_back(EunoIndex *idx, IndexBulkDeleteResult *stats)
 
 	if (euno_index_hold(idx, &cx) != EUNO_STATE_READY)
 		return;
+	euno_can_leave = true;
 	for (int d = 0; d < euno_ndomains; d++)
 	{
 		EunoPool   *pool = &idx->slot->pools[d];
@@ -222,6 +223,7 @@ give_extents_back(EunoIndex *idx, IndexBulkDeleteResult *stats)
 		for (bool begin = true; euno_pool_trim(pool, begin); begin = false)
 			euno_vacuum_delay_point();
 	}
+	euno_can_leave = false;
 	stats->num_pages = euno_tree_bytes(idx->slot) / BLCKSZ;
 	euno_index_unhold(idx);
 }

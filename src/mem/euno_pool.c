@@ -555,7 +555,10 @@ euno_pool_trim(EunoPool *pool, bool begin)
 
 	for (int i = 0; i < TRIM_STEPS && more; i++)
 	{
-		euno_mutex_lock(&pool->lock, euno_pool_environment(pool));
+		more = euno_mutex_lock_or_leave(&pool->lock,
+										euno_pool_environment(pool));
+		if (!more)
+			break;
 		if (begin)
 			begin_sweep(pool);
 		begin = false;

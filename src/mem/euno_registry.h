@@ -189,7 +189,8 @@ extern const EunoEnvironment euno_environment;
 
 /*
  * Is this process in an operation on a tree that can be given up while it waits
- * for a node?  Set while a tree is pinned (euno_index_pin), and for key locks.
+ * for a node?  Set while a tree is pinned (euno_index_pin), for key locks, and
+ * while VACUUM walks, or gives memory back.
  */
 extern bool euno_can_leave;
 

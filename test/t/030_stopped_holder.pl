@@ -142,7 +142,7 @@ while (time < $until && !$canceled)
 		is($served, 't', 'others are served while a node is held');
 
 		# It may get to the node in time, or not; it must not wait for it for ever.
-		# (When it merges, in the end, it may have to wait for a mutex.)
+		# (When it frees nodes, in the end, it may have to wait for a mutex.)
 		my ($vacuum_error, $phase, $merging) = ('', '', 0);
 		$vacuum = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
 			'<', \"DELETE FROM hot WHERE ctid = '(0,1)';\nSET statement_timeout = 2000;\nVACUUM (INDEX_CLEANUP on) hot;\n",

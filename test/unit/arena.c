@@ -1035,6 +1035,14 @@ test_canceled(void)
 	CHECK(pool.live_bytes == 0, "%llu bytes are lost",
 		  (unsigned long long) pool.live_bytes);
 	test_canceled_stripe(&pool, &env);
+
+	/* Who gives extents back leaves as well. */
+	canceled_waits = 0;
+	euno_mutex_lock(&pool.lock, &env);
+	CHECK(!euno_pool_trim(&pool, true), "a locked pool was trimmed");
+	euno_mutex_unlock(&pool.lock, &env);
+	canceled_waits = 0;
+	check_pool(&pool);
 	euno_pool_release(&pool);
 	tap_end();
 }

@@ -135,6 +135,67 @@ interrupt_walks(Actor *actor)
 	CHECK(actor->process.depth == 0, "an epoch was not left");
 }
 
+/*
+ * Who merges waits for a directory.  When it is canceled it has merged nothing,
+ * and given the right to merge back.
+ */
+static void
+interrupt_merges(const EunoTreeOps *ops, const Shape *shape)
+{
+	Universe   *universe = universe_make(shape, 2000 / shape->weight, seed);
+	EunoEnvironment env = canceled_env();
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+	BptBody    *body;
+
+	tap_begin("%s, %s: canceled while merging", ops->name, shape->name);
+	fixture_open(&fixture, ops, universe, 90, 2);
+	actor_init(&actor, &fixture, 1, seed);
+	model_init(&model, universe);
+	body = bpt_body(fixture.tree);
+	for (uint32_t i = 0; i < universe->n; i++)
+		do_insert(&actor, &model, i);
+	for (uint32_t i = 0; i < universe->n; i++)
+	{
+		if (i % 16 != 0)
+			do_remove(&actor, &model, i);
+	}
+	for (int d = 0; d < fixture.tree->config.ndomains; d++)
+	{
+		EunoLock   *mutex = &body->directories[d].mutex;
+		uint64_t	leaves = body->leaves;
+		uint32_t	merged = 0;
+
+		canceled_waits = 0;
+		actor.cx.env = &env;
+		CHECK(euno_mutex_trylock(mutex), "a directory that is locked");
+		CHECK(ops->compact(&actor.cx, fixture.tree, 1, &merged) == EUNO_OK &&
+			  merged == 0 && (canceled_waits > 0 || leaves == 1),
+			  "%u merges, %u waits", merged, canceled_waits);
+		euno_mutex_unlock(mutex, &env);
+		actor.cx.env = &test_env;
+		for (int e = 0; e < fixture.tree->config.ndomains; e++)
+		{
+			mutex = &body->directories[e].mutex;
+			CHECK(euno_mutex_trylock(mutex), "a directory stays locked");
+			euno_mutex_unlock(mutex, &test_env);
+		}
+		CHECK(body->leaves == leaves, "a leaf has gone");
+		CHECK(body->merging == 0, "walks are kept away");
+		CHECK(actor.cx.compacting == NULL, "the right to merge is kept");
+		CHECK(actor.process.depth == 0, "an epoch was not left");
+		check_all(&actor, &model);
+	}
+	do_compact(&actor);
+	check_all(&actor, &model);
+	model_free(&model);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
 static void
 test_canceled(const EunoTreeOps *ops, const Shape *shape)
 {
@@ -186,8 +247,13 @@ main(void)
 			strstr(subjects[s]->name, "rowex") != NULL)
 			continue;
 		for (int i = 0; i < nshapes; i++)
-			if (subject_holds(subjects[s], &shapes[i]))
-				test_canceled(subjects[s], &shapes[i]);
+		{
+			if (!subject_holds(subjects[s], &shapes[i]))
+				continue;
+			test_canceled(subjects[s], &shapes[i]);
+			if (subjects[s] == &euno_bptree_ops)
+				interrupt_merges(subjects[s], &shapes[i]);
+		}
 	}
 	return tap_done();
 }

@@ -56,7 +56,7 @@ extern void euno_bpt_directory_drop(EunoContext *cx, EunoTree *tree,
 /* bpt_merge.c */
 extern bool euno_bpt_merging_enter(BptBody *body);
 extern void euno_bpt_merging_leave(EunoContext *cx, BptBody *body);
-extern void euno_bpt_directories_lock(EunoContext *cx, EunoTree *tree);
+extern bool euno_bpt_directories_lock(EunoContext *cx, EunoTree *tree);
 extern void euno_bpt_directories_unlock(EunoContext *cx, EunoTree *tree);
 extern bool euno_bpt_copy_at(EunoContext *cx, BptLeaf *leaf, BptPlace *place,
 							 BptImage *image);

@@ -210,18 +210,33 @@ euno_bpt_merging_leave(EunoContext *cx, BptBody *body)
 		cx->env->wake(&body->merging);
 }
 
-void
+static void
+unlock_directories_below(EunoContext *cx, EunoTree *tree, int domain)
+{
+	for (int d = 0; d < domain; d++)
+		euno_mutex_unlock(&bpt_body(tree)->directories[d].mutex, cx->env);
+}
+
+/* False, and none locked, if the operation was canceled. */
+bool
 euno_bpt_directories_lock(EunoContext *cx, EunoTree *tree)
 {
 	for (int d = 0; d < tree->config.ndomains; d++)
-		euno_mutex_lock(&bpt_body(tree)->directories[d].mutex, cx->env);
+	{
+		if (!euno_mutex_lock_or_leave(&bpt_body(tree)->directories[d].mutex,
+									  cx->env))
+		{
+			unlock_directories_below(cx, tree, d);
+			return false;
+		}
+	}
+	return true;
 }
 
 void
 euno_bpt_directories_unlock(EunoContext *cx, EunoTree *tree)
 {
-	for (int d = 0; d < tree->config.ndomains; d++)
-		euno_mutex_unlock(&bpt_body(tree)->directories[d].mutex, cx->env);
+	unlock_directories_below(cx, tree, tree->config.ndomains);
 }
 
 /*
@@ -256,9 +271,12 @@ merge_pair(Merge *m)
 	}
 	if (euno_bpt_merging_enter(body))
 	{
-		euno_bpt_directories_lock(cx, tree);
-		status = merge_locked(m, &unposted);
-		euno_bpt_directories_unlock(cx, tree);
+		status = EUNO_STALE;
+		if (euno_bpt_directories_lock(cx, tree))
+		{
+			status = merge_locked(m, &unposted);
+			euno_bpt_directories_unlock(cx, tree);
+		}
 	}
 	euno_bpt_merging_leave(cx, body);
 	if (status == EUNO_OK)
@@ -291,9 +309,11 @@ directories_shrink(EunoContext *cx, EunoTree *tree)
 		if (inners == 0 || (leaves > 1 && inners < 8 + leaves / 8))
 			continue;
 		euno_epoch_enter(cx->process);
-		euno_mutex_lock(&dir->mutex, cx->env);
-		(void) euno_bpt_directory_build(cx, tree, d);
-		euno_mutex_unlock(&dir->mutex, cx->env);
+		if (euno_mutex_lock_or_leave(&dir->mutex, cx->env))
+		{
+			(void) euno_bpt_directory_build(cx, tree, d);
+			euno_mutex_unlock(&dir->mutex, cx->env);
+		}
 		euno_epoch_exit(cx->process);
 	}
 }

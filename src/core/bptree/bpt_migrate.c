@@ -218,9 +218,9 @@ migrate_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, int domain)
 	if (migration_build(&m, domain))
 	{
 		status = EUNO_STALE;
-		if (euno_bpt_merging_enter(body))
+		if (euno_bpt_merging_enter(body) &&
+			euno_bpt_directories_lock(cx, tree))
 		{
-			euno_bpt_directories_lock(cx, tree);
 			status = migration_locked(&m, &unposted);
 			euno_bpt_directories_unlock(cx, tree);
 		}
