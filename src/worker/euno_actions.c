@@ -255,10 +255,10 @@ remember_keys(EunoTreeSlot *slot, TreeMemory *memory, uint32_t nheat)
 }
 
 /*
- * Makes a leaf contended, or calm.  What cannot be had for want of memory is left
- * as it is.
+ * Makes a leaf contended, or calm; true if it was done.  What cannot be had for
+ * want of memory is left as it is.
  */
-static void
+static bool
 change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
 			bool contended)
 {
@@ -267,20 +267,17 @@ change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
 
 	CHECK_FOR_INTERRUPTS();
 	if (!step_enter(slot))
-		return;
+		return false;
 	if (pg_atomic_read_u64(&slot->generation) == memory->policy.generation)
 		status = slot->ops->set_mode(&cx, &slot->tree, &pos, contended);
 	step_leave();
 	if (status == EUNO_CORRUPT)
 		euno_tree_retire(slot, 0);
 	if (status != EUNO_OK)
-		return;
+		return false;
 	euno_worker_round.actions[contended ? EUNO_WORKER_CONTENDED :
 							  EUNO_WORKER_CALM]++;
-	ereport(LOG,
-			(errmsg("made leaf %u of euno index with OID %u in database with OID %u %s",
-					leaf->leaf, slot->index_oid, slot->key.database,
-					contended ? "contended" : "calm")));
+	return true;
 }
 
 /*
@@ -306,6 +303,9 @@ static void
 change_modes(EunoTreeSlot *slot, TreeMemory *memory,
 			 const EunoPolicyInput *input, const EunoPolicyActions *actions)
 {
+	int			contended = 0;
+	int			calm = 0;
+
 	if (!input->can_contend)
 		return;
 	remember_keys(slot, memory, input->nleaves);
@@ -314,15 +314,19 @@ change_modes(EunoTreeSlot *slot, TreeMemory *memory,
 		LeafKey    *leaf = find_key(memory, actions->cooled[i]);
 
 		if (leaf != NULL && input->contended > 0)
-			change_mode(slot, memory, leaf, false);
+			calm += change_mode(slot, memory, leaf, false);
 	}
 	for (uint32_t i = 0; i < actions->nheated; i++)
 	{
 		LeafKey    *leaf = find_key(memory, actions->heated[i]);
 
 		if (leaf != NULL && !is_edge(leaf, input->nleaves))
-			change_mode(slot, memory, leaf, true);
+			contended += change_mode(slot, memory, leaf, true);
 	}
+	if (contended + calm > 0)
+		ereport(LOG,
+				(errmsg("leaves of euno index with OID %u in database with OID %u were made contended: %d, calm: %d",
+						slot->index_oid, slot->key.database, contended, calm)));
 }
 
 /* Says when leaves are to be parted until the next round; backends do it. */
