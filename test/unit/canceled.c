@@ -21,12 +21,18 @@
 static uint64_t seed;
 static bool held;				/* by hold_nodes */
 
+static bool
+is_art(const Actor *actor)
+{
+	return strncmp(actor->fixture->ops->name, "art", 3) == 0;
+}
+
 /* All leaves of a B+tree, or the top of a radix tree. */
 static void
 hold_nodes(Actor *actor, bool hold)
 {
 	EunoTree   *tree = actor->fixture->tree;
-	bool		art = strncmp(actor->fixture->ops->name, "art", 3) == 0;
+	bool		art = is_art(actor);
 	BptLeaf    *leaf = art ? NULL : bpt_body(tree)->first;
 	EunoLock   *lock = art ?
 		&((ArtNode *) art_pointer(art_body(tree)->root))->lock : &leaf->lock;
@@ -70,14 +76,34 @@ walk(Actor *actor, bool (*decide) (void *arg, EunoTid tid))
 	return actor->fixture->ops->walk(&actor->cx, actor->fixture->tree, &all);
 }
 
-/* Each operation, on this entry, has to wait, and gives up. */
+/* Reads the first batch of a range. */
+static EunoStatus
+read_first(Actor *actor, const EunoPosition *lo, const EunoPosition *hi,
+		   bool forward)
+{
+	EunoCursor	cursor;
+
+	canceled_waits = 0;
+	cursor.lo = *lo;
+	cursor.lo.side = -1;
+	cursor.hi = *hi;
+	cursor.hi.side = 1;
+	euno_cursor_start(&cursor);
+	actor->batch.max_items = 10;
+	return actor->fixture->ops->read(&actor->cx, actor->fixture->tree, &cursor,
+									 forward, &actor->batch);
+}
+
+/*
+ * Each operation, on this entry, has to wait, and gives up; but lookups in a radix
+ * tree, which wait for nobody.
+ */
 static void
 operate(Actor *actor, uint32_t i)
 {
 	const EunoTreeOps *ops = actor->fixture->ops;
 	EunoTree   *tree = actor->fixture->tree;
 	const EunoEntry *entry = &actor->fixture->universe->entries[i].entry;
-	EunoCursor	cursor;
 	EunoStatus	status;
 
 	/* Not where the last inserts went: of a radix tree, the root is locked. */
@@ -91,18 +117,16 @@ operate(Actor *actor, uint32_t i)
 	canceled_waits = 0;
 	status = ops->contains(&actor->cx, tree, entry);
 	CHECK(status == EUNO_CANCELED, "contains: status %d", status);
-	for (int backward = 0; backward < 2; backward++)
+	for (int forward = 0; forward < 2; forward++)
 	{
-		EunoPosition pos = {.key = entry->key, .keylen = entry->keylen};
+		EunoPosition pos = {.key = entry->key,.keylen = entry->keylen};
+		EunoPosition end = {.key = NULL};
 
-		canceled_waits = 0;
-		cursor.lo = cursor.hi = pos;
-		cursor.lo.side = -1;
-		cursor.hi.side = 1;
-		euno_cursor_start(&cursor);
-		actor->batch.max_items = 10;
-		status = ops->read(&actor->cx, tree, &cursor, !backward,
-						   &actor->batch);
+		status = read_first(actor, &pos, &pos, forward);
+		CHECK(is_art(actor) ? status == EUNO_OK && canceled_waits == 0 :
+			  status == EUNO_CANCELED, "lookup: status %d", status);
+		status = read_first(actor, forward ? &pos : &end, forward ? &end : &pos,
+							forward);
 		CHECK(status == EUNO_CANCELED, "read: status %d", status);
 	}
 	canceled_waits = 0;
@@ -115,7 +139,6 @@ operate(Actor *actor, uint32_t i)
 static void
 interrupt_walks(Actor *actor)
 {
-	bool		art = strncmp(actor->fixture->ops->name, "art", 3) == 0;
 	BptBody    *body = bpt_body(actor->fixture->tree);
 	EunoStatus	status;
 
@@ -123,7 +146,7 @@ interrupt_walks(Actor *actor)
 	status = walk(actor, hold_and_remove);
 	CHECK(status == EUNO_CANCELED, "removing walk: status %d", status);
 	hold_nodes(actor, false);
-	if (!art)
+	if (!is_art(actor))
 	{
 		canceled_waits = 0;
 		body->merging = 1;

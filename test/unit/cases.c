@@ -203,6 +203,7 @@ const Case	cases[] = {
 	{"many-path", KEYS_FAN, "i0 i1", {"i40 r1", "q0-2 q40"}, 1, 8, CASE_RADIX},
 	{"many-merge", KEYS_FAN, "i0 i40 i1 i2 r40", {"m i3", "q0-3", "r0"}, 1, 8, CASE_RADIX},
 	{"many-wide", KEYS_WIDE, "i0 i2 i4", {"r2 i3", "q2-4"}, 1, 8, CASE_RADIX},
+	{"lookup-below", KEYS_POSTING, "i0-2 i4 i8 r8", {"m r1 i8", "l0 l4 l8", "i3 r4"}, 1, 2, CASE_RADIX},
 	{"prefix", KEYS_FAN, "i0 i1", {"i40 c1", "r1 c0"}, 1, 8, CASE_RADIX},
 	{"prefix-2", KEYS_FAN, "i0 i1", {"i40 c44", "i44 c40"}, 1, 8, CASE_RADIX},
 	{"prefix-grow", KEYS_FAN, "i0-3", {"i40 c4", "i4 c0"}, 1, 8, CASE_RADIX},

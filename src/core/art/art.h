@@ -318,7 +318,6 @@ extern void euno_art_stats(EunoContext *cx, EunoTree *tree,
 typedef enum ArtSought
 {
 	ART_ENTRY,					/* a composite */
-	ART_PREFIX,					/* all that starts with a key */
 	ART_PATH					/* all sorts of things, on the path down to the node */
 } ArtSought;
 

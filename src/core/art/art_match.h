@@ -53,19 +53,24 @@ art_inline_tid(ArtRef ref, const ArtRef *slot)
 			euno_load64(slot)) & EUNO_TID_MAX;
 }
 
-/* Does an INLINE start with these bytes?  It has that many, and 6 more. */
+/*
+ * Does an INLINE start with these bytes?  It has that many, and 6 more; behind them
+ * there are 8 that may be read.
+ */
 static inline bool
 art_inline_starts(const ArtChild *leaf, const uint8_t *bytes, uint32_t n)
 {
-	for (uint32_t at = 0; at < n;)
-	{
-		uint32_t	here = n - at < 8 ? n - at : 8;
+	uint64_t	differ;
 
-		at += here;
-		if (art_inline_bytes(leaf, at, here) != euno_load_be(bytes + at - here, here))
-			return false;
-	}
-	return true;
+	if (n == 0)
+		return true;
+	differ = (leaf->ref ^ euno_load_be(bytes, 8)) >> (n < 7 ? 64 - 8 * n : 8);
+	if (n > 7)
+		differ |= (leaf->more[0] ^ euno_load_be(bytes + 7, 8)) >>
+			(n < 15 ? 120 - 8 * n : 0);
+	if (n > 15)
+		differ |= (leaf->more[1] ^ euno_load_be(bytes + 15, 8)) >> (184 - 8 * n);
+	return differ == 0;
 }
 
 /* Does a record, "tail" are its last bytes, start with these? */

@@ -16,15 +16,11 @@
 /* The most lines of slots to fetch where a range begins. */
 #define SLOT_LINES	28
 
-/*
- * A conflict at the node of this level on the path; in a subtree of one key it is about
- * that.
- */
+/* A conflict at the node of this level on the path. */
 static void
 conflict(ArtRead *rd, uint32_t level, const ArtNode *node, EunoCause cause)
 {
-	euno_art_conflict(rd->cx, rd->tree, rd->prefix ? &rd->at : &rd->key,
-					  rd->prefix ? ART_PREFIX : ART_PATH, level, node, cause);
+	euno_art_conflict(rd->cx, rd->tree, &rd->key, ART_PATH, level, node, cause);
 }
 
 /* It has changed: look again. */

@@ -3,7 +3,8 @@
  * art_range.h
  *	  What the files share that read ranges of a radix tree.
  *
- * art_read.c		a batch: from the root, or of one key
+ * art_point.c		one key, or several: the short way
+ * art_read.c		a batch: from the root, or from where one key's way ends
  * art_range.c		the nodes on the path, and their children in order
  * art_gather.c		what is INLINE in one node, at once
  * art_take.c		leaves of any sort
@@ -41,11 +42,10 @@ typedef struct ArtFrame
 typedef struct ArtRead
 {
 	EunoContext *cx;
-	EunoTree   *tree;			/* for conflicts, as "prefix" */
+	EunoTree   *tree;			/* for conflicts */
 	EunoBatch  *batch;
 	bool		forward;
 	bool		rowex;
-	bool		prefix;			/* it is all that starts with "at" */
 	bool		ended;			/* nothing is left of the range */
 	bool		full;			/* the batch is to end here */
 	bool		truncated;		/* frames at the bottom were given up */
@@ -72,6 +72,26 @@ art_align8(uint32_t n)
 {
 	return (n + 7) & ~UINT32_C(7);
 }
+
+/* Where a key's way down has ended, or has come to; without versions. */
+typedef struct ArtLookup
+{
+	ArtRef		ref;			/* what the slot held */
+	const ArtRef *slot;
+	uint32_t	depth;
+	bool		absent;			/* no composite starts with the key */
+} ArtLookup;
+
+/* art_point.c */
+extern EunoStatus euno_art_read_key(EunoContext *cx, EunoTree *tree,
+									EunoCursor *cursor, bool forward,
+									EunoBatch *batch);
+
+/* art_read.c */
+extern EunoStatus euno_art_read_below(EunoContext *cx, EunoTree *tree,
+									  EunoCursor *cursor, bool forward,
+									  const ArtKey *key, const ArtLookup *at,
+									  EunoBatch *batch);
 
 /* art_take.c */
 extern EunoStatus euno_art_take(ArtRead *rd, const ArtChild *leaf,

@@ -31,6 +31,17 @@ bound_behind(ArtRead *rd)
 	return len > 0;
 }
 
+/* Nothing has been read yet. */
+static inline void
+start_batch(ArtRead *rd, bool rowex)
+{
+	rd->rowex = rowex;
+	rd->ended = rd->full = rd->truncated = false;
+	rd->used = rd->nframes = rd->nrun = 0;
+	rd->last_leaf.ref = 0;
+	rd->batch->nitems = 0;
+}
+
 /* Enters the tree at the root. */
 static EunoStatus
 enter_root(ArtRead *rd, EunoTree *tree)
@@ -80,69 +91,6 @@ read_on(ArtRead *rd, EunoTree *tree)
 	return EUNO_OK;
 }
 
-/* The batch's first entry has this key, and no payload. */
-static inline void
-put_key(EunoBatch *batch, const ArtKey *key)
-{
-	batch->keys[0].offset = 0;
-	batch->keys[0].keylen = (uint16_t) key->len;
-	batch->keys[0].payloadlen = 0;
-	memcpy(batch->buf, key->bytes, key->len);
-}
-
-/* All that starts with this key, cut as in euno_art_key_position. */
-static EunoStatus
-read_prefix(ArtRead *rd, EunoTree *tree, const EunoPosition *pos)
-{
-	uint32_t	len = pos->keylen < EUNO_MAX_ENTRY ? pos->keylen : EUNO_MAX_ENTRY;
-	EunoStatus	status;
-	ArtChild	leaf;
-	ArtPlace	place;
-	ArtTail		tail;
-	bool		found;
-
-	if (len > 0)
-		memcpy(rd->at.bytes, pos->key, len);
-	euno_art_key_set(&rd->at, len);
-	status = rd->rowex ?
-		art_descend(rd->cx, tree, &rd->at, true, true, false, &place, NULL) :
-		art_descend(rd->cx, tree, &rd->at, false, true, false, &place, NULL);
-	if (status != EUNO_OK)
-		return status;
-	if (place.where == ART_AT_LEAF && !art_is_absent(place.ref))
-	{
-		leaf = art_child(place.ref, place.slot);
-		if ((!rd->batch->want_keys || rd->at.len <= rd->batch->buf_size) &&
-			art_leaf_match(&leaf, place.depth, &rd->at, rd->batch->want_keys,
-						   &found, rd->batch->tids))
-		{
-			if (rd->batch->want_keys && found)
-				put_key(rd->batch, &rd->at);
-			rd->batch->nitems = found;
-			rd->ended = true;
-			return EUNO_OK;
-		}
-		if (!euno_art_leaf_tail(&leaf, place.depth, &tail))
-			return EUNO_CORRUPT;
-		rd->ended = true;
-		if (euno_art_leaf_mismatch(&tail, place.depth, &rd->at) < rd->at.len)
-			return EUNO_OK;
-		memcpy(rd->key.bytes, rd->at.bytes, place.depth);
-		status = euno_art_take(rd, &leaf, place.depth);
-		return status == EUNO_FULL ? EUNO_OK : status;
-	}
-	rd->ended = place.where != ART_AT_TREE;
-	if (rd->ended)
-		return EUNO_OK;
-	memcpy(rd->key.bytes, rd->at.bytes, place.depth);
-	rd->lock = place.lock;
-	rd->version = place.version;
-	rd->tree = tree;
-	rd->prefix = true;
-	status = euno_art_enter(rd, place.ref, place.depth, false, false);
-	return status == EUNO_OK ? read_on(rd, tree) : status;
-}
-
 /* The position beside an entry: behind it, or just before it. */
 static void
 position_of(const ArtKey *key, bool behind, EunoPositionBuffer *pos)
@@ -160,41 +108,19 @@ position_of(const ArtKey *key, bool behind, EunoPositionBuffer *pos)
 		pos->pos.tid++;
 }
 
-/* Is the range all that starts with one key? */
-static bool
-is_prefix(const EunoCursor *cursor)
-{
-	const EunoPosition *lo = &cursor->lo;
-	const EunoPosition *hi = &cursor->hi;
-
-	return lo->side < 0 && hi->side > 0 && lo->keylen == hi->keylen &&
-		(lo->key == hi->key || memcmp(lo->key, hi->key, lo->keylen) == 0);
-}
-
 /* Reads a batch; "start" is where from.  Tries again, in the end as ROWEX. */
 static EunoStatus
-read_batch(ArtRead *rd, EunoTree *tree, const EunoPosition *start, bool prefix)
+read_batch(ArtRead *rd, EunoTree *tree, const EunoPosition *start)
 {
 	EunoStatus	status;
 
 	for (uint32_t attempts = 0;; attempts++)
 	{
-		rd->rowex = art_body(tree)->rowex || attempts >= ART_PATIENCE;
-		rd->ended = rd->full = rd->truncated = false;
-		rd->used = rd->nframes = rd->nrun = 0;
-		rd->last_leaf.ref = 0;
-		rd->batch->nitems = 0;
-		if (prefix)
-			status = read_prefix(rd, tree, start);
-		else
-		{
-			euno_art_key_position(start, &rd->at);
-			rd->tree = tree;
-			rd->prefix = false;
-			status = enter_root(rd, tree);
-			if (status == EUNO_OK)
-				status = read_on(rd, tree);
-		}
+		start_batch(rd, art_body(tree)->rowex || attempts >= ART_PATIENCE);
+		euno_art_key_position(start, &rd->at);
+		status = enter_root(rd, tree);
+		if (status == EUNO_OK)
+			status = read_on(rd, tree);
 		if (status == EUNO_OK)
 			return status;
 		rd->cx->counters.restarts++;
@@ -207,6 +133,114 @@ read_batch(ArtRead *rd, EunoTree *tree, const EunoPosition *start, bool prefix)
 	}
 }
 
+/* A batch has been read: notes in the cursor how far.  Within the epoch. */
+static EunoStatus
+end_batch(ArtRead *rd, EunoCursor *cursor, EunoStatus status)
+{
+	if (status == EUNO_OK && !rd->ended)
+		status = euno_art_take_last(rd);
+	if (status != EUNO_OK)
+		rd->batch->nitems = 0;
+	else if (rd->forward)
+	{
+		cursor->at_hi = rd->ended;
+		if (!rd->ended)
+			position_of(&rd->last, true, &cursor->right);
+	}
+	else
+	{
+		cursor->at_lo = rd->ended;
+		if (!rd->ended)
+			position_of(&rd->last, false, &cursor->left);
+	}
+	return status;
+}
+
+/*
+ * The first batch of all that starts with a key, whose descent has ended here.
+ * Within the epoch of that.
+ */
+EunoStatus
+euno_art_read_below(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
+					bool forward, const ArtKey *key, const ArtLookup *at,
+					EunoBatch *batch)
+{
+	EunoStatus	status = EUNO_OK;
+	ArtRead		rd;
+
+	batch->nitems = 0;
+	(void) euno_cursor_turn(cursor, forward);
+	rd.cx = cx;
+	rd.tree = tree;
+	rd.batch = batch;
+	rd.forward = forward;
+	rd.stop = forward ? &cursor->hi : &cursor->lo;
+	start_batch(&rd, true);
+	memcpy(rd.key.bytes, key->bytes, at->depth);
+	if (!art_is_node(at->ref))
+	{
+		ArtChild	leaf = art_child(at->ref, at->slot);
+		ArtTail		tail;
+
+		rd.ended = true;
+		if (!euno_art_leaf_tail(&leaf, at->depth, &tail))
+			status = EUNO_CORRUPT;
+		else if (euno_art_leaf_mismatch(&tail, at->depth, key) >= key->len)
+			status = euno_art_take(&rd, &leaf, at->depth);
+		if (status == EUNO_FULL)
+			status = EUNO_OK;
+	}
+	else if (art_ref_level(at->ref) < at->depth)
+		status = EUNO_CORRUPT;
+	else if (art_path_match(art_pointer(at->ref), key, at->depth) < key->len)
+		rd.ended = true;
+	else
+	{
+		status = euno_art_enter(&rd, at->ref, at->depth, false, false);
+		if (status == EUNO_OK)
+			status = read_on(&rd, tree);
+	}
+	return end_batch(&rd, cursor, status);
+}
+
+/* Reads the next batch of a range. */
+static EunoStatus __attribute__((noinline))
+read_range(EunoContext *cx, EunoTree *tree, EunoCursor *cursor, bool forward,
+		   EunoBatch *batch)
+{
+	const EunoPosition *start;
+	EunoStatus	status;
+	ArtRead		rd;
+
+	batch->nitems = 0;
+	if (!euno_cursor_turn(cursor, forward))
+		return EUNO_OK;
+	rd.cx = cx;
+	rd.tree = tree;
+	rd.batch = batch;
+	rd.forward = forward;
+	if (forward)
+		start = cursor->at_lo ? &cursor->lo : &cursor->left.pos;
+	else
+		start = cursor->at_hi ? &cursor->hi : &cursor->right.pos;
+	rd.stop = forward ? &cursor->hi : &cursor->lo;
+	euno_epoch_enter(cx->process);
+	status = end_batch(&rd, cursor, read_batch(&rd, tree, start));
+	euno_epoch_exit(cx->process);
+	return status;
+}
+
+/* Is the range all that starts with one key? */
+static inline bool
+is_prefix(const EunoCursor *cursor)
+{
+	const EunoPosition *lo = &cursor->lo;
+	const EunoPosition *hi = &cursor->hi;
+
+	return lo->side < 0 && hi->side > 0 && lo->keylen == hi->keylen &&
+		(lo->key == hi->key || memcmp(lo->key, hi->key, lo->keylen) == 0);
+}
+
 /*
  * Reads the next batch of a range.  See EunoTreeOps and EunoCursor.  No locks
  * on entry or return.
@@ -215,44 +249,7 @@ EunoStatus
 euno_art_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 			  bool forward, EunoBatch *batch)
 {
-	bool		first = !cursor->started;
-	const EunoPosition *start;
-	EunoStatus	status;
-	bool		prefix;
-	ArtRead		rd;
-
-	batch->nitems = 0;
-	if (!euno_cursor_turn(cursor, forward))
-		return EUNO_OK;
-	rd.cx = cx;
-	rd.batch = batch;
-	rd.forward = forward;
-	if (forward)
-		start = cursor->at_lo ? &cursor->lo : &cursor->left.pos;
-	else
-		start = cursor->at_hi ? &cursor->hi : &cursor->right.pos;
-	prefix = first && is_prefix(cursor);
-	if (prefix)
-		start = &cursor->lo;
-	euno_epoch_enter(cx->process);
-	rd.stop = forward ? &cursor->hi : &cursor->lo;
-	status = read_batch(&rd, tree, start, prefix);
-	if (status == EUNO_OK && !rd.ended)
-		status = euno_art_take_last(&rd);
-	euno_epoch_exit(cx->process);
-	if (status != EUNO_OK)
-		batch->nitems = 0;
-	else if (forward)
-	{
-		cursor->at_hi = rd.ended;
-		if (!rd.ended)
-			position_of(&rd.last, true, &cursor->right);
-	}
-	else
-	{
-		cursor->at_lo = rd.ended;
-		if (!rd.ended)
-			position_of(&rd.last, false, &cursor->left);
-	}
-	return status;
+	return !cursor->started && is_prefix(cursor) ?
+		euno_art_read_key(cx, tree, cursor, forward, batch) :
+		read_range(cx, tree, cursor, forward, batch);
 }

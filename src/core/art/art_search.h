@@ -249,7 +249,6 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 	uint64_t	version = 0;
 	uint64_t	node_version = 0;
 	uint32_t	depth = 0;
-	ArtSought	sought = prefix ? ART_PREFIX : ART_ENTRY;
 	uint32_t	level;
 	uint32_t	weight;
 	ArtNode    *node;
@@ -275,11 +274,12 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 		level = art_ref_level(ref);
 		goto on_path;			/* that has been looked at */
 	}
-	if (!rowex && !art_read_lock(cx, place->tree, lock, &version, key, sought, 0, NULL))
+	if (!rowex && !art_read_lock(cx, place->tree, lock, &version, key,
+								 ART_ENTRY, 0, NULL))
 		return EUNO_STALE;		/* canceled */
 	ref = euno_load64_acquire(&body->root);
 	if (!rowex && !euno_lock_validate(lock, version))
-		return euno_art_stale(cx, place->tree, key, sought, 0, NULL);
+		return euno_art_stale(cx, place->tree, key, ART_ENTRY, 0, NULL);
 	for (; art_is_node(ref); depth = level + 1)
 	{
 		ArtRef	   *slot;
@@ -291,10 +291,10 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 			return EUNO_CORRUPT;
 		art_fetch_node(ref, key->bytes[level]);
 		if (!rowex && !art_read_lock(cx, place->tree, &node->lock, &node_version, key,
-									 sought, level, node))
-			return euno_art_stale(cx, place->tree, key, sought, level, node);
+									 ART_ENTRY, level, node))
+			return euno_art_stale(cx, place->tree, key, ART_ENTRY, level, node);
 		if (!rowex && !euno_lock_validate(lock, version))
-			return euno_art_stale(cx, place->tree, key, sought,
+			return euno_art_stale(cx, place->tree, key, ART_ENTRY,
 								  depth > 0 ? depth - 1 : 0, holder);
 		place->mismatch = art_path_match(node, key, depth);
 		if (place->mismatch < level || level >= key->len)
@@ -310,7 +310,7 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 on_path:
 		slot = art_slot(node, art_ref_type(ref), key->bytes[level], &child);
 		if (!rowex && !euno_lock_validate(&node->lock, node_version))
-			return euno_art_stale(cx, place->tree, key, sought, level, node);
+			return euno_art_stale(cx, place->tree, key, ART_ENTRY, level, node);
 		if (slot == NULL)
 		{
 			place->where = ART_AT_GAP;

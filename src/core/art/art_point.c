@@ -1,29 +1,23 @@
 /*-------------------------------------------------------------------------
  *
- * art_many.c
- *	  Looking up several keys at once.
+ * art_point.c
+ *	  Looking up keys: the short way.
  *
- * All go down together, a node each at a time, so that what has to be fetched
- * for each is fetched at the same time ("group prefetching" of Chen et al., ICDE
- * 2004, on a tree).
+ * Most reads ask for all entries that start with one key, and find one or none.
+ * What is here is that case and nothing else, in few instructions.  Whatever is
+ * not like that is left to the general read, from the start.
  *
- * They go as ROWEX readers do, in both protocols: without versions ("The ART of
+ * Several keys go down together, a node each at a time, so that what has to be
+ * fetched for each is fetched at the same time ("group prefetching" of Chen et al.,
+ * ICDE 2004, on a tree).
+ *
+ * All go as ROWEX readers do, in both protocols: without versions ("The ART of
  * Practical Synchronization", section 4).  README, "Reading, sync = rowex", says
  * why that is right on these nodes.
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art_match.h"
-#include "core/art/art_search.h"
-
-/* Where a key has come to. */
-typedef struct Lookup
-{
-	ArtRef		ref;			/* what the slot held */
-	const ArtRef *slot;
-	uint32_t	depth;
-	bool		absent;			/* no composite starts with the key */
-} Lookup;
+#include "core/art/art_range.h"
 
 /*
  * Has the memory fetch what is going to be read of a child, for a byte: of a
@@ -69,8 +63,8 @@ prefetch_child(ArtRef ref, const ArtKey *key)
 }
 
 /* One node down.  False: the key has come to where it ends. */
-static inline bool
-step(Lookup *at, const ArtKey *key)
+static inline __attribute__((always_inline)) bool
+step(ArtLookup *at, const ArtKey *key, bool alone)
 {
 	ArtNode    *node = art_pointer(at->ref);
 	uint32_t	level = art_ref_level(at->ref);
@@ -79,6 +73,8 @@ step(Lookup *at, const ArtKey *key)
 
 	if (!art_is_node(at->ref) || level < at->depth || level >= key->len)
 		return false;
+	if (alone)
+		art_fetch_node(at->ref, key->bytes[level]);	/* not asked for yet */
 	match = art_path_match(node, key, at->depth);
 	if (match == level)
 		at->slot = art_slot(node, art_ref_type(at->ref), key->bytes[level],
@@ -90,8 +86,9 @@ step(Lookup *at, const ArtKey *key)
 	}
 	at->ref = child;
 	at->depth = level + 1;
-	prefetch_child(child, key);
-	return !art_is_absent(child);
+	if (!alone)
+		prefetch_child(child, key);
+	return alone || !art_is_absent(child);
 }
 
 /*
@@ -99,7 +96,7 @@ step(Lookup *at, const ArtKey *key)
  * one entry or none, or has no room.
  */
 static inline bool
-take(const Lookup *at, const ArtKey *key, EunoBatch *batch, uint32_t *used)
+take(const ArtLookup *at, const ArtKey *key, EunoBatch *batch, uint32_t *used)
 {
 	EunoItemKey *item;
 	ArtChild	leaf;
@@ -132,15 +129,70 @@ take(const Lookup *at, const ArtKey *key, EunoBatch *batch, uint32_t *used)
 	return true;
 }
 
+/*
+ * Where the search for a key begins: at the root, or at a node that is known to be on
+ * the way.  Within an epoch.
+ */
+static inline ArtLookup
+start(EunoContext *cx, EunoTree *tree, const ArtKey *key)
+{
+	ArtLookup	at = {.slot = &art_body(tree)->root};
+	uint32_t	weight;
+	uint64_t	version;
+
+	cx->counters.descents++;
+	weight = euno_sample_weight(cx, tree);
+	if (weight > 0)
+		euno_art_sample(cx, tree, key, false, weight);
+	if (cx->last.again || cx->domain > 0)
+		at.ref = euno_art_start(cx, tree, key, &at.depth, &version);
+	if (at.ref == 0)
+	{
+		at.ref = euno_load64_acquire(&art_body(tree)->root);
+		at.depth = 0;
+	}
+	return at;
+}
+
+/*
+ * Reads the first batch of all that starts with a key, the cursor's lo and hi.  No
+ * locks on entry or return.
+ */
+EunoStatus __attribute__((flatten))
+euno_art_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
+				  bool forward, EunoBatch *batch)
+{
+	const EunoPosition *pos = &cursor->lo;
+	uint32_t	len = pos->keylen < EUNO_MAX_ENTRY ? pos->keylen : EUNO_MAX_ENTRY;
+	EunoStatus	status = EUNO_OK;
+	uint32_t	used = 0;
+	ArtLookup	at;
+	ArtKey		key;
+
+	if (len > 0)
+		memcpy(key.bytes, pos->key, len);
+	euno_art_key_set(&key, len);
+	batch->nitems = 0;
+	euno_epoch_enter(cx->process);
+	at = start(cx, tree, &key);
+	while (step(&at, &key, true))
+		;
+	if (take(&at, &key, batch, &used))
+		cursor->started = cursor->at_lo = cursor->at_hi = true;
+	else
+		status = euno_art_read_below(cx, tree, cursor, forward, &key, &at, batch);
+	euno_epoch_exit(cx->process);
+	return status;
+}
+
 /* See EunoTreeOps. */
 uint32_t
 euno_art_read_keys(EunoContext *cx, EunoTree *tree,
 				   const EunoPosition *positions, uint32_t n,
 				   EunoBatch *batch, uint32_t *ends)
 {
-	ArtBody    *body = art_body(tree);
 	ArtKey		keys[EUNO_KEYS_MAX];
-	Lookup		at[EUNO_KEYS_MAX];
+	ArtLookup	at[EUNO_KEYS_MAX];
 	uint32_t	going = 0;		/* a set of keys */
 	uint32_t	used = 0;
 	uint32_t	i;
@@ -149,32 +201,16 @@ euno_art_read_keys(EunoContext *cx, EunoTree *tree,
 	euno_epoch_enter(cx->process);
 	for (i = 0; i < n; i++)
 	{
-		uint64_t	version;
-		uint32_t	weight;
-
 		memcpy(keys[i].bytes, positions[i].key, positions[i].keylen);
 		euno_art_key_set(&keys[i], positions[i].keylen);
-		cx->counters.descents++;
-		weight = euno_sample_weight(cx, tree);
-		if (weight > 0)
-			euno_art_sample(cx, tree, &keys[i], false, weight);
-		at[i].depth = 0;
-		at[i].ref = cx->domain == 0 ? 0 :
-			euno_art_near_find(cx, tree, &keys[i], &at[i].depth, &version);
-		if (at[i].ref == 0)
-		{
-			at[i].ref = euno_load64_acquire(&body->root);
-			at[i].depth = 0;
-		}
-		at[i].slot = &body->root;
-		at[i].absent = false;
+		at[i] = start(cx, tree, &keys[i]);
 		going |= 1U << i;
 	}
 	while (going != 0)
 	{
 		for (i = 0; i < n; i++)
 		{
-			if ((going >> i & 1) != 0 && !step(&at[i], &keys[i]))
+			if ((going >> i & 1) != 0 && !step(&at[i], &keys[i], false))
 				going &= ~(1U << i);
 		}
 	}
