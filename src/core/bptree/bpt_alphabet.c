@@ -57,23 +57,50 @@ text_number(const Runs *runs, uint64_t word)
 	return number;
 }
 
-/* See bpt_guess; an alphabet that does not exist is BPT_PRINT. */
-uint32_t
-euno_bpt_guess_text(uint32_t alphabet, uint64_t h, uint64_t low,
-					uint64_t high, uint32_t slots)
+/* Two fences as numbers in an alphabet, without the bytes that they share. */
+typedef struct Scale
+{
+	const Runs *runs;
+	uint32_t	same;			/* bits */
+	uint64_t	from;
+	uint64_t	to;
+} Scale;
+
+/* An alphabet that does not exist is BPT_PRINT. */
+static inline Scale
+make_scale(uint32_t alphabet, uint64_t low, uint64_t high)
 {
 	const Runs *runs = &alphabets[alphabet < BPT_NALPHABETS ? alphabet :
 								  BPT_PRINT];
 	uint32_t	same = (uint32_t) __builtin_clzll(low ^ high) & ~7U;
-	uint64_t	from = text_number(runs, low << same);
-	uint64_t	to = text_number(runs, high << same);
-	uint64_t	at = text_number(runs, h << same);
 
-	if (to <= from)
+	return (Scale)
+	{
+		runs, same, text_number(runs, low << same),
+			text_number(runs, high << same)
+	};
+}
+
+static inline uint32_t
+guess_by(const Scale *scale, uint64_t h, uint32_t slots)
+{
+	uint64_t	at = text_number(scale->runs, h << scale->same);
+
+	if (scale->to <= scale->from)
 		return slots / 2;
-	at = (uint64_t) ((double) (int64_t) (at - from) /
-					 (double) (int64_t) (to - from) * slots);
+	at = (uint64_t) ((double) (int64_t) (at - scale->from) /
+					 (double) (int64_t) (scale->to - scale->from) * slots);
 	return at < slots ? (uint32_t) at : slots - 1;
+}
+
+/* See bpt_guess. */
+uint32_t
+euno_bpt_guess_text(uint32_t alphabet, uint64_t h, uint64_t low,
+					uint64_t high, uint32_t slots)
+{
+	Scale		scale = make_scale(alphabet, low, high);
+
+	return guess_by(&scale, h, slots);
 }
 
 /* How far off guesses are: the sum over samples of n ascending heads. */
@@ -81,13 +108,16 @@ static uint32_t
 misses(uint32_t alphabet, const uint64_t *heads, uint32_t n, uint64_t low,
 	   uint64_t high)
 {
+	Scale		scale = make_scale(alphabet, low, high);
 	uint32_t	sum = 0;
 
 	for (uint32_t s = 0; s < SAMPLES; s++)
 	{
 		uint32_t	i = s * n / SAMPLES;
 		uint32_t	at = heads[i] <= low ? 0 : heads[i] >= high ? n - 1 :
-			bpt_guess(alphabet, heads[i], low, high, n);
+			alphabet == BPT_BINARY ?
+			bpt_guess(BPT_BINARY, heads[i], low, high, n) :
+			guess_by(&scale, heads[i], n);
 
 		sum += at > i ? at - i : i - at;
 	}

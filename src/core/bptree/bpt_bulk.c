@@ -95,8 +95,15 @@ drop_items(BptWork *work, uint32_t n)
 	it->nbytes -= off;
 	memmove(it->bytes, it->bytes + off, it->nbytes);
 	memmove(it->items, it->items + n, it->n * sizeof(BptItem));
+	it->single = true;
 	for (uint32_t i = 0; i < it->n; i++)
-		it->items[i].off -= off;
+	{
+		BptItem    *item = &it->items[i];
+
+		item->off -= off;
+		it->single &= item->payload_len == 0 &&
+			(i == 0 || item->off != item[-1].off);
+	}
 }
 
 /* How much of the first n items and the estimates change: count again. */

@@ -17,7 +17,7 @@ euno_bpt_items_init(BptWork *work, EunoTree *tree)
 {
 	work->it.opaque = bpt_is_opaque(tree);
 	work->it.posting = tree->config.posting;
-	work->it.plain = work->it.appended = true;
+	work->it.plain = work->it.single = work->it.appended = true;
 	work->it.open_prefix = UINT32_MAX;
 	work->it.n = 0;
 	work->it.nbytes = 0;
@@ -106,7 +106,7 @@ euno_bpt_items_add_leaf(BptWork *work, BptView *view)
 	BptItems   *it = &work->it;
 	unsigned	source = it->source[0] == NULL ? 0 : 1;
 
-	it->plain = it->appended = false;
+	it->plain = it->single = it->appended = false;
 	it->source[source] = bpt_low(view->leaf);
 	it->source_len[source] = view->format == BPT_OPAQUE ? 0 : view->prefix_len;
 	for (uint32_t i = 0; i < view->count; i = bpt_next_slot(view, i))
@@ -127,6 +127,7 @@ items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
 
 	it->plain &= at == it->n && entry->payloadlen == 0 &&
 		(at == 0 || entry->keylen == it->items[0].key_len);
+	it->single &= entry->payloadlen == 0;
 	if (off + entry->keylen + entry->payloadlen > BPT_ITEM_BYTES ||
 		!items_push(it, off, entry->keylen, entry->payloadlen, entry->tid, 1))
 		return false;
@@ -152,7 +153,7 @@ items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
 bool
 euno_bpt_items_insert(BptWork *work, uint32_t at, const EunoEntry *entry)
 {
-	work->it.appended = false;
+	work->it.single = work->it.appended = false;
 	return items_insert(work, at, entry);
 }
 
@@ -171,7 +172,7 @@ euno_bpt_items_append(BptWork *work, const EunoEntry *entry)
 		(entry->keylen > 0 &&
 		 memcmp(it->bytes + last->off, entry->key, entry->keylen) != 0))
 		return items_insert(work, it->n, entry);
-	it->plain = false;
+	it->plain = it->single = false;
 	return items_push(it, last->off, entry->keylen, 0, entry->tid, 1);
 }
 
@@ -224,19 +225,15 @@ euno_bpt_item_copy(const BptItems *it, uint32_t i, uint32_t from, uint8_t *to)
 	return (uint32_t) (p - to);
 }
 
-/* Do items i and i + 1 have the same key? */
+/* Do items i and i + 1, whose keys are as long, have the same key? */
 static bool
-items_same_key(const BptItems *it, uint32_t i)
+items_same_bytes(const BptItems *it, uint32_t i)
 {
 	const BptItem *a = &it->items[i];
 	const BptItem *b = &it->items[i + 1];
 	uint8_t		abuf[BPT_MAX_COMPOSITE];
 	uint8_t		bbuf[BPT_MAX_COMPOSITE];
 
-	if (it->appended)
-		return a->off == b->off && a->key_len == b->key_len;
-	if (a->key_len != b->key_len)
-		return false;
 	if (a->source == b->source)
 		return a->off == b->off ||
 			memcmp(it->bytes + a->off, it->bytes + b->off,
@@ -246,13 +243,23 @@ items_same_key(const BptItems *it, uint32_t i)
 	return memcmp(abuf, bbuf, a->key_len) == 0;
 }
 
+static inline bool
+items_same_key(const BptItems *it, uint32_t i)
+{
+	const BptItem *a = &it->items[i];
+
+	if (a[0].key_len != a[1].key_len)
+		return false;
+	return it->appended ? a[0].off == a[1].off : items_same_bytes(it, i);
+}
+
 /* The end of the record that starts with item a. */
-static uint32_t
+static inline uint32_t
 group_end(const BptItems *it, uint32_t a, uint32_t b)
 {
 	uint32_t	e = a + 1;
 
-	if (!it->posting || it->items[a].payload_len > 0)
+	if (!it->posting || it->single || it->items[a].payload_len > 0)
 		return e;
 	while (e < b && e - a < BPT_LIST_MAX && it->items[e].payload_len == 0 &&
 		   items_same_key(it, e - 1))
@@ -269,7 +276,7 @@ item_suffix(const BptItems *it, uint32_t i, uint32_t prefix_len)
 }
 
 /* Size of the record for items [a, e), and of its list. */
-static uint32_t
+static inline uint32_t
 record_size(const BptItems *it, uint32_t a, uint32_t e, uint32_t prefix_len,
 			uint32_t *list_len)
 {
@@ -287,6 +294,22 @@ record_size(const BptItems *it, uint32_t a, uint32_t e, uint32_t prefix_len,
 	if (e - a > 1)
 		size += 3 + *list_len;
 	return size + tail;
+}
+
+/* Bytes of all slots and records, if each item has its own and no payload. */
+static uint32_t
+single_sizes(const BptItems *it, uint32_t a, uint32_t b, uint32_t prefix_len)
+{
+	uint32_t	kept = it->opaque ? 0 : prefix_len + 8 - EUNO_TID_BYTES;
+	uint32_t	size = (b - a) * (10 + 2);
+
+	for (uint32_t i = a; i < b; i++)
+	{
+		uint32_t	len = it->items[i].key_len;
+
+		size += len > kept ? len - kept : 0;
+	}
+	return size;
 }
 
 /*
@@ -316,10 +339,12 @@ euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
 		uint32_t	len = item_suffix(it, a, prefix_len);
 
 		fixed = BPT_SLACK + (b - a) * (len > 8 ? len : 8);
-		if (!it->posting || it->plain)
+		if (!it->posting || it->single)
 			return fixed;
 	}
-	for (uint32_t i = a; i < b && slotted < fixed; i = e)
+	if (it->single)
+		slotted += single_sizes(it, a, b, prefix_len);
+	for (uint32_t i = a; i < b && !it->single && slotted < fixed; i = e)
 	{
 		e = group_end(it, i, b);
 		slotted += 10 + record_size(it, i, e, prefix_len, &list_len);

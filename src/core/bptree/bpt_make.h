@@ -34,6 +34,7 @@ typedef struct BptItems
 	bool		posting;		/* equal keys may share a record */
 	bool		plain;			/* known to have one key length, no payloads,
 								 * and no key twice */
+	bool		single;			/* known to have no payloads and no key twice */
 	bool		appended;		/* all have been, so equal neighbors without
 								 * payload share their bytes */
 	uint32_t	open_prefix;	/* the longest of a leaf without a high fence */
