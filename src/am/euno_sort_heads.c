@@ -63,29 +63,33 @@ insertion_sort(const HeadSort *sort, uint64 *items, uint32 n)
 	}
 }
 
-static void
-count_digits(HeadSort *sort, const uint64 *items, uint32 n)
+static pg_attribute_always_inline void
+count_digit(HeadSort *sort, const uint64 *items, uint32 n, int digit,
+			int words)
 {
-	const uint64 *end = items + (Size) n * sort->words;
+	uint32	   *count = sort->counts[digit];
+	const uint64 *end = items + (Size) n * words;
 
-	memset(sort->counts, 0, sizeof(sort->counts));
-	for (const uint64 *head = items + sort->word; head < end; head += sort->words)
-		for (int digit = 0; digit < DIGITS; digit++)
-			sort->counts[digit][digit_of(*head, digit)]++;
+	memset(count, 0, sizeof(sort->counts[digit]));
+	for (const uint64 *head = items + sort->word; head < end; head += words)
+		count[digit_of(*head, digit)]++;
 }
 
-/* How many of the lowest digits can wait until the others are sorted by. */
+/*
+ * How many of the lowest digits can wait until the others, from "top" down, are
+ * sorted by.  Those are counted.
+ */
 static int
-lowest_needed(const HeadSort *sort, uint32 n)
+lowest_needed(HeadSort *sort, const uint64 *items, uint32 n, int top)
 {
 	uint64		groups = LEFT_TOGETHER;
-	int			digit = DIGITS;
+	int			digit = top + 1;
 
 	while (digit > 0 && groups < n)
 	{
 		uint32		values = 0;
 
-		digit--;
+		count_digit(sort, items, n, --digit, sort->words);
 		for (int value = 0; value < 256; value++)
 			values += sort->counts[digit][value] > 0;
 		groups *= values;
@@ -155,36 +159,38 @@ part_by_digit(HeadSort *sort, uint64 *items, int digit, int words,
 	}
 }
 
-static void sort_items(HeadSort *sort, uint64 *items, uint32 n);
+static void sort_items(HeadSort *sort, uint64 *items, uint32 n, int top);
 
 static void
-sort_many(HeadSort *sort, uint64 *items, uint32 n)
+sort_many(HeadSort *sort, uint64 *items, uint32 n, int top)
 {
 	uint32		ends[256];
 	uint32		start = 0;
-	int			digit = DIGITS - 1;
 
 	CHECK_FOR_INTERRUPTS();
-	while (digit >= 0 &&
-		   sort->counts[digit][digit_of(items[sort->word], digit)] == n)
-		digit--;
-	if (digit < 0)
-		return;					/* all are equal */
+	count_digit(sort, items, n, top, sort->words);
+	while (sort->counts[top][digit_of(items[sort->word], top)] == n)
+	{
+		if (top == 0)
+			return;				/* all are equal */
+		count_digit(sort, items, n, --top, sort->words);
+	}
 	if (sort->words == 2)
-		part_by_digit(sort, items, digit, 2, ends);
+		part_by_digit(sort, items, top, 2, ends);
 	else
-		part_by_digit(sort, items, digit, EUNO_ITEM_WORDS, ends);
-	for (int value = 0; value < 256; value++)
+		part_by_digit(sort, items, top, EUNO_ITEM_WORDS, ends);
+	for (int value = 0; value < 256 && top > 0; value++)
 	{
 		if (ends[value] - start > 1)
 			sort_items(sort, items + (Size) start * sort->words,
-					   ends[value] - start);
+					   ends[value] - start, top - 1);
 		start = ends[value];
 	}
 }
 
+/* Sorts items whose digits above "top" are equal. */
 static void
-sort_items(HeadSort *sort, uint64 *items, uint32 n)
+sort_items(HeadSort *sort, uint64 *items, uint32 n, int top)
 {
 	uint64	   *from = items;
 	uint64	   *to = sort->scratch;
@@ -196,14 +202,13 @@ sort_items(HeadSort *sort, uint64 *items, uint32 n)
 		insertion_sort(sort, items, n);
 		return;
 	}
-	count_digits(sort, items, n);
 	if (n > EUNO_SCRATCH_ITEMS)
 	{
-		sort_many(sort, items, n);
+		sort_many(sort, items, n, top);
 		return;
 	}
-	lowest = lowest_needed(sort, n);
-	for (int digit = lowest; digit < DIGITS; digit++)
+	lowest = lowest_needed(sort, items, n, top);
+	for (int digit = lowest; digit <= top; digit++)
 	{
 		uint64	   *swap = from;
 
@@ -228,7 +233,8 @@ sort_items(HeadSort *sort, uint64 *items, uint32 n)
 			 items[(Size) end * words] >> (8 * lowest) == first;)
 			end++;
 		if (end - i > 1)
-			sort_items(sort, items + (Size) i * words - sort->word, end - i);
+			sort_items(sort, items + (Size) i * words - sort->word, end - i,
+					   lowest - 1);
 	}
 }
 
@@ -241,5 +247,5 @@ euno_sort_heads(uint64 *items, uint64 *scratch, uint32 n, int words,
 	sort.words = words;
 	sort.word = word;
 	sort.scratch = scratch;
-	sort_items(&sort, items, n);
+	sort_items(&sort, items, n, DIGITS - 1);
 }
