@@ -34,6 +34,9 @@
 /* It makes some bytes of each one; what does not fit is not needed. */
 #define TRANSFORMED_BYTES	(8 * EUNO_MAX_ENTRY)
 
+/* The bits that no ASCII character has, of eight. */
+#define NOT_ASCII	UINT64CONST(0x8080808080808080)
+
 /* An odd number that leaves little of the order of what it is multiplied by. */
 #define GARBLE		UINT64CONST(0x9E3779B97F4A7C15)
 
@@ -142,19 +145,23 @@ euno_row_head_bytes(const EunoRowOrder *order)
 		sizeof(uint64) : 0;
 }
 
-/* All but the last ASCII characters at p. */
+/* The ASCII characters at p, or all but the last ones. */
 static inline const uint8_t *
 skip_ascii(const uint8_t *p, const uint8_t *end)
 {
+	const uint8_t *start = p;
 	uint64_t	word;
 
 	for (; end - p >= (ptrdiff_t) sizeof(word); p += sizeof(word))
 	{
 		memcpy(&word, p, sizeof(word));
-		if (word & UINT64CONST(0x8080808080808080))
-			break;
+		if (word & NOT_ASCII)
+			return p;
 	}
-	return p;
+	if (end - start < (ptrdiff_t) sizeof(word))
+		return p;
+	memcpy(&word, end - sizeof(word), sizeof(word));
+	return word & NOT_ASCII ? p : end;
 }
 
 void
