@@ -56,6 +56,37 @@ EXPLAIN (COSTS OFF) SELECT t FROM l ORDER BY t;
 SELECT array_agg(length(t)) AS lengths, bool_and(t = repeat('x', length(t))) AS right FROM (SELECT t FROM l ORDER BY t OFFSET 0) l;
 DROP TABLE l;
 
+-- Many rows at a time, in both directions: with NULLs among them, values of all lengths, and -0
+CREATE TABLE m AS SELECT nullif(n % 7, 3)::int2 AS a, nullif(repeat(chr(97 + n % 26), n * 7919 % 300), '') COLLATE "C" AS t,
+		md5(n::text)::uuid AS u, CASE n % 5 WHEN 0 THEN '-0' WHEN 1 THEN NULL ELSE n / 3.0 END::float8 AS f, n % 2 = 0 AS b, n AS k
+	FROM generate_series(1, 3000) n;
+ALTER TABLE m SET (autovacuum_enabled = off);
+VACUUM ANALYZE m;
+SET enable_sort = off;
+CREATE FUNCTION in_order(cols text, direction text, options text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	plan text := '';
+	from_index text;
+	from_table text;
+	list text := replace(cols, ',', direction || ',') || direction;
+	query text := format('SELECT md5(string_agg(s::text, ''|'')) FROM (SELECT %s FROM m ORDER BY %s) s', cols, list);
+BEGIN
+	EXECUTE format('CREATE INDEX m_i ON m USING euno (%s) %s', cols, options);
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP plan := plan || line; END LOOP;
+	EXECUTE query INTO from_index;
+	DROP INDEX m_i;
+	EXECUTE query INTO from_table;
+	RETURN CASE WHEN plan !~ 'Index Only Scan( Backward)? using m_i' THEN plan WHEN from_index = from_table THEN 'same'
+		ELSE 'different' END;
+END $$;
+SELECT cols, in_order(cols, '', '') AS forward, in_order(cols, ' DESC', '') AS backward,
+		in_order(cols, '', 'WITH (structure = art)') AS art_forward, in_order(cols, ' DESC', 'WITH (structure = art)') AS art_backward
+	FROM unnest('{"k","u","a, k","t, u","a, t, u","f, k","b, u","t, f, b, k"}'::text[]) cols;
+DROP FUNCTION in_order;
+DROP TABLE m;
+RESET enable_sort;
+
 -- The table would tell: this is what differs within equal values
 SELECT count(*) AS rows, count(DISTINCT f8) AS f8, count(DISTINCT f8::text) AS f8_text, count(DISTINCT n) AS n, count(DISTINCT n::text) AS n_text,
 	count(DISTINCT i) AS i, count(DISTINCT i::text) AS i_text, count(DISTINCT j) AS j, count(DISTINCT j::text) AS j_text FROM x;

@@ -111,6 +111,23 @@ SET enable_nestloop = off; SET enable_hashjoin = off; SET enable_sort = off; SET
 EXPLAIN (COSTS OFF) SELECT count(*), sum(x.n::bigint * y.n) FROM dups x JOIN dups y USING (k);
 SELECT count(*), sum(x.n::bigint * y.n) FROM dups x JOIN dups y USING (k);
 SELECT 4 * 700 * 700 AS count, sum(t * t) FROM (SELECT k, sum(n) AS t FROM dups GROUP BY k) g;
+-- the same index only: what was marked is still there when it is restored
+CREATE INDEX dups_kn ON dups USING euno (k, n);
+VACUUM ANALYZE dups;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(x.n::bigint * y.n) FROM dups x JOIN dups y USING (k);
+SELECT count(*), sum(x.n::bigint * y.n) FROM dups x JOIN dups y USING (k);
+CREATE TABLE twins (t text COLLATE "C", u uuid, n int);
+INSERT INTO twins SELECT 'text ' || n / 300, md5((n / 300)::text)::uuid, n FROM generate_series(0, 1799) n;
+CREATE INDEX twins_tn ON twins USING euno (t, n);
+CREATE INDEX twins_un ON twins USING euno (u, n) WITH (structure = art);
+VACUUM ANALYZE twins;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(x.n::bigint * y.n) FROM twins x JOIN twins y USING (t);
+SELECT count(*), sum(x.n::bigint * y.n) FROM twins x JOIN twins y USING (t);
+EXPLAIN (COSTS OFF) SELECT count(*), sum(x.n::bigint * y.n) FROM twins x JOIN twins y USING (u);
+SELECT count(*), sum(x.n::bigint * y.n) FROM twins x JOIN twins y USING (u);
+SELECT 6 * 300 * 300 AS count, sum(s * s) FROM (SELECT t, sum(n) AS s FROM twins GROUP BY t) g;
+DROP TABLE twins;
+DROP INDEX dups_kn;
 RESET ALL;
 SET client_min_messages = warning;
 

@@ -31,11 +31,9 @@
 static bool
 may_look_ahead(IndexScanDesc scan)
 {
-	EunoScan   *so = scan->opaque;
 	Relation	heap = scan->heapRelation;
 
-	return so->pins &&
-		get_tablespace_io_concurrency(heap->rd_rel->reltablespace) > 0;
+	return get_tablespace_io_concurrency(heap->rd_rel->reltablespace) > 0;
 }
 
 /*
@@ -51,7 +49,7 @@ euno_ahead_window(IndexScanDesc scan)
 
 	window->ahead.wanted = false;
 	window->ahead.pages = 0;
-	if (so->ahead_known && !so->look_ahead)
+	if (!so->pins || (so->ahead_known && !so->look_ahead))
 		return;
 	for (uint32 i = 1; i < window->nitems; i++)
 		changes += window->tids[i] >> 16 != window->tids[i - 1] >> 16;

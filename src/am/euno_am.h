@@ -567,9 +567,12 @@ extern void euno_debug_wait(const char *point);
  * held.  Inside an epoch (insert-aside) a stop keeps memory from being given
  * back, nothing else.
  */
+#define EUNO_STOPS_ARE_SET() \
+	unlikely(euno_debug_stop != NULL && euno_debug_stop[0] != '\0')
+
 #define EUNO_STOP_POINT(name) \
 	do { \
-		if (unlikely(euno_debug_stop != NULL && euno_debug_stop[0] != '\0')) \
+		if (EUNO_STOPS_ARE_SET()) \
 			euno_debug_wait(name); \
 	} while (0)
 

@@ -18,8 +18,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "access/itup.h"
 #include "access/relscan.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -85,6 +83,7 @@ free_copies(EunoScan *so)
 	if (window->buf != NULL)
 		pfree(window->buf);
 	window->buf = NULL;
+	euno_window_drop_tuples(window);
 	if (so->itup_buffer != NULL)
 		pfree(so->itup_buffer);
 	if (so->values != NULL)
@@ -189,90 +188,11 @@ eunoendscan(IndexScanDesc scan)
 		MemoryContextDelete(so->context);
 }
 
-/* Room for an index tuple; what was in the buffer is gone. */
-static IndexTuple
-tuple_buffer(EunoScan *so, Size size)
-{
-	if (so->itup_size < size)
-	{
-		if (so->itup_buffer)
-			pfree(so->itup_buffer);
-		so->itup_size = Max(512, 2 * size);
-		so->itup_buffer = MemoryContextAllocZero(so->context, so->itup_size);
-	}
-	return (IndexTuple) so->itup_buffer;
-}
-
-/* An index tuple of any columns; see form_index_tuple. */
-static IndexTuple
-form_any_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
-{
-	EunoScan   *so = scan->opaque;
-	TupleDesc	tupdesc = scan->xs_itupdesc;
-	Size		data_size;
-	Size		header_size;
-	uint16		infomask = 0;
-	uint16		tuple_mask = 0;
-	bool		has_null = false;
-	IndexTuple	itup;
-
-	if (so->values == NULL)
-	{
-		so->values = MemoryContextAlloc(so->context, tupdesc->natts * sizeof(Datum));
-		so->isnull = MemoryContextAlloc(so->context, tupdesc->natts * sizeof(bool));
-		so->scratch = MemoryContextAlloc(so->context, EUNO_KEY_DEFORM_BYTES);
-	}
-	euno_key_deform(so->idx->schema, key, item->keylen,
-					key + MAXALIGN(item->keylen), item->payloadlen,
-					so->scratch, so->values, so->isnull);
-
-	for (int i = 0; i < tupdesc->natts && !has_null; i++)
-		has_null = so->isnull[i];
-	header_size = IndexInfoFindDataOffset(has_null ? INDEX_NULL_MASK : 0);
-	data_size = heap_compute_data_size(tupdesc, so->values, so->isnull);
-	itup = tuple_buffer(so, header_size + data_size + MAXIMUM_ALIGNOF);
-
-	/* Readers tell padding from a short value by its being zero. */
-	memset(itup, 0, header_size + data_size);
-	heap_fill_tuple(tupdesc, so->values, so->isnull,
-					(char *) itup + header_size, data_size, &tuple_mask,
-					has_null ? (bits8 *) ((char *) itup + sizeof(IndexTupleData)) : NULL);
-	if (has_null)
-		infomask |= INDEX_NULL_MASK;
-	if (tuple_mask & HEAP_HASVARWIDTH)
-		infomask |= INDEX_VAR_MASK;
-	itup->t_info = infomask | (uint16) MAXALIGN(header_size + data_size);
-	return itup;
-}
-
-/*
- * The executor wants to know nothing but this about an entry: make it an index
- * tuple in memory of our own, without a palloc per tuple.
- */
-static void
-form_index_tuple(IndexScanDesc scan, const uint8_t *key, EunoItemKey *item)
-{
-	EunoScan   *so = scan->opaque;
-	Size		header_size = IndexInfoFindDataOffset(0);
-	IndexTuple	itup = tuple_buffer(so, header_size + EUNO_KEY_IMAGE_BYTES);
-	uint16		infomask;
-	uint32		data_size = euno_key_image(so->idx->schema, key, item->keylen,
-										   item->payloadlen,
-										   (char *) itup + header_size,
-										   &infomask);
-
-	if (data_size > 0)
-		itup->t_info = infomask | (uint16) MAXALIGN(header_size + data_size);
-	else
-		itup = form_any_tuple(scan, key, item);
-	scan->xs_itup = itup;
-}
-
 /*
  * The tree may have changed since the batch was read: is the entry of a TID that
- * was announced still there?
+ * was announced still there?  If not, it has been removed, skip it.
  */
-static bool
+static pg_noinline bool
 still_there(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 {
 	EunoScan   *so = scan->opaque;
@@ -295,25 +215,18 @@ still_there(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 }
 
 /*
- * Announce a TID, and make sure that its entry is still in the tree.  False: it
- * has been removed, skip it.
+ * Announce a TID.  False: the tree may have changed since the batch was read, see
+ * whether the entry is still there.
  */
 static inline bool
-announce(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
+announce(EunoScan *so, EunoWindow *window, EunoTid tid)
 {
-	EunoScan   *so = scan->opaque;
 	EunoTreeSlot *slot = so->idx->slot;
-
-	EUNO_STOP_POINT("scan-batch");
 
 	euno_hazard_set(so->idx, tid);
 	so->hazard_set = true;
-	if (unlikely(pg_atomic_read_u64(&slot->generation) != window->generation ||
-				 pg_atomic_read_u64(&slot->vacuum_epoch) != window->vacuum_epoch) &&
-		!still_there(scan, window, tid))
-		return false;
-	EUNO_STOP_POINT("scan-return");
-	return true;
+	return likely(pg_atomic_read_u64(&slot->generation) == window->generation &&
+				  pg_atomic_read_u64(&slot->vacuum_epoch) == window->vacuum_epoch);
 }
 
 /*
@@ -343,6 +256,10 @@ next_item(IndexScanDesc scan, bool forward)
 		}
 	}
 
+	/* Most scans come to their end once, and leave nothing to be done there */
+	if ((forward ? window->cursor.at_hi : window->cursor.at_lo) &&
+		!so->range.parts && !window->any_killed && scan->parallel_scan == NULL)
+		return false;
 	if (!euno_window_read(scan, forward))
 		return false;
 	so->current->pos = 0;
@@ -390,14 +307,19 @@ accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 {
 	EunoScan   *so = scan->opaque;
 	EunoItemKey *item = &window->keys[window->pos];
-	const uint8_t *key = window->buf + item->offset;
 
-	if (!so->range.exact && !euno_scan_matches(so->plan, key, item->keylen))
+	if (!so->range.exact &&
+		!euno_scan_matches(so->plan, window->buf + item->offset, item->keylen))
 		return false;
-	if (so->use_hazards && !announce(scan, window, tid))
-		return false;
+	if (so->use_hazards)
+	{
+		EUNO_STOP_POINT("scan-batch");
+		if (!announce(so, window, tid) && !still_there(scan, window, tid))
+			return false;
+		EUNO_STOP_POINT("scan-return");
+	}
 	if (scan->xs_want_itup)
-		form_index_tuple(scan, key, item);
+		euno_tuple_form(scan, window);
 	return true;
 }
 
@@ -442,9 +364,51 @@ next_tuple(IndexScanDesc scan, bool forward)
 	return false;
 }
 
+/* The item was announced, but the tree may have changed. */
+static pg_noinline bool
+next_if_there(IndexScanDesc scan, bool forward)
+{
+	EunoScan   *so = scan->opaque;
+	EunoWindow *window = so->current;
+	EunoTid		tid = window->tids[window->pos];
+
+	if (!still_there(scan, window, tid))
+		return next_tuple(scan, forward);
+	euno_tuple_form(scan, window);
+	euno_tid_unpack(tid, &scan->xs_heaptid);
+	return true;
+}
+
+/*
+ * The next tuple of an index-only scan, if it has been made.  Calls nothing but to
+ * leave it at that: what a call needs would be a third of the work.
+ */
+static inline bool
+next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
+{
+	EunoScan   *so = scan->opaque;
+	uint32		next = (uint32) (window->pos + 1);
+	uint32		place;
+	EunoTid		tid;
+
+	if (next >= window->formed || scan->kill_prior_tuple ||
+		forward != window->forward || EUNO_STOPS_ARE_SET())
+		return next_tuple(scan, forward);
+	place = window->places[next];
+	if (unlikely(place == 0))
+		return next_tuple(scan, forward);
+	tid = window->tids[next];
+	window->pos = next;
+	if (!announce(so, window, tid))
+		return next_if_there(scan, forward);
+	scan->xs_itup = (IndexTuple) (window->tuples + place);
+	euno_tid_unpack(tid, &scan->xs_heaptid);
+	return true;
+}
+
 /*
  * Of most rows of a range nothing more is wanted than the TID, on the page of the
- * row before.  Those do not pay for the rest.
+ * row before; or a tuple that is there.  Those do not pay for the rest.
  */
 bool
 eunogettuple(IndexScanDesc scan, ScanDirection direction)
@@ -454,7 +418,9 @@ eunogettuple(IndexScanDesc scan, ScanDirection direction)
 	bool		forward = ScanDirectionIsForward(direction);
 	EunoTid		tid;
 
-	if (!so->plain || scan->kill_prior_tuple || window->ahead.wanted ||
+	if (!so->plain)
+		return next_formed(scan, window, forward);
+	if (scan->kill_prior_tuple || window->ahead.wanted ||
 		forward != window->forward ||
 		window->pos + 1 >= (int32) window->nitems)
 		return next_tuple(scan, forward);

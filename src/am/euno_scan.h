@@ -59,6 +59,10 @@ typedef struct EunoWindow
 	bool	   *killed;			/* valid if any_killed */
 	EunoItemKey *keys;			/* NULL until keys are wanted, as buf */
 	uint8_t    *buf;
+	uint32		formed;			/* items whose index tuples were made */
+	uint32		used;			/* of "tuples", if any were */
+	uint32	   *places;			/* where in it; 0: it has to be made alone */
+	char	   *tuples;			/* NULL until some are made, as places */
 	EunoAhead	ahead;
 
 	/*
@@ -116,6 +120,7 @@ typedef struct EunoScan
 /* ---- euno_window.c ---- */
 
 extern EunoWindow *euno_window_make(EunoScan *so);
+extern void euno_window_drop_tuples(EunoWindow *window);
 
 /* A scan of a range ends: did its first batch have the right size? */
 extern void euno_window_learn(EunoScan *so);
@@ -140,6 +145,10 @@ extern bool euno_window_read(IndexScanDesc scan, bool forward);
 /* To be called when a window has been read. */
 extern void euno_ahead_window(IndexScanDesc scan);
 extern void euno_ahead_step(IndexScanDesc scan, EunoWindow *window);
+
+/* ---- euno_tuple.c ---- */
+
+extern void euno_tuple_form(IndexScanDesc scan, EunoWindow *window);
 
 /* ---- euno_kill.c ---- */
 

@@ -43,10 +43,27 @@ euno_window_make(EunoScan *so)
 	window->killed = NULL;
 	window->keys = NULL;
 	window->buf = NULL;
+	window->formed = 0;
+	window->places = NULL;
+	window->tuples = NULL;
 	window->ahead.wanted = false;
 	window->placed = false;
 	window->entire = false;
 	return window;
+}
+
+/* Gives back the memory of index tuples, which are not needed any more. */
+void
+euno_window_drop_tuples(EunoWindow *window)
+{
+	if (window->tuples != NULL)
+	{
+		pfree(window->tuples);
+		pfree(window->places);
+	}
+	window->tuples = NULL;
+	window->places = NULL;
+	window->formed = 0;
 }
 
 /* Make room for a batch; the old one is not needed any more. */
@@ -67,6 +84,7 @@ prepare_window(EunoScan *so, EunoWindow *window, uint32 capacity)
 		window->tids = palloc(capacity * sizeof(EunoTid));
 		window->killed = palloc(capacity * sizeof(bool));
 		window->keys = NULL;
+		euno_window_drop_tuples(window);
 		window->capacity = capacity;
 	}
 	if (so->want_keys && window->keys == NULL)
@@ -114,7 +132,7 @@ euno_window_restart(EunoScan *so)
 	window->cursor.lo = so->range.lo;
 	window->cursor.hi = so->range.hi;
 	euno_cursor_start(&window->cursor);
-	window->nitems = 0;
+	window->nitems = window->formed = 0;
 	window->pos = -1;
 	window->placed = window->entire = false;
 	so->batch = so->range.exact && !so->range.parts ? so->first_batch :
@@ -177,7 +195,7 @@ save_marked_window(EunoScan *so)
 	fresh->entire = so->current->entire;
 	fresh->first = so->current->first;
 	fresh->last = so->current->last;
-	fresh->nitems = 0;
+	fresh->nitems = fresh->formed = 0;
 	fresh->pos = -1;
 
 	so->marked_window = so->current;
@@ -540,6 +558,7 @@ euno_window_read(IndexScanDesc scan, bool forward)
 			save_marked_window(so);
 		window = so->current;
 		window->forward = forward;
+		window->formed = 0;
 		window->pos = -1;
 		CHECK_FOR_INTERRUPTS();
 		if (!(fresh ? read_parts : read_range) (scan, window, forward))

@@ -28,6 +28,7 @@
 
 #include "postgres.h"
 
+#include "access/itup.h"
 #include "access/skey.h"
 #include "utils/rel.h"
 
@@ -79,17 +80,24 @@ extern void euno_key_deform(const EunoKeySchema *schema,
 							uint8_t *scratch, Datum *values, bool *isnull);
 
 /*
- * The same, where it is simple: writes the values as the data of a tuple
- * without NULLs to "data" (8-byte aligned, EUNO_KEY_IMAGE_BYTES) and returns
- * their length; *infomask is what the tuple's t_info has to say of them.  0: use
- * euno_key_deform.  Simple are keys without NULLs and payload, if all columns are
- * numbers, or if one value, not too long, is all there is in COMPARE order.
+ * The same as an index tuple (8-byte aligned), where that is simple; its t_tid is
+ * not written.  Returns its size.  0: use euno_key_deform.
  */
-#define EUNO_KEY_IMAGE_BYTES (8 * INDEX_MAX_KEYS)
-extern uint32_t euno_key_image(const EunoKeySchema *schema,
-							   const uint8_t *key, uint32_t keylen,
-							   uint32_t payloadlen, char *data,
-							   uint16 *infomask);
+#define EUNO_KEY_TUPLE_ROOM(columns, keylen) \
+	((uint32_t) MAXALIGN(keylen) + 12 * (columns) + 24)
+extern uint32_t euno_key_tuple(const EunoKeySchema *schema,
+							   const uint8_t *key, const EunoItemKey *item,
+							   IndexTuple itup);
+
+/*
+ * The same of several entries of a batch: places[i] is where in "to" the tuple of
+ * items[i] is, or 0.  So many bytes of "to" are used, more than 0 (8-byte
+ * aligned), and there are "room"; returns how many are used now.
+ */
+extern uint32_t euno_key_tuples(const EunoKeySchema *schema,
+								const uint8_t *buf, const EunoItemKey *items,
+								uint32_t n, char *to, uint32_t used,
+								uint32_t room, uint32_t *places);
 
 /* An EunoCompare; arg is the schema.  COMPARE order only.  May ereport. */
 extern int	euno_key_compare(void *arg, const EunoPosition *pos,

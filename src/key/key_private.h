@@ -68,7 +68,7 @@ typedef struct EunoKeyColumn
 	int16		lossy;			/* its number among lossy columns, or -1 */
 	bool		integer;		/* encoded as a big endian number whose bits */
 	uint64_t	flip;			/* are the value's but for these */
-	uint16		image_at;		/* numbers only: where it is in an index tuple */
+	uint16		tuple_at;		/* fixed lengths: where it is in tuples' data */
 	Oid			collation;
 	Oid			opfamily;
 	Oid			opcintype;
@@ -84,10 +84,13 @@ struct EunoKeySchema
 	int			nkeys;			/* key columns */
 	int			natts;			/* key and INCLUDE columns */
 	int			nlossy;			/* key columns whose encoding can lose */
-	bool		numbers;		/* BYTES order, and all columns are numbers */
-	uint32_t	numbers_len;	/* if so: bytes of a key without NULLs, and of the */
-	uint32_t	image_size;		/* values in an index tuple */
+	bool		varlenas;		/* some column is one */
+	bool		bytes_tuple;	/* BYTES order; see key_image.c */
+	bool		string_key;		/* BYTES order, and one string, not DESC, is all */
 	bool		varlena_row;	/* COMPARE order, and one varlena column is all */
+	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a
+								 * key without NULLs, else 0, */
+	uint32_t	fixed_size;		/* and of its index tuple */
 	char		name[NAMEDATALEN];
 	EunoKeyColumn cols[FLEXIBLE_ARRAY_MEMBER];	/* one per att */
 };

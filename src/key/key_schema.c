@@ -160,6 +160,39 @@ describe_integer(EunoKeyColumn *col)
 		col->flip ^= sign | (sign - 1);
 }
 
+/* Which index tuples can be made of keys at once, and where values are in them. */
+static void
+describe_tuple(EunoKeySchema *schema)
+{
+	bool		fixed = true;
+
+	schema->bytes_tuple = true;
+	for (int i = 0; i < schema->natts; i++)
+	{
+		EunoKeyColumn *col = &schema->cols[i];
+
+		schema->varlenas = schema->varlenas || col->attlen == -1;
+		if (i >= schema->nkeys || col->kind == EUNO_KIND_OPAQUE ||
+			col->kind == EUNO_KIND_NAME || col->kind == EUNO_KIND_BYTEA)
+			schema->bytes_tuple = false;
+		fixed = fixed && schema->bytes_tuple && col->kind <= EUNO_KIND_FIXED;
+		if (!fixed)
+			continue;
+		col->tuple_at = att_align_nominal(schema->fixed_size, col->attalign);
+		schema->fixed_size = col->tuple_at + col->attlen;
+		schema->fixed_len += 1 + col->attlen;
+	}
+	if (fixed)
+		schema->fixed_size = MAXALIGN(schema->fixed_size) +
+			IndexInfoFindDataOffset(0);
+	else
+		schema->fixed_len = 0;
+	schema->string_key = schema->bytes_tuple && schema->natts == 1 &&
+		schema->cols[0].may_short && !schema->cols[0].desc;
+	schema->varlena_row = schema->order == EUNO_ORDER_COMPARE &&
+		schema->natts == 1 && schema->cols[0].attlen == -1;
+}
+
 EunoKeySchema *
 euno_key_schema(Relation index, MemoryContext context)
 {
@@ -167,7 +200,6 @@ euno_key_schema(Relation index, MemoryContext context)
 	TupleDesc	desc = RelationGetDescr(index);
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	bool		equalimage = true;
-	bool		numbers = true;
 	EunoKeySchema *schema;
 
 	schema = palloc0(offsetof(EunoKeySchema, cols) +
@@ -200,17 +232,8 @@ euno_key_schema(Relation index, MemoryContext context)
 				 col->kind == EUNO_KIND_BPCHAR)
 			col->lossy = schema->nlossy++;
 		describe_integer(col);
-		numbers = numbers && col->kind >= EUNO_KIND_BOOL &&
-			col->kind <= EUNO_KIND_FLOAT8 && col->attbyval;
-		if (!numbers)
-			continue;
-		col->image_at = att_align_nominal(schema->image_size, col->attalign);
-		schema->image_size = col->image_at + col->attlen;
-		schema->numbers_len += 1 + col->attlen;
 	}
-	schema->numbers = numbers && schema->natts == schema->nkeys;
-	schema->varlena_row = schema->order == EUNO_ORDER_COMPARE &&
-		schema->natts == 1 && schema->cols[0].attlen == -1;
+	describe_tuple(schema);
 
 	/*
 	 * Entries whose encoding lost something carry a payload and so share
