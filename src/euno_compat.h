@@ -52,7 +52,10 @@
  */
 #define EUNO_UNIQUE_MEANS_BTREE (PG_VERSION_NUM < 180000)
 
-/* Before 18, the planner looks up the ends of a column's values in btrees only. */
+/*
+ * Before 18, the planner looks up the ends of a column's values in btrees
+ * only.
+ */
 #define EUNO_ENDS_MEAN_BTREE (PG_VERSION_NUM < 180000)
 
 /*

@@ -38,7 +38,8 @@ may_look_ahead(IndexScanDesc scan)
 
 /*
  * Rows that are next to each other in the index are often so in the heap: then
- * the executor keeps the page, and the processor sees by itself what comes next.
+ * the executor keeps the page, and the processor sees by itself what comes
+ * next.
  */
 void
 euno_ahead_window(IndexScanDesc scan)
@@ -113,8 +114,9 @@ fetch_tuple(Buffer buffer, EunoTid tid)
  * one that ends soon must not pay for rows that nobody wants.
  *
  * Most of a prefetch's own time is to find out where in memory its page is.
- * Looking for a buffer takes locks, and no prefetch begins before a lock behind
- * which it stands; so several buffers are looked for, then all is prefetched.
+ * Looking for a buffer takes locks, and no prefetch begins before a lock
+ * behind which it stands; so several buffers are looked for, then all is
+ * prefetched.
  */
 void
 euno_ahead_step(IndexScanDesc scan, EunoWindow *window)

@@ -56,7 +56,10 @@ extern EunoStructure euno_structure(Relation index);
 extern const char *euno_sync(Relation index);
 extern EunoReplicate euno_replicate(Relation index);
 
-/* CREATE INDEX, REINDEX, ALTER INDEX: ERROR if what is asked for cannot be had. */
+/*
+ * CREATE INDEX, REINDEX, ALTER INDEX: ERROR if what is asked for cannot be
+ * had.
+ */
 extern void euno_options_check(Relation index);
 
 /* ---- euno_index.c: what a backend knows of an index ---- */
@@ -86,8 +89,8 @@ typedef struct EunoIndex
 extern EunoIndex *euno_index_open(Relation index);
 
 /*
- * The same without the relation, if this backend has opened it before and nothing
- * was changed since; else NULL.
+ * The same without the relation, if this backend has opened it before and
+ * nothing was changed since; else NULL.
  */
 extern EunoIndex *euno_index_known(Oid index_oid);
 
@@ -123,9 +126,9 @@ extern void euno_index_unhold(EunoIndex *idx);
 
 /*
  * Starts the build of a slot's tree (see euno_tree_start_build), and completes
- * it.  In between the memory is held; the end of the (sub)transaction by error,
- * or of the process, gives the tree up.  The latter returns false, with all
- * still held, if somebody else has given the tree up meanwhile.
+ * it.  In between the memory is held; the end of the (sub)transaction by
+ * error, or of the process, gives the tree up.  The latter returns false, with
+ * all still held, if somebody else has given the tree up meanwhile.
  */
 extern EunoStatus euno_index_start_build(EunoIndex *idx, EunoTreeSlot *slot,
 										 const EunoTreeOps *ops,
@@ -168,7 +171,9 @@ extern EunoTreeSlot *euno_index_slot(EunoIndex *idx);
 /* Build the tree if it is not READY.  May wait for another builder. */
 extern void euno_index_ensure_ready(EunoIndex *idx, Relation index);
 
-/* The same, but false if somebody else has the build lock.  Waits for nobody. */
+/*
+ * The same, but false if somebody else has the build lock.  Waits for nobody.
+ */
 extern bool euno_index_build_if_idle(EunoIndex *idx, Relation index);
 
 /*
@@ -230,8 +235,8 @@ extern void euno_heap_blocks_init(EunoHeapBlocks *blocks, Relation heap);
 /*
  * Visits every root of the heap, a page at a time; of the blocks that nobody
  * else has taken, if "blocks" is not NULL.  Expressions and predicate are
- * evaluated with the rights of the caller: see euno_rebuild.c.  Never waits for
- * a transaction.  Returns the number of heap tuples seen.
+ * evaluated with the rights of the caller: see euno_rebuild.c.  Never waits
+ * for a transaction.  Returns the number of heap tuples seen.
  */
 extern double euno_heap_scan(Relation heap, IndexInfo *index_info,
 							 Snapshot snapshot, EunoHeapBlocks *blocks,
@@ -261,8 +266,8 @@ typedef struct EunoSortShare
 
 /*
  * All memory, up to work_mem_kb, and temporary files are the sort's own; but a
- * participant in a parallel sort, which has a share, puts its runs into the file
- * set of all.  The schema must stay.  "heap": how much there may be.
+ * participant in a parallel sort, which has a share, puts its runs into the
+ * file set of all.  The schema must stay.  "heap": how much there may be.
  */
 extern EunoSort *euno_sort_begin(Relation heap, const EunoKeySchema *schema,
 								 int work_mem_kb, EunoSortShare *share);
@@ -278,7 +283,9 @@ extern void euno_sort_add_tuple(Relation index, ItemPointer tid,
 extern void euno_sort_add_root(void *sort, ItemPointer root, Datum *values,
 							   bool *isnull, bool visible);
 
-/* The leader, when it has added its part: sorts that while others sort theirs. */
+/*
+ * The leader, when it has added its part: sorts that while others sort theirs.
+ */
 extern void euno_sort_own(EunoSort *sort);
 
 /* A worker's end: how many sorted runs it leaves to the leader. */
@@ -295,9 +302,9 @@ extern bool euno_sort_next(EunoSort *sort, EunoEntry *entry);
 extern void euno_sort_end(EunoSort *sort);
 
 /*
- * About how many bytes a tree of it will take: all that was added; half of that if
- * it came in order, as dense numbers do.  When it has been performed: how many
- * entries are left.
+ * About how many bytes a tree of it will take: all that was added; half of
+ * that if it came in order, as dense numbers do.  When it has been performed:
+ * how many entries are left.
  */
 extern uint64 euno_sort_bytes(const EunoSort *sort);
 extern uint64 euno_sort_left(const EunoSort *sort);
@@ -313,8 +320,8 @@ extern int	euno_parallel_workers(Relation heap, Relation index,
 /*
  * Scan the heap with workers: as euno_heap_is_quiet says, or (rebuild) with
  * euno_heap_scan, and a snapshot that is active and registered.  NULL if no
- * worker could be had.  Else *sort holds all entries, to be performed and read,
- * and ended before euno_parallel_end.
+ * worker could be had.  Else *sort holds all entries, to be performed and
+ * read, and ended before euno_parallel_end.
  */
 extern EunoParallelBuild *euno_parallel_scan(Relation heap, Relation index,
 											 IndexInfo *index_info,
@@ -333,8 +340,8 @@ extern PGDLLEXPORT void euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 /* ---- euno_load.c: sorted entries become a tree ---- */
 
 /*
- * When all entries have been added, before they are sorted: has the launcher make
- * memory ready for the tree, unless that is small.
+ * When all entries have been added, before they are sorted: has the launcher
+ * make memory ready for the tree, unless that is small.
  */
 extern void euno_load_expect(EunoIndex *idx, EunoTreeSlot *slot,
 							 const EunoSort *sort);
@@ -360,7 +367,9 @@ extern char *eunobuildphasename(int64 phase);
 #define EUNO_PHASE_SORT		3
 #define EUNO_PHASE_LOAD		4
 
-/* Start a build: an empty tree of the index's kind in a slot that is ABSENT. */
+/*
+ * Start a build: an empty tree of the index's kind in a slot that is ABSENT.
+ */
 extern EunoStatus euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot,
 								   Relation index);
 
@@ -383,7 +392,10 @@ extern void euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 extern void euno_delete_dead_versions(EunoIndex *idx, Relation index,
 									  Relation heap, const EunoEntry *entry);
 
-/* ---- euno_scan.c, euno_sharedscan.c, euno_vacuum.c, euno_cost.c, euno_planner.c ---- */
+/*
+ * ---- euno_scan.c, euno_sharedscan.c, euno_vacuum.c, euno_cost.c,
+ * euno_planner.c ----
+ */
 
 extern IndexScanDesc eunobeginscan(Relation index, int nkeys, int norderbys);
 extern void eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys,
@@ -418,9 +430,9 @@ extern void euno_row_compare_init(void);
 extern void euno_full_define_settings(void);
 
 /*
- * There was no memory for a change to this index.  Makes room by giving up some
- * tree, perhaps this one, and says so in a WARNING; true if it is worth trying
- * again, false if the statement has to fail.  Nothing pinned on entry.
+ * There was no memory for a change to this index.  Makes room by giving up
+ * some tree, perhaps this one, and says so in a WARNING; true if it is worth
+ * trying again, false if the statement has to fail.  Nothing pinned on entry.
  */
 extern bool euno_full_make_room(EunoIndex *idx);
 
@@ -433,9 +445,9 @@ extern bool euno_full_may_return(const EunoTreeSlot *slot);
 /* ---- euno_announce.c ---- */
 
 /*
- * Announces the TID of an entry as our hazard, and sees whether the entry is in
- * the tree after that: EUNO_OK or EUNO_NOT_FOUND.  *guard gets the vacuum epoch
- * from before.  EUNO_STALE: the tree is not READY.
+ * Announces the TID of an entry as our hazard, and sees whether the entry is
+ * in the tree after that: EUNO_OK or EUNO_NOT_FOUND.  *guard gets the vacuum
+ * epoch from before.  EUNO_STALE: the tree is not READY.
  */
 extern EunoStatus euno_announce(EunoIndex *idx, Relation index,
 								const EunoEntry *entry, EunoGuard *guard);
@@ -495,7 +507,8 @@ extern void euno_checking_forget(void);
 
 /*
  * Is the inserter of this row, who was in progress when asked for it before,
- * yet to pass its check?  The key is locked: it cannot before that is unlocked.
+ * yet to pass its check?  The key is locked: it cannot before that is
+ * unlocked.
  */
 extern bool euno_is_checking(const EunoIndex *idx, EunoTid tid);
 
@@ -563,9 +576,9 @@ extern void euno_debug_init(void);
 extern void euno_debug_wait(const char *point);
 
 /*
- * Never with any lock but heavyweight ones, and the key lock of a unique check,
- * held.  Inside an epoch (insert-aside) a stop keeps memory from being given
- * back, nothing else.
+ * Never with any lock but heavyweight ones, and the key lock of a unique
+ * check, held.  Inside an epoch (insert-aside) a stop keeps memory from being
+ * given back, nothing else.
  */
 #define EUNO_STOPS_ARE_SET() \
 	unlikely(euno_debug_stop != NULL && euno_debug_stop[0] != '\0')
@@ -583,9 +596,9 @@ extern uint64 euno_hazard_changes;
 
 /*
  * Announce that "tid" of this tree is in use (EUNO_TID_MAX: any of its TIDs),
- * and then look at what bulk delete has done (euno_hazard.h); bulk delete waits
- * for it before its TIDs may be recycled.  One per backend: announcing another
- * replaces it, and so may any comparator that is called.
+ * and then look at what bulk delete has done (euno_hazard.h); bulk delete
+ * waits for it before its TIDs may be recycled.  One per backend: announcing
+ * another replaces it, and so may any comparator that is called.
  */
 static inline void
 euno_hazard_set(EunoIndex *idx, EunoTid tid)

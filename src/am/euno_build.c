@@ -68,8 +68,9 @@ write_metapage(Relation index, ForkNumber fork)
  * keys that are bytes: an index that has lost them since it was created is
  * rebuilt as a B+tree rather than not at all.
  *
- * "auto": a radix tree for a single integer (or date, or timestamp).  These are
- * dense more often than not, and for dense ones it was measured to be faster.
+ * "auto": a radix tree for a single integer (or date, or timestamp).  These
+ * are dense more often than not, and for dense ones it was measured to be
+ * faster.
  */
 EunoStatus
 euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)

@@ -207,9 +207,9 @@ index_correlation(PlannerInfo *root, IndexOptInfo *index)
 }
 
 /*
- * Does a scan return one row at most, or what is rounded to that?  Its page is all
- * of the heap that the planner counts, in whatever order (cost_index), and the
- * correlation, which takes as long as the rest, is of no use.
+ * Does a scan return one row at most, or what is rounded to that?  Its page is
+ * all of the heap that the planner counts, in whatever order (cost_index), and
+ * the correlation, which takes as long as the rest, is of no use.
  */
 static bool
 on_one_page(const RelOptInfo *rel, Selectivity selectivity)

@@ -26,7 +26,10 @@
 
 #define MAX_CANDIDATES 512		/* in each direction from the entry */
 
-/* If fewer of the entries than one in so many are candidates, a split is better. */
+/*
+ * If fewer of the entries than one in so many are candidates, a split is
+ * better.
+ */
 #define WORTHWHILE 8
 
 typedef struct Candidates
@@ -57,9 +60,9 @@ add_candidate(Candidates *cand, const EunoEntry *entry)
 }
 
 /*
- * Look at the nearest entries on one side of "entry"; of a B+tree, those of its
- * leaf.  Add those whose key also occurs next to them: versions of one row have
- * one key.  Others are not worth the table's sorting them.
+ * Look at the nearest entries on one side of "entry"; of a B+tree, those of
+ * its leaf.  Add those whose key also occurs next to them: versions of one row
+ * have one key.  Others are not worth the table's sorting them.
  */
 static bool
 collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)

@@ -26,7 +26,9 @@
 #include "mem/euno_domains.h"
 #include "worker/euno_worker.h"
 
-/* Divides the CPUs anew.  Trees with replicate = on get their directories now. */
+/*
+ * Divides the CPUs anew.  Trees with replicate = on get their directories now.
+ */
 PG_FUNCTION_INFO_V1(euno_set_domains);
 Datum
 euno_set_domains(PG_FUNCTION_ARGS)

@@ -13,8 +13,8 @@
 #include "am/euno_am.h"
 
 /*
- * Either all that was reserved is in use, or the machine, or the control group,
- * has no more.
+ * Either all that was reserved is in use, or the machine, or the control
+ * group, has no more.
  */
 static void
 out_of_memory(EunoIndex *idx, Relation index)

@@ -125,8 +125,8 @@ euno_rebuild(PG_FUNCTION_ARGS)
 #define INDEX_COLUMNS 29
 
 /*
- * What euno_stat_get_indexes says of a tree.  What its structure does not have is
- * null.
+ * What euno_stat_get_indexes says of a tree.  What its structure does not have
+ * is null.
  */
 static void
 describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,

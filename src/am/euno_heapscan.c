@@ -30,13 +30,15 @@
 /* How many blocks a participant takes at a time: 512 kB, for read-ahead. */
 #define CHUNK_BLOCKS 64
 
-/* Each time a tuple's columns are read, those of one further on are fetched. */
+/*
+ * Each time a tuple's columns are read, those of one further on are fetched.
+ */
 #define VALUES_AHEAD	6
 #define VALUE_BYTES		32		/* that one has, or the one before, probably */
 
 /*
- * The index has columns and nothing else, so that no slot is needed; and few, for
- * each of them may have to be searched for from the tuple's start.
+ * The index has columns and nothing else, so that no slot is needed; and few,
+ * for each of them may have to be searched for from the tuple's start.
  */
 static bool
 is_plain(IndexInfo *index_info)
@@ -49,7 +51,9 @@ is_plain(IndexInfo *index_info)
 	return true;
 }
 
-/* A column of a tuple; where it is, if it is there and by reference, is noted. */
+/*
+ * A column of a tuple; where it is, if it is there and by reference, is noted.
+ */
 static inline Datum
 column_of(EunoHeapWalk *walk, HeapTuple tuple, AttrNumber number,
 		  TupleDesc desc, bool *isnull)
@@ -67,9 +71,10 @@ column_of(EunoHeapWalk *walk, HeapTuple tuple, AttrNumber number,
 }
 
 /*
- * What has been fetched of tuples are their headers: a value further on is probably
- * where it was in the last one.  To find it, the one before it is looked at.  A guess
- * may be outside of the page, too; nobody reads what is there.
+ * What has been fetched of tuples are their headers: a value further on is
+ * probably where it was in the last one.  To find it, the one before it is
+ * looked at.  A guess may be outside of the page, too; nobody reads what is
+ * there.
  */
 static inline void
 prefetch_value(const EunoHeapWalk *walk, int number)

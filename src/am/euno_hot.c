@@ -32,9 +32,9 @@ typedef struct HotLeaves
 } HotLeaves;
 
 /*
- * A leaf's first or last key, as error messages show keys: only to who may read
- * these columns, and not where there are policies for rows.  NULL: not to be
- * shown, or the leaf is empty.
+ * A leaf's first or last key, as error messages show keys: only to who may
+ * read these columns, and not where there are policies for rows.  NULL: not to
+ * be shown, or the leaf is empty.
  */
 static char *
 show_key(HotLeaves *hot, bool first)
@@ -161,8 +161,8 @@ put_leaf(HotLeaves *hot, const EunoHeat *heat, ReturnSetInfo *rsinfo)
 }
 
 /*
- * The leaves, or nodes of a radix tree, with the most conflicts lately, at most n of
- * them.  None of an index that is not ready.
+ * The leaves, or nodes of a radix tree, with the most conflicts lately, at
+ * most n of them.  None of an index that is not ready.
  */
 PG_FUNCTION_INFO_V1(euno_hot_leaves);
 Datum

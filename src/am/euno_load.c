@@ -39,8 +39,8 @@ typedef struct SideReader
 } SideReader;
 
 /*
- * Somebody may have taken the tree from us: it was found to be inconsistent, or
- * its memory was needed more elsewhere.
+ * Somebody may have taken the tree from us: it was found to be inconsistent,
+ * or its memory was needed more elsewhere.
  */
 static void
 give_up(Relation index)
@@ -95,9 +95,9 @@ make_room_for_end(EunoIndex *idx, EunoTreeSlot *slot)
 }
 
 /*
- * Whoever writes needs this tree more than those who read need others.  But what
- * runs while the next entry is looked for (a comparator, and what it does, another
- * build perhaps) makes no room in our name.
+ * Whoever writes needs this tree more than those who read need others.  But
+ * what runs while the next entry is looked for (a comparator, and what it
+ * does, another build perhaps) makes no room in our name.
  */
 static EunoStatus
 load_entry(EunoIndex *idx, EunoTreeSlot *slot, EunoBulk *bulk,

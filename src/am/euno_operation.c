@@ -41,8 +41,8 @@ static EunoIndex *used_indexes = NULL;	/* pinned in this transaction */
 uint64		euno_hazard_changes = 0;
 
 /*
- * An insert is a descent, and counts for so many more when it is decided who has
- * inner nodes of the own: it may have to post a separator, and directories
+ * An insert is a descent, and counts for so many more when it is decided who
+ * has inner nodes of the own: it may have to post a separator, and directories
  * of their own are of use to writers above all (src/README.md, "Domains").
  */
 #define INSERT_USES	3
@@ -116,7 +116,9 @@ flush_used_indexes(void)
 	}
 }
 
-/* Undo operations that were left by an error at this nesting level or deeper. */
+/*
+ * Undo operations that were left by an error at this nesting level or deeper.
+ */
 static void
 unwind(int nest_level)
 {

@@ -41,7 +41,9 @@ euno_planner_is_ours(const IndexOptInfo *info)
 		info->relam != BTREE_AM_OID;	/* as describe_ends says */
 }
 
-/* Are all of a btree family's operators in ours, too, as what they are there? */
+/*
+ * Are all of a btree family's operators in ours, too, as what they are there?
+ */
 static bool
 has_operators_of(Oid family, Oid btree)
 {
@@ -66,8 +68,8 @@ has_operators_of(Oid family, Oid btree)
  * LIKE in any collation, a network's addresses, and plain boolean columns; and
  * before 18 a unique index shows that a row has one partner in a join at most
  * only if its families are btree's.  Where ours has all operators of such a
- * family, give it that name: the scan keys that come of it are found in ours by
- * their operators.
+ * family, give it that name: the scan keys that come of it are found in ours
+ * by their operators.
  */
 static void
 name_families(const PlannerInfo *root, IndexOptInfo *info)

@@ -94,8 +94,8 @@ follow_moves(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 /*
  * Acquires the slot's lock.  With EUNO_OK it is held, and the locks on leaves
  * of this generation are where their keys are.  Otherwise it is not:
- * EUNO_NOT_FOUND, no leaf of this generation is locked, or the tree is of another
- * one by now; EUNO_NO_MEMORY, nor can any be.
+ * EUNO_NOT_FOUND, no leaf of this generation is locked, or the tree is of
+ * another one by now; EUNO_NO_MEMORY, nor can any be.
  */
 static EunoStatus
 enter(EunoIndex *idx, Relation index, EunoTreeSlot *slot, uint64 generation,
@@ -186,8 +186,9 @@ euno_predicate_covers(EunoPredicate *predicate, IndexScanDesc scan,
 /*
  * To be called after an entry was inserted in a serializable transaction:
  * ERROR 40001 if that makes a cycle of dependencies with those who have read
- * its place.  "leaf" is the number of the leaf that it is in, in a tree of this
- * generation; 0 if that has none, or the entry is in no tree that has been read.
+ * its place.  "leaf" is the number of the leaf that it is in, in a tree of
+ * this generation; 0 if that has none, or the entry is in no tree that has
+ * been read.
  */
 void
 euno_predicate_check(EunoIndex *idx, Relation index, Relation heap,

@@ -48,8 +48,8 @@ euno_restore_user(EunoOwner *owner)
 }
 
 /*
- * Show ourselves in pg_stat_progress_create_index.  False if this backend is in
- * the middle of a command that shows itself already.
+ * Show ourselves in pg_stat_progress_create_index.  False if this backend is
+ * in the middle of a command that shows itself already.
  */
 static bool
 start_progress(Relation heap, Relation index)
@@ -128,8 +128,8 @@ sort_table(EunoIndex *idx, Relation heap, Relation index, EunoTreeSlot *slot,
 }
 
 /*
- * Read the table into the tree that we have started to build.  Returns how many
- * entries were read.
+ * Read the table into the tree that we have started to build.  Returns how
+ * many entries were read.
  *
  * The snapshot keeps what is read from being vacuumed; it is not that of a
  * consistent state.

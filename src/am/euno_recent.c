@@ -27,7 +27,9 @@
 #include "am/euno_scan.h"
 #include "euno_compat.h"
 
-/* At most so many pages are remembered, and not more than there are buffers. */
+/*
+ * At most so many pages are remembered, and not more than there are buffers.
+ */
 #define MOST_PAGES		(128 * 1024)
 
 /* With so many pins, who has the page's header locked would be waited for. */
@@ -64,7 +66,10 @@ page_number(Relation heap, BlockNumber block)
 	return block + (uint32) euno_rel_number(heap) * UINT32_C(0x9E3779B1);
 }
 
-/* Is it remembered, and does the buffer seem to have the page?  Nothing is locked. */
+/*
+ * Is it remembered, and does the buffer seem to have the page?  Nothing is
+ * locked.
+ */
 static inline bool
 seems_there(const Known *page, uint32 number, BlockNumber block)
 {
@@ -100,7 +105,9 @@ pin_again(Relation heap, BlockNumber block, const Known *page)
 						  page->buffer))
 		return false;
 
-	/* What a pin does otherwise: without it, the page would soon be evicted. */
+	/*
+	 * What a pin does otherwise: without it, the page would soon be evicted.
+	 */
 	state = pg_atomic_read_u32(&desc->state);
 	if ((state & BM_LOCKED) == 0 &&
 		BUF_STATE_GET_USAGECOUNT(state) < BM_MAX_USAGE_COUNT)

@@ -121,9 +121,9 @@ add_row_compare_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 }
 
 /*
- * Ours stand for paths that the planner should have made itself: they come before
- * what other extensions do with those.  One that has rows elsewhere than in the
- * table, or obeys a hint, may take all paths of indexes away.
+ * Ours stand for paths that the planner should have made itself: they come
+ * before what other extensions do with those.  One that has rows elsewhere
+ * than in the table, or obeys a hint, may take all paths of indexes away.
  */
 static void
 relation_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,

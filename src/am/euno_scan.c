@@ -32,9 +32,9 @@
 #include "euno_compat.h"
 
 /*
- * Short statements and exclusion constraints begin and end a scan for every row.
- * So an index keeps one that has ended, if it is a small one, and a backend so
- * many.
+ * Short statements and exclusion constraints begin and end a scan for every
+ * row.  So an index keeps one that has ended, if it is a small one, and a
+ * backend so many.
  */
 #define MAX_KEPT_SCANS 32
 
@@ -58,8 +58,8 @@ make_scan(EunoIndex *idx, int nkeys)
 }
 
 /*
- * Until it ends again, an error frees the scan with the memory of its statement,
- * as it frees others.
+ * Until it ends again, an error frees the scan with the memory of its
+ * statement, as it frees others.
  */
 static EunoScan *
 take_kept_scan(EunoIndex *idx, int nkeys)
@@ -189,8 +189,8 @@ eunoendscan(IndexScanDesc scan)
 }
 
 /*
- * The tree may have changed since the batch was read: is the entry of a TID that
- * was announced still there?  If not, it has been removed, skip it.
+ * The tree may have changed since the batch was read: is the entry of a TID
+ * that was announced still there?  If not, it has been removed, skip it.
  */
 static pg_noinline bool
 still_there(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
@@ -215,8 +215,8 @@ still_there(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 }
 
 /*
- * Announce a TID.  False: the tree may have changed since the batch was read, see
- * whether the entry is still there.
+ * Announce a TID.  False: the tree may have changed since the batch was read,
+ * see whether the entry is still there.
  */
 static inline bool
 announce(EunoScan *so, EunoWindow *window, EunoTid tid)
@@ -380,8 +380,8 @@ next_if_there(IndexScanDesc scan, bool forward)
 }
 
 /*
- * The next tuple of an index-only scan, if it has been made.  Calls nothing but to
- * leave it at that: what a call needs would be a third of the work.
+ * The next tuple of an index-only scan, if it has been made.  Calls nothing
+ * but to leave it at that: what a call needs would be a third of the work.
  */
 static inline bool
 next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
@@ -407,8 +407,8 @@ next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
 }
 
 /*
- * Of most rows of a range nothing more is wanted than the TID, on the page of the
- * row before; or a tuple that is there.  Those do not pay for the rest.
+ * Of most rows of a range nothing more is wanted than the TID, on the page of
+ * the row before; or a tuple that is there.  Those do not pay for the rest.
  */
 bool
 eunogettuple(IndexScanDesc scan, ScanDirection direction)

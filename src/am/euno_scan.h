@@ -14,8 +14,8 @@
 
 /*
  * Most scans want one row or a few; others want all of a leaf.  The first
- * batch of a scan is small, or as large as the same scan needed last time; each
- * later one is larger than the one before.
+ * batch of a scan is small, or as large as the same scan needed last time;
+ * each later one is larger than the one before.
  */
 #define FIRST_BATCH 32
 #define MOST_FIRST_BATCH 256
@@ -26,8 +26,8 @@
 #define FULL_PARTS	64
 
 /*
- * How many rows to look ahead into the heap: enough to hide the waits for memory,
- * few enough to stay in the first-level cache.
+ * How many rows to look ahead into the heap: enough to hide the waits for
+ * memory, few enough to stay in the first-level cache.
  */
 #define EUNO_AHEAD	16
 
@@ -166,15 +166,17 @@ extern void euno_shared_scan_pass(IndexScanDesc scan, bool forward, bool more);
 
 /* ---- euno_recent.c ---- */
 
-/* May a scan's rows be fetched by pages that we pin?  Once for every rescan. */
+/*
+ * May a scan's rows be fetched by pages that we pin?  Once for every rescan.
+ */
 extern bool euno_recent_begin(IndexScanDesc scan);
 
 /* Pins the page of the row that is about to be returned; may read it. */
 extern void euno_recent_pin(IndexScanDesc scan, BlockNumber block);
 
 /*
- * The buffer that a page is in, as it seems; it is asked for from the kernel, and
- * InvalidBuffer, if it is in none.  Only after euno_recent_begin.
+ * The buffer that a page is in, as it seems; it is asked for from the kernel,
+ * and InvalidBuffer, if it is in none.  Only after euno_recent_begin.
  */
 extern Buffer euno_recent_find(Relation heap, BlockNumber block);
 

@@ -76,8 +76,8 @@ count_digit(HeadSort *sort, const uint64 *items, uint32 n, int digit,
 }
 
 /*
- * How many of the lowest digits can wait until the others, from "top" down, are
- * sorted by.  Those are counted.
+ * How many of the lowest digits can wait until the others, from "top" down,
+ * are sorted by.  Those are counted.
  */
 static int
 lowest_needed(HeadSort *sort, const uint64 *items, uint32 n, int top)

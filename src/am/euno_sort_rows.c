@@ -78,8 +78,8 @@ fetch_ahead(const RowSort *sort, const EunoSortItem *item)
 }
 
 /*
- * Asks first whether the halves are in order as they are.  "scratch": for half as
- * many.
+ * Asks first whether the halves are in order as they are.  "scratch": for half
+ * as many.
  */
 static void
 merge_sort(const RowSort *sort, EunoSortItem *items, uint32 n,
@@ -185,8 +185,8 @@ guesses_are_good(const RowSort *sort)
 }
 
 /*
- * Puts items apart, into scratch memory, until the first "kept" ones are in order.
- * If they are too many, all are put back, in any order.
+ * Puts items apart, into scratch memory, until the first "kept" ones are in
+ * order.  If they are too many, all are put back, in any order.
  */
 static bool
 put_apart(const RowSort *sort, uint32 *kept)
@@ -234,7 +234,9 @@ put_apart(const RowSort *sort, uint32 *kept)
 	return i - n <= most;
 }
 
-/* Merges those apart, which are in order, with the "kept" ones, from the end. */
+/*
+ * Merges those apart, which are in order, with the "kept" ones, from the end.
+ */
 static void
 merge_apart(const RowSort *sort, uint32 kept)
 {

@@ -112,8 +112,8 @@ euno_sort_in_order(const uint64 *a, const uint64 *b, int word, int words)
 }
 
 /*
- * Sorted composites lie all over the buffer: each time one is read, one further on
- * is asked for.
+ * Sorted composites lie all over the buffer: each time one is read, one
+ * further on is asked for.
  */
 static inline void
 euno_sort_prefetch(const EunoSort *sort, uint32 number)
@@ -161,8 +161,8 @@ euno_sort_composite(const EunoSort *sort, uint32 number, uint8_t *room,
 extern void *euno_sort_alloc(EunoSort *sort, Size size);
 
 /*
- * The sorted items before this one are not needed any more: their memory goes back
- * to the system, in whole huge pages.
+ * The sorted items before this one are not needed any more: their memory goes
+ * back to the system, in whole huge pages.
  */
 extern void euno_sort_give_back(EunoSort *sort, uint32 number);
 

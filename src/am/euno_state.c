@@ -93,8 +93,8 @@ euno_build_unlock(Oid index_oid, LOCKMODE mode)
 
 /*
  * Plans made without the index, here and elsewhere, are to be made anew, or
- * those made with it.  Sent at once: what has become of the tree stays, even if
- * this transaction is rolled back.
+ * those made with it.  Sent at once: what has become of the tree stays, even
+ * if this transaction is rolled back.
  */
 void
 euno_invalidate_plans(Oid database, Oid heap_oid)

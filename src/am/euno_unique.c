@@ -50,9 +50,10 @@ typedef enum Verdict
 } Verdict;
 
 /*
- * In BYTES order no foreign code runs under the lock, and a simple one will do.
- * Comparators may wait for locks, and insert into other unique indexes: then it
- * is a heavyweight one, which knows of deadlocks and may be taken twice.
+ * In BYTES order no foreign code runs under the lock, and a simple one will
+ * do.  Comparators may wait for locks, and insert into other unique indexes:
+ * then it is a heavyweight one, which knows of deadlocks and may be taken
+ * twice.
  */
 typedef struct KeyLock
 {

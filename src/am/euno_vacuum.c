@@ -33,7 +33,10 @@
 
 #define MERGES_PER_PIN 32
 
-/* What part of a pool is to be free, for extents that are all free to be looked for. */
+/*
+ * What part of a pool is to be free, for extents that are all free to be
+ * looked for.
+ */
 #define TRIM_FREE 4
 
 typedef struct BulkDelete
@@ -118,7 +121,8 @@ lock_for_vacuum(EunoIndex *idx, Relation index)
 	/*
 	 * CREATE INDEX CONCURRENTLY collects the TIDs that are in the index
 	 * through us: there must be an index.  VACUUM of one that has failed needs
-	 * none, and must not build: its snapshots protect nothing (PROC_IN_VACUUM).
+	 * none, and must not build: its snapshots protect nothing
+	 * (PROC_IN_VACUUM).
 	 */
 	for (;;)
 	{
@@ -137,10 +141,10 @@ lock_for_vacuum(EunoIndex *idx, Relation index)
 /*
  * Remove, under an odd epoch.
  *
- * The epoch changes again before anybody looks at the hazards: a batch that was
- * read since it became odd may hold what has been removed after that, and its
- * scan must not find the epoch unchanged when we have looked already.  After
- * an error, giving up the hold makes it even: a bulk delete that has not
+ * The epoch changes again before anybody looks at the hazards: a batch that
+ * was read since it became odd may hold what has been removed after that, and
+ * its scan must not find the epoch unchanged when we have looked already.
+ * After an error, giving up the hold makes it even: a bulk delete that has not
  * returned leaves no TID to be used again.
  */
 static EunoStatus
@@ -203,7 +207,9 @@ eunobulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return stats;
 }
 
-/* Extents of which deletions have left nothing go back; counts what is left. */
+/*
+ * Extents of which deletions have left nothing go back; counts what is left.
+ */
 static void
 give_extents_back(EunoIndex *idx, IndexBulkDeleteResult *stats)
 {

@@ -95,8 +95,8 @@ prepare_window(EunoScan *so, EunoWindow *window, uint32 capacity)
 }
 
 /*
- * How much to ask for first, after a scan that asked for so much and came to an
- * end with "left" items of its last window unused.
+ * How much to ask for first, after a scan that asked for so much and came to
+ * an end with "left" items of its last window unused.
  */
 static uint32
 learn(const EunoScan *so, uint32 first, int32 left, uint32 least, uint32 most)
@@ -350,8 +350,8 @@ collect_keys(EunoScan *so, uint32 max, KeyGroup *group)
 
 /*
  * Reads as many parts as can be at once into the batch, to be appended to the
- * window; how many.  *more: the plan's current part is the next one after them;
- * otherwise there is none.
+ * window; how many.  *more: the plan's current part is the next one after
+ * them; otherwise there is none.
  */
 static uint32
 read_keys(EunoScan *so, EunoContext *cx, EunoWindow *window, EunoBatch *batch,
@@ -419,8 +419,8 @@ aim(EunoScan *so, EunoWindow *window, uint32 used, EunoBatch *batch)
 }
 
 /*
- * Reads the plan's current part into the batch.  EUNO_FULL: it does not fit, and
- * is the window's only one, or left for the next.
+ * Reads the plan's current part into the batch.  EUNO_FULL: it does not fit,
+ * and is the window's only one, or left for the next.
  */
 static EunoStatus
 read_part(EunoScan *so, EunoContext *cx, EunoWindow *window, bool forward,

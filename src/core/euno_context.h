@@ -15,12 +15,12 @@
 /*
  * What core needs from outside.  alloc returns memory aligned to 64 bytes, or
  * to 16, or to 8, whichever the size is a multiple of, or NULL, and is never
- * called while this process has a node locked; "tree_arg" is EunoTree.alloc_arg.
- * wait returns when *word may have changed from "seen" (spurious returns are
- * fine, it must return within 100 ms); wake releases all waiters of the word.
- * canceled, which may be NULL, is asked by insert, remove, contains, read and
- * walk while they wait for a node and hold nothing: if it says yes they return
- * EUNO_CANCELED.
+ * called while this process has a node locked; "tree_arg" is
+ * EunoTree.alloc_arg.  wait returns when *word may have changed from "seen"
+ * (spurious returns are fine, it must return within 100 ms); wake releases all
+ * waiters of the word.  canceled, which may be NULL, is asked by insert,
+ * remove, contains, read and walk while they wait for a node and hold nothing:
+ * if it says yes they return EUNO_CANCELED.
  */
 typedef struct EunoEnvironment
 {
@@ -111,10 +111,10 @@ typedef struct EunoDelegation
 } EunoDelegation;
 
 /*
- * The leaf, or the node of a radix tree, that a context's last insert went to, or the
- * leaf that comes after what it has read: a guess where the next operation goes.  To be
- * looked at only within an epoch in which the tree's stamp was found to be this one;
- * zeros at first.
+ * The leaf, or the node of a radix tree, that a context's last insert went to,
+ * or the leaf that comes after what it has read: a guess where the next
+ * operation goes.  To be looked at only within an epoch in which the tree's
+ * stamp was found to be this one; zeros at first.
  */
 typedef struct EunoLast
 {

@@ -87,9 +87,10 @@ typedef struct EunoTreeStats
 } EunoTreeStats;
 
 /*
- * A leaf, or a node of a radix tree, at which operations have been in each other's
- * way lately.  Numbers are estimates from a sample.  "key" is of the last of these
- * operations; if the leaf was split since, it may be in another one.
+ * A leaf, or a node of a radix tree, at which operations have been in each
+ * other's way lately.  Numbers are estimates from a sample.  "key" is of the
+ * last of these operations; if the leaf was split since, it may be in another
+ * one.
  */
 #define EUNO_HEAT_KEY	64
 
@@ -199,12 +200,12 @@ typedef struct EunoVerify
  * a batch with items may set at_hi / at_lo too.
  * EUNO_OK or EUNO_CORRUPT.
  *
- * read_keys (may be NULL): BYTES order.  Looks up several keys at once, as read
- * does in ranges that each start with one: their waits for memory overlap.
- * "positions" (EUNO_KEYS_MAX at most) have side < 0.  The batch gets the
- * entries of the first, then of the second, and so on; ends[i] is the number
- * of items up to those of key i.  Returns how many keys have been read, from
- * the first on; read has to be asked for the next one.  Does not heed
+ * read_keys (may be NULL): BYTES order.  Looks up several keys at once, as
+ * read does in ranges that each start with one: their waits for memory
+ * overlap.  "positions" (EUNO_KEYS_MAX at most) have side < 0.  The batch gets
+ * the entries of the first, then of the second, and so on; ends[i] is the
+ * number of items up to those of key i.  Returns how many keys have been read,
+ * from the first on; read has to be asked for the next one.  Does not heed
  * one_leaf.
  *
  * walk: every entry that is in the tree from the call's start to its end is
@@ -215,52 +216,57 @@ typedef struct EunoVerify
  * moves: NULL for trees whose leaves have no numbers.  Starts, once and for
  * all, to remember which leaf has passed on keys to which, in order.  Copies
  * the moves since *position, at first 0, and advances it.  *n: room in, number
- * out.  A move is told from the moment on at which its keys can be found in the
- * other leaf.  EUNO_OK; EUNO_FULL: *n was less than EUNO_MOVES_MAX, and there
- * are some; EUNO_STALE: some are forgotten, and *position is after them;
+ * out.  A move is told from the moment on at which its keys can be found in
+ * the other leaf.  EUNO_OK; EUNO_FULL: *n was less than EUNO_MOVES_MAX, and
+ * there are some; EUNO_STALE: some are forgotten, and *position is after them;
  * EUNO_NO_MEMORY.
  *
  * compact: merges underfull neighbours, at most max_merges of them, and does
  * nothing while a walk is under way.  *merged says how many.
  *
- * tidy (may be NULL): the same a little at a time: looks at so many leaves from
- * where the last call ended.  EUNO_NOT_FOUND when that was the last one; the next
- * call begins anew.  EUNO_OK, too, when it may do nothing now.  Contended leaves
- * to which nothing was written since it last came by become calm.
+ * tidy (may be NULL): the same a little at a time: looks at so many leaves
+ * from where the last call ended.  EUNO_NOT_FOUND when that was the last one;
+ * the next call begins anew.  EUNO_OK, too, when it may do nothing now.
+ * Contended leaves to which nothing was written since it last came by become
+ * calm.
  *
  * maintain (may be NULL): brings a domain's directory up to date.  In COMPARE
  * order it calls the comparator if the context has one, and does without
  * otherwise.
  *
  * set_domains (may be NULL): from now on these domains, a set of bits, have
- * directories of their own; others use the first domain's, which there always is.
- * Domains beyond the number that the tree was created with are ignored.  EUNO_OK;
- * EUNO_NO_MEMORY: some of them have one; EUNO_NOT_FOUND: leaves are being merged,
- * and nothing has changed.
+ * directories of their own; others use the first domain's, which there always
+ * is.  Domains beyond the number that the tree was created with are ignored.
+ * EUNO_OK; EUNO_NO_MEMORY: some of them have one; EUNO_NOT_FOUND: leaves are
+ * being merged, and nothing has changed.
  *
- * set_mode (may be NULL): makes the leaf that covers the position, or with NULL
- * all leaves, contended or calm.  Answers do not change by that, but how writers
- * get along.  EUNO_OK; EUNO_NOT_FOUND: that leaf's entries cannot be kept in the
- * way of contended leaves, and it is calm; EUNO_NO_MEMORY, EUNO_CORRUPT.
+ * set_mode (may be NULL): makes the leaf that covers the position, or with
+ * NULL all leaves, contended or calm.  Answers do not change by that, but how
+ * writers get along.  EUNO_OK; EUNO_NOT_FOUND: that leaf's entries cannot be
+ * kept in the way of contended leaves, and it is calm; EUNO_NO_MEMORY,
+ * EUNO_CORRUPT.
  *
- * steer (may be NULL): from now on a leaf at which so many conflicts (at least one)
- * were about different keys is parted between these, by who writes to it next, as
- * long as there are fewer than "most" such leaves.  0 conflicts: none is.
+ * steer (may be NULL): from now on a leaf at which so many conflicts (at least
+ * one) were about different keys is parted between these, by who writes to it
+ * next, as long as there are fewer than "most" such leaves.  0 conflicts: none
+ * is.
  *
- * heat (may be NULL): copies what is known of at most max leaves, those with the
- * most conflicts first, and returns how many.  With "round", a new round begins.
+ * heat (may be NULL): copies what is known of at most max leaves, those with
+ * the most conflicts first, and returns how many.  With "round", a new round
+ * begins.
  *
- * leaf (may be NULL): tells of the leaf that has the key of *heat now, of a radix
- * tree the node on the way to it.  EUNO_OK, EUNO_NOT_FOUND (the key is cut, and does
- * not say) or EUNO_CORRUPT.  In COMPARE order calls the comparator.
+ * leaf (may be NULL): tells of the leaf that has the key of *heat now, of a
+ * radix tree the node on the way to it.  EUNO_OK, EUNO_NOT_FOUND (the key is
+ * cut, and does not say) or EUNO_CORRUPT.  In COMPARE order calls the
+ * comparator.
  *
- * migrate (may be NULL): moves the leaf right of a position, which has a key, to a
- * domain's memory.  EUNO_OK; EUNO_NOT_FOUND: it is there, or cannot be moved now;
- * EUNO_NO_MEMORY; EUNO_CORRUPT.
+ * migrate (may be NULL): moves the leaf right of a position, which has a key,
+ * to a domain's memory.  EUNO_OK; EUNO_NOT_FOUND: it is there, or cannot be
+ * moved now; EUNO_NO_MEMORY; EUNO_CORRUPT.
  *
- * settle (may be NULL): moves leaves, at most max, to the domains whose descents
- * went there most; returns how many.  Does nothing while a walk is under way or,
- * in COMPARE order, without a comparator.
+ * settle (may be NULL): moves leaves, at most max, to the domains whose
+ * descents went there most; returns how many.  Does nothing while a walk is
+ * under way or, in COMPARE order, without a comparator.
  *
  * verify: order, fences, chain, directory, duplicate entries, counts.
  * Concurrent writers are tolerated.
@@ -340,8 +346,8 @@ typedef struct EunoTree
 #define EUNO_SAMPLE		64
 
 /*
- * How many descents the one under way stands for in what is counted by domain; 0:
- * it is left out.
+ * How many descents the one under way stands for in what is counted by domain;
+ * 0: it is left out.
  */
 static inline uint32_t
 euno_sample_weight(const EunoContext *cx, const EunoTree *tree)
@@ -357,8 +363,8 @@ euno_sample_weight(const EunoContext *cx, const EunoTree *tree)
 extern const EunoTreeOps euno_bptree_ops;
 
 /*
- * For tests: the B+tree, whose leaves are forced into modes by each process that
- * uses this table.
+ * For tests: the B+tree, whose leaves are forced into modes by each process
+ * that uses this table.
  */
 typedef enum EunoForced
 {

@@ -9,7 +9,9 @@
 
 #include "core/euno_core.h"
 
-/* Makes *to the position that *from is, with bytes of its own if from's are. */
+/*
+ * Makes *to the position that *from is, with bytes of its own if from's are.
+ */
 static void
 position_move(EunoPositionBuffer *to, const EunoPositionBuffer *from)
 {

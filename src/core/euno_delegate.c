@@ -73,8 +73,8 @@ typedef struct Outcome
 
 /*
  * A leader that had to sleep for a node on behalf of another process: that one
- * shall wait itself, for it may be canceled.  So the environment that requests are
- * performed with says "canceled" as soon as somebody has slept.
+ * shall wait itself, for it may be canceled.  So the environment that requests
+ * are performed with says "canceled" as soon as somebody has slept.
  */
 static _Thread_local const EunoEnvironment *own_env;
 static _Thread_local bool slept;
@@ -113,8 +113,8 @@ slot_of(const EunoContext *cx, uint32_t slot)
 }
 
 /*
- * How long a process stays awake: as long as has been of use lately.  Spinning is
- * what keeps a crowd fast, and a waste where there are more processes than
+ * How long a process stays awake: as long as has been of use lately.  Spinning
+ * is what keeps a crowd fast, and a waste where there are more processes than
  * processors; then it is tried again once in a while.
  */
 static uint32_t
@@ -141,8 +141,8 @@ learn_patience(EunoDelegation *my, uint32_t spent)
 
 /*
  * Waits until *word is not 0, first awake; before it sleeps it sets *sleeps.
- * Who sets the word looks at *sleeps afterwards; with a full barrier in between
- * on both sides, at least one sees the other.
+ * Who sets the word looks at *sleeps afterwards; with a full barrier in
+ * between on both sides, at least one sees the other.
  */
 static Awaited
 await(EunoContext *cx, uint32_t *word, uint32_t *sleeps)
@@ -254,8 +254,8 @@ write_answer(Leader *leader, const Outcome *outcome, uint32_t nudge1,
 }
 
 /*
- * Writes the answers to those who were awake.  Some at once: the lines are waited
- * for together, by the first atomic operation that follows.
+ * Writes the answers to those who were awake.  Some at once: the lines are
+ * waited for together, by the first atomic operation that follows.
  */
 static void
 answer_all(Leader *leader)
@@ -341,8 +341,8 @@ request_of(const EunoContext *cx, uint64_t word)
 }
 
 /*
- * Performs the requests of a list.  When it has performed enough, or refused them
- * for they are of another tree, has somebody else lead, and returns true.
+ * Performs the requests of a list.  When it has performed enough, or refused
+ * them for they are of another tree, has somebody else lead, and returns true.
  */
 static bool
 serve_list(Leader *leader, EunoEpochSlot *slot, bool may_hand_over)
@@ -415,8 +415,8 @@ lead(Leader *leader, EunoEpochSlot *list)
 
 /*
  * The leader has not been heard of for long: performs the requests that it has
- * not taken.  When these were many, those that have come since are left to their
- * processes, who stand in as well.
+ * not taken.  When these were many, those that have come since are left to
+ * their processes, who stand in as well.
  */
 static void
 stand_in(Leader *leader)
@@ -509,8 +509,8 @@ follow(Leader *leader, EunoEpochSlot *slot, EunoStatus *status)
 }
 
 /*
- * Puts the request into the queue.  False: the queue was idle, and this process
- * leads it now.
+ * Puts the request into the queue.  False: the queue was idle, and this
+ * process leads it now.
  */
 static bool
 enqueue(Leader *leader, EunoEpochSlot *slot, uint32_t number)
@@ -541,12 +541,13 @@ queue_of(EunoEpochs *epochs, EunoTree *tree, uint64_t place)
 }
 
 /*
- * Has an operation performed by whoever leads at this place, or performs it and
- * those of others.  To be called within an epoch, with nothing locked, in a tree
- * of BYTES order.  False, and nothing has been done: do it the ordinary way.
+ * Has an operation performed by whoever leads at this place, or performs it
+ * and those of others.  To be called within an epoch, with nothing locked, in
+ * a tree of BYTES order.  False, and nothing has been done: do it the ordinary
+ * way.
  *
- * "where" is what euno_is_crowded is asked about: it is crowded from now on, until
- * there has been no company for a while.
+ * "where" is what euno_is_crowded is asked about: it is crowded from now on,
+ * until there has been no company for a while.
  */
 bool
 euno_delegate(EunoContext *cx, EunoTree *tree, uint64_t place,

@@ -24,9 +24,10 @@
 #define EUNO_REQUEST_BYTES	64
 
 /*
- * What a process wants done.  Its process writes it before it is in a queue, and
- * afterwards only "sleeps".  For a fixed key all but the guard is in the first
- * line, which the leader fetches ahead; nobody looks at it while it waits.
+ * What a process wants done.  Its process writes it before it is in a queue,
+ * and afterwards only "sleeps".  For a fixed key all but the guard is in the
+ * first line, which the leader fetches ahead; nobody looks at it while it
+ * waits.
  */
 typedef struct EunoRequest
 {
@@ -87,8 +88,8 @@ euno_is_crowded(EunoContext *cx, const void *where)
 }
 
 /*
- * Turns in a row without company before the edge of a tree is crowded no more: sooner
- * than elsewhere, for whoever writes there is at it with each write.
+ * Turns in a row without company before the edge of a tree is crowded no more:
+ * sooner than elsewhere, for whoever writes there is at it with each write.
  */
 #define EUNO_EDGE_ALONE		4
 

@@ -129,12 +129,12 @@ typedef struct EunoPosition
 } EunoPosition;
 
 /*
- * BYTES order: the bytes that a position stands for, EUNO_MAX_ENTRY + 8 at most;
- * their number.  Composites left of it are less, those right of it greater or
- * equal, the shorter one being padded with zeros.
+ * BYTES order: the bytes that a position stands for, EUNO_MAX_ENTRY + 8 at
+ * most; their number.  Composites left of it are less, those right of it
+ * greater or equal, the shorter one being padded with zeros.
  *
- * A position longer than any entry can be is cut: keys are prefix-free, so what
- * follows EUNO_MAX_ENTRY bytes decides nothing.
+ * A position longer than any entry can be is cut: keys are prefix-free, so
+ * what follows EUNO_MAX_ENTRY bytes decides nothing.
  */
 static inline uint32_t
 euno_position_bytes(const EunoPosition *pos, uint8_t *bytes)
@@ -167,9 +167,9 @@ typedef int (*EunoCompare) (void *arg, const EunoPosition *pos,
 							const uint8_t *key, uint32_t keylen);
 
 /*
- * An approximation is called in the same way, and is much faster: < 0 and > 0 are
- * what the comparator will probably say, 0 that it must be asked.  It may be wrong,
- * and may contradict itself.
+ * An approximation is called in the same way, and is much faster: < 0 and > 0
+ * are what the comparator will probably say, 0 that it must be asked.  It may
+ * be wrong, and may contradict itself.
  */
 
 /* A position that core owns the bytes of; see EunoCursor. */

@@ -38,7 +38,9 @@
 
 #include "core/euno_delegate.h"
 
-/* Each on a cache line of its own: written by its process at every operation. */
+/*
+ * Each on a cache line of its own: written by its process at every operation.
+ */
 typedef struct EunoEpochSlot
 {
 	uint64_t	pinned;			/* 0 = not inside an operation */
@@ -65,7 +67,9 @@ extern void euno_epochs_init(EunoEpochs *epochs, uint32_t nslots);
 extern void euno_epoch_enter(EunoProcess *process);
 extern void euno_epoch_exit(EunoProcess *process);
 
-/* Advances the epoch; returns the one a node unlinked before has to wait for. */
+/*
+ * Advances the epoch; returns the one a node unlinked before has to wait for.
+ */
 extern uint64_t euno_epoch_retire(EunoEpochs *epochs);
 
 /* True when nobody can still see what was retired with this epoch. */

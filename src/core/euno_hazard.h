@@ -33,9 +33,9 @@
 extern bool euno_hazard_joined;
 
 /*
- * Joins, if the system has what it takes; else announcing stays a full barrier.
- * Once in each process, before it announces anything, with one thread running
- * or none that announces.
+ * Joins, if the system has what it takes; else announcing stays a full
+ * barrier.  Once in each process, before it announces anything, with one
+ * thread running or none that announces.
  */
 extern void euno_hazard_join(EunoEpochs *epochs);
 

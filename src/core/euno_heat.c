@@ -57,8 +57,8 @@ _Static_assert(EUNO_HEAT_LEAVES % HEAT_BUCKET == 0, "whole buckets");
 _Static_assert(sizeof(EunoHeatTable) <= 32 * 1024, "it can be allocated");
 
 /*
- * The table, made if need be.  NULL: no memory, or it is not there and shall not be
- * made.  No locks on entry or return.
+ * The table, made if need be.  NULL: no memory, or it is not there and shall
+ * not be made.  No locks on entry or return.
  */
 static EunoHeatTable *
 get_table(EunoContext *cx, EunoTree *tree, EunoHeatTable **where, bool make)
@@ -122,9 +122,9 @@ take_from(uint32_t *count)
 }
 
 /*
- * The place's entry, locked.  If it has none and its bucket is full, the coldest
- * entry there gets colder, and is the place's when it has no conflicts left
- * (*fresh).  NULL: not this time.
+ * The place's entry, locked.  If it has none and its bucket is full, the
+ * coldest entry there gets colder, and is the place's when it has no conflicts
+ * left (*fresh).  NULL: not this time.
  */
 static HeatEntry *
 find_entry(EunoHeatTable *table, uint32_t place, const EunoEnvironment *env,
@@ -199,8 +199,9 @@ set_key(HeatEntry *entry, const EunoPosition *pos, uint8_t prefix)
 /*
  * Notes a conflict.  Whether it is about one key is seen by comparing it with
  * the one before: the share of such pairs is the chance that two operations on
- * the place want the same key.  One process with one key is taken for one operation,
- * which tries again and again while another one has the place locked.
+ * the place want the same key.  One process with one key is taken for one
+ * operation, which tries again and again while another one has the place
+ * locked.
  */
 static void
 note_conflict(EunoContext *cx, HeatEntry *entry, bool fresh, int state,
@@ -233,10 +234,10 @@ note_conflict(EunoContext *cx, HeatEntry *entry, bool fresh, int state,
 }
 
 /*
- * Every so often something is noted of a place (euno_heat_is_due): a conflict, one
- * that delegation has hidden, or just that it was written to.  Returns how many more
- * of its conflicts were about different keys than about one, 0 if nothing was
- * noted.  Within an epoch, no node locked.
+ * Every so often something is noted of a place (euno_heat_is_due): a conflict,
+ * one that delegation has hidden, or just that it was written to.  Returns how
+ * many more of its conflicts were about different keys than about one, 0 if
+ * nothing was noted.  Within an epoch, no node locked.
  *
  * "table" is where the tree keeps its table, NULL until there is one.
  */
@@ -266,8 +267,8 @@ euno_heat_note(EunoContext *cx, EunoTree *tree, EunoHeatTable **table,
 }
 
 /*
- * Have there been so many more conflicts about different keys than about one at a
- * place?  If so, they are counted from 0 again.
+ * Have there been so many more conflicts about different keys than about one
+ * at a place?  If so, they are counted from 0 again.
  */
 bool
 euno_heat_take_apart(EunoContext *cx, EunoHeatTable **table, uint32_t number,
@@ -335,7 +336,10 @@ read_entry(HeatEntry *entry, bool round, const EunoEnvironment *env,
 	return to->fresh + to->before + to->writes > 0;
 }
 
-/* EunoTreeOps.heat of the tree that has this table.  No locks on entry or return. */
+/*
+ * EunoTreeOps.heat of the tree that has this table.  No locks on entry or
+ * return.
+ */
 uint32_t
 euno_heat_read(EunoContext *cx, EunoHeatTable **table, bool round, EunoHeat *to,
 			   uint32_t max)

@@ -17,8 +17,8 @@
 #include "core/euno_core.h"
 
 /*
- * One conflict in so many is noted, and stands for all of them.  Conflicts of a
- * context before it makes the table.  Tests have others.
+ * One conflict in so many is noted, and stands for all of them.  Conflicts of
+ * a context before it makes the table.  Tests have others.
  */
 #ifndef EUNO_HEAT_SAMPLE
 #define EUNO_HEAT_SAMPLE	8

@@ -127,7 +127,9 @@ euno_lock_read_or_leave(EunoLock *lock, uint64_t *version,
 	return (word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) == 0;
 }
 
-/* The same for who can do without: false, too, if it is locked.  Never waits. */
+/*
+ * The same for who can do without: false, too, if it is locked.  Never waits.
+ */
 static inline bool
 euno_lock_glance(EunoLock *lock, uint64_t *version)
 {
@@ -159,11 +161,11 @@ euno_lock_upgrade(EunoLock *lock, uint64_t version)
 }
 
 /*
- * The same, but waits while somebody holds the lock who may leave the version as
- * it is.  False: the version is another one.  No node may be locked.
+ * The same, but waits while somebody holds the lock who may leave the version
+ * as it is.  False: the version is another one.  No node may be locked.
  *
- * Many operations that lock a node in turn only to copy it keep it locked all the
- * time, and none would find it free at the version it has copied.  With
+ * Many operations that lock a node in turn only to copy it keep it locked all
+ * the time, and none would find it free at the version it has copied.  With
  * this, whoever is ready first gets it, and only a write sends others back.
  */
 extern bool euno_lock_upgrade_wait(EunoLock *lock, uint64_t version,
@@ -234,7 +236,9 @@ euno_mutex_trylock(EunoLock *lock)
 	return (word & EUNO_LOCK_LOCKED) == 0 && euno_lock_upgrade(lock, word);
 }
 
-/* For who holds nothing: false, and not locked, if the operation was canceled. */
+/*
+ * For who holds nothing: false, and not locked, if the operation was canceled.
+ */
 static inline bool
 euno_mutex_lock_or_leave(EunoLock *lock, const EunoEnvironment *env)
 {

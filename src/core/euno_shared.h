@@ -264,7 +264,10 @@ euno_cas32_full(uint32_t *p, uint32_t expected, uint32_t desired)
 #define euno_load_ptr_acquire(p) EUNO_LOAD(p, __ATOMIC_ACQUIRE)
 #define euno_store_ptr(p, value) EUNO_STORE(p, value, __ATOMIC_RELEASE)
 
-/* Publishes what the pointer leads to, if it was *expected; sees what is there. */
+/*
+ * Publishes what the pointer leads to, if it was *expected; sees what is
+ * there.
+ */
 #ifdef EUNO_TEST_MODEL
 #define euno_cas_ptr(p, expected, value) \
 	__extension__ ({ \
@@ -308,9 +311,9 @@ euno_fence_after_rmw(void)
 }
 
 /*
- * The line at p will be read soon; p need not be valid.  To GCC, a function that
- * does nothing but prefetch has no effect, and calls of it are dropped: the
- * empty assembly is one.
+ * The line at p will be read soon; p need not be valid.  To GCC, a function
+ * that does nothing but prefetch has no effect, and calls of it are dropped:
+ * the empty assembly is one.
  */
 static inline void
 euno_prefetch(const void *p)
@@ -322,8 +325,8 @@ euno_prefetch(const void *p)
 
 /*
  * The same by reading a byte, and p must be valid: a prefetch is dropped by
- * some machines when the page's address is not at hand either.  Nothing depends
- * on the byte, so a test sees a prefetch.
+ * some machines when the page's address is not at hand either.  Nothing
+ * depends on the byte, so a test sees a prefetch.
  */
 static inline void
 euno_fetch(const uint8_t *p)

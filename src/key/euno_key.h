@@ -52,7 +52,9 @@ extern int	euno_key_opaque_column(const EunoKeySchema *schema);
 /* Is the index on a single integer, or what is stored as one, and no more? */
 extern bool euno_key_is_integer(const EunoKeySchema *schema);
 
-/* May equal keys share one copy (are they byte-identical, and payload-free)? */
+/*
+ * May equal keys share one copy (are they byte-identical, and payload-free)?
+ */
 extern bool euno_key_posting(const EunoKeySchema *schema);
 
 /* The tuple descriptor of all index columns, INCLUDE columns too. */
@@ -80,8 +82,8 @@ extern void euno_key_deform(const EunoKeySchema *schema,
 							uint8_t *scratch, Datum *values, bool *isnull);
 
 /*
- * The same as an index tuple (8-byte aligned), where that is simple; its t_tid is
- * not written.  Returns its size.  0: use euno_key_deform.
+ * The same as an index tuple (8-byte aligned), where that is simple; its t_tid
+ * is not written.  Returns its size.  0: use euno_key_deform.
  */
 #define EUNO_KEY_TUPLE_ROOM(columns, keylen) \
 	((uint32_t) MAXALIGN(keylen) + 12 * (columns) + 24)
@@ -90,8 +92,8 @@ extern uint32_t euno_key_tuple(const EunoKeySchema *schema,
 							   IndexTuple itup);
 
 /*
- * The same of several entries of a batch: places[i] is where in "to" the tuple of
- * items[i] is, or 0.  So many bytes of "to" are used, more than 0 (8-byte
+ * The same of several entries of a batch: places[i] is where in "to" the tuple
+ * of items[i] is, or 0.  So many bytes of "to" are used, more than 0 (8-byte
  * aligned), and there are "room"; returns how many are used now.
  */
 extern uint32_t euno_key_tuples(const EunoKeySchema *schema,
@@ -107,15 +109,15 @@ extern int	euno_key_compare(void *arg, const EunoPosition *pos,
  * What rows are sorted with.  It lives in CurrentMemoryContext, as the sort
  * must: comparators keep what they like there.  All may ereport.
  *
- * euno_row_head: eight bytes at this depth, below euno_row_head_bytes, by which
- * rows can be brought about into order, as numbers; if that says 0 there is no
- * such number, but the head at depth 0 belongs to the row all the same.
+ * euno_row_head: eight bytes at this depth, below euno_row_head_bytes, by
+ * which rows can be brought about into order, as numbers; if that says 0 there
+ * is no such number, but the head at depth 0 belongs to the row all the same.
  * euno_rows_compare decides; it is given the heads at depth 0.
  *
  * euno_row_guessed: these heads are guesses that may turn out to be bad; first
- * rows are to be learned, then euno_row_learned called, which says whether to go
- * on.  If not, or if they are bad, euno_row_guess_otherwise has others made from
- * now on, or says that there are none.
+ * rows are to be learned, then euno_row_learned called, which says whether to
+ * go on.  If not, or if they are bad, euno_row_guess_otherwise has others made
+ * from now on, or says that there are none.
  */
 typedef struct EunoRowOrder EunoRowOrder;
 
@@ -167,21 +169,22 @@ extern EunoScanPlan *euno_scan_plan_create(const EunoKeySchema *schema,
 										   int nkeys, MemoryContext context);
 
 /*
- * A plan may be used by one scan after another.  "rest": the scan has ended, the
- * keys go; false if the plan would keep what may be wrong for another scan, or
- * much memory.  "reuse": is there room for so many keys?
+ * A plan may be used by one scan after another.  "rest": the scan has ended,
+ * the keys go; false if the plan would keep what may be wrong for another
+ * scan, or much memory.  "reuse": is there room for so many keys?
  */
 extern bool euno_scan_plan_rest(EunoScanPlan *plan);
 extern bool euno_scan_plan_reuse(const EunoScanPlan *plan, int nkeys);
 
 /*
- * Handles: arrays (SK_SEARCHARRAY) with any of them; strategies 1-5 with the column's type or any cross-type member of
- * the opfamily (saturating out-of-range arguments), several and contradictory
- * keys on a column, keys on a non-leading column, SK_SEARCHNULL and
- * SK_SEARCHNOTNULL (whose sk_func may be unset), SK_ISNULL.  Allocates nothing
- * on the common path: rescans in a nested loop come through here.  The range
- * points into the plan and to the keys' arguments: it is good until the next
- * call, and the keys must stay as they are until then.
+ * Handles: arrays (SK_SEARCHARRAY) with any of them; strategies 1-5 with the
+ * column's type or any cross-type member of the opfamily (saturating
+ * out-of-range arguments), several and contradictory keys on a column, keys on
+ * a non-leading column, SK_SEARCHNULL and SK_SEARCHNOTNULL (whose sk_func may
+ * be unset), SK_ISNULL.  Allocates nothing on the common path: rescans in a
+ * nested loop come through here.  The range points into the plan and to the
+ * keys' arguments: it is good until the next call, and the keys must stay as
+ * they are until then.
  */
 extern void euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 							   EunoScanRange *range);

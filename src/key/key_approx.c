@@ -72,7 +72,8 @@ approximate_bytes(const EunoKeyColumn *col, const uint8_t *a, uint32_t alen,
 }
 
 /*
- * The sign of (a) - (b) in an ascending column, or 0 if that is not known.  Sets
+ * The sign of (a) - (b) in an ascending column, or 0 if that is not known.
+ * Sets
  * *same if they are equal.
  */
 static int
@@ -107,8 +108,8 @@ approximate_column(EunoKeyColumn *col, Datum a, Datum b, bool *same)
 }
 
 /*
- * What the comparator probably says; 0: it must be asked.  Where a column is NULL,
- * or compared with another type, it is as fast itself.
+ * What the comparator probably says; 0: it must be asked.  Where a column is
+ * NULL, or compared with another type, it is as fast itself.
  */
 int
 euno_key_approximate(void *arg, const EunoPosition *pos, const uint8_t *key,

@@ -184,7 +184,9 @@ get_number(const uint8_t *p, int width)
 	}
 }
 
-/* A fixed-width kind's value from its encoding, of which attlen bytes count. */
+/*
+ * A fixed-width kind's value from its encoding, of which attlen bytes count.
+ */
 static inline Datum
 get_value(const EunoKeyColumn *col, const uint8_t *p)
 {

@@ -89,7 +89,9 @@ euno_key_form(const EunoKeySchema *schema, const Datum *values,
 	{
 		uint32_t	lost = (uint32_t) payloadlen;
 
-		/* The bitmap of form_lost is there, and clear, when nothing was lost */
+		/*
+		 * The bitmap of form_lost is there, and clear, when nothing was lost
+		 */
 		if (lost == 0 && schema->order == EUNO_ORDER_BYTES)
 			lost = EUNO_LOSSY_BYTES(schema);
 		memset(payload + lost, 0, MAXALIGN(lost) - lost);

@@ -174,8 +174,8 @@ bytes_tuple(const EunoKeySchema *schema, const uint8_t *key,
 }
 
 /*
- * A tuple of one varlena: of a string that is to have a short header, or of all its
- * bytes.
+ * A tuple of one varlena: of a string that is to have a short header, or of
+ * all its bytes.
  */
 static inline __attribute__((always_inline)) uint32_t
 one_varlena(const uint8_t *from, uint32_t n, bool header, IndexTuple itup)
@@ -214,7 +214,9 @@ string_tuple(const uint8_t *key, uint32_t keylen, IndexTuple itup)
 	return one_varlena(key + 1, keylen - 2, true, itup);
 }
 
-/* A tuple of one column that is a varlena.  0: it is not, or not that simple. */
+/*
+ * A tuple of one column that is a varlena.  0: it is not, or not that simple.
+ */
 static inline uint32_t
 varlena_only(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
 			 IndexTuple itup)
@@ -271,9 +273,9 @@ fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
 }
 
 /*
- * As many index tuples of columns of fixed length as there are without NULLs and
- * payload and fit into "room" bytes at "to", which is "place" in the buffer: a
- * column at a time.  Their number.
+ * As many index tuples of columns of fixed length as there are without NULLs
+ * and payload and fit into "room" bytes at "to", which is "place" in the
+ * buffer: a column at a time.  Their number.
  */
 static uint32_t
 fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,

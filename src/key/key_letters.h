@@ -25,16 +25,16 @@
 #define EUNO_NO_PLACE		1
 
 /*
- * Chinese characters and Korean syllables are so many that nobody is asked: from
- * here on they have their places by their numbers, as in collations that are not
- * made for them.
+ * Chinese characters and Korean syllables are so many that nobody is asked:
+ * from here on they have their places by their numbers, as in collations that
+ * are not made for them.
  */
 #define EUNO_NUMBERED		(EUNO_MAX_LETTERS + 2)
 #define EUNO_FIRST_NUMBER	0x4E00
 
 /*
- * Characters of one place differ in less than a letter does.  Places begin with
- * 2, without gaps; 0: not asked for yet.
+ * Characters of one place differ in less than a letter does.  Places begin
+ * with 2, without gaps; 0: not asked for yet.
  */
 typedef struct EunoLetters
 {

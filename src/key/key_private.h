@@ -22,7 +22,9 @@
 #error "euno_index needs a 64-bit server"
 #endif
 
-/* The btree support functions we use by number; our families mirror btree's. */
+/*
+ * The btree support functions we use by number; our families mirror btree's.
+ */
 #define EUNO_ORDER_PROC			1
 #define EUNO_SORTSUPPORT_PROC	2
 #define EUNO_EQUALIMAGE_PROC	4
@@ -218,8 +220,8 @@ typedef struct EunoKeyBound
 } EunoKeyBound;
 
 /*
- * Compares rows; opaque columns by these if there are any, else by the opclass's
- * comparator.
+ * Compares rows; opaque columns by these if there are any, else by the
+ * opclass's comparator.
  */
 extern int	euno_compare_rows(const EunoKeySchema *schema, SortSupport sorts,
 							  const uint8_t *a, uint32_t alen,

@@ -160,7 +160,10 @@ describe_integer(EunoKeyColumn *col)
 		col->flip ^= sign | (sign - 1);
 }
 
-/* Which index tuples can be made of keys at once, and where values are in them. */
+/*
+ * Which index tuples can be made of keys at once, and where values are in
+ * them.
+ */
 static void
 describe_tuple(EunoKeySchema *schema)
 {

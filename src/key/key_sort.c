@@ -37,7 +37,9 @@
 /* The bits that no ASCII character has, of eight. */
 #define NOT_ASCII	UINT64CONST(0x8080808080808080)
 
-/* An odd number that leaves little of the order of what it is multiplied by. */
+/*
+ * An odd number that leaves little of the order of what it is multiplied by.
+ */
 #define GARBLE		UINT64CONST(0x9E3779B97F4A7C15)
 
 /* After so many comparisons what they have left in memory goes. */

@@ -33,8 +33,8 @@ set_bound(EunoPosition *pos, EunoKeyBound *bound, int ncols, int8 side)
 }
 
 /*
- * Goes on with a column's points, one or more: sets the only one, or makes them
- * a choice between parts.  False if they end the range.
+ * Goes on with a column's points, one or more: sets the only one, or makes
+ * them a choice between parts.  False if they end the range.
  */
 static bool
 compare_points(EunoScanPlan *plan, int column, const EunoPoint *points,

@@ -23,9 +23,9 @@
 #define RESERVE_MAX			64
 
 /*
- * One domain's share of the extents, protected by "lock".  Extents are numbered
- * through the whole arena; the bits count from the part's first extent, so that
- * two parts never share a word.
+ * One domain's share of the extents, protected by "lock".  Extents are
+ * numbered through the whole arena; the bits count from the part's first
+ * extent, so that two parts never share a word.
  */
 typedef struct EunoArenaPart
 {

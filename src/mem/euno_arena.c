@@ -49,10 +49,10 @@ arena_init_shared(EunoArena *arena)
 }
 
 /*
- * The extents' address space, at "where" if that is free.  Untouched pages cost
- * nothing.  Both the address and the offset in the mapping must be multiples
- * of a huge page, or the kernel gives none: so an address is found with a
- * reservation that is a huge page longer.
+ * The extents' address space, at "where" if that is free.  Untouched pages
+ * cost nothing.  Both the address and the offset in the mapping must be
+ * multiples of a huge page, or the kernel gives none: so an address is found
+ * with a reservation that is a huge page longer.
  */
 static uint8_t *
 map_extents(void *where, size_t size)

@@ -39,8 +39,8 @@ typedef struct EunoArena EunoArena;
  * Reserves address space for "bytes" (rounded down to whole extents, at least
  * one a domain) in "ndomains" equal parts, 1 to EUNO_MAX_DOMAINS.  NULL and
  * errno on failure.  It begins at "where" (a multiple of 2 MB) if that is not
- * NULL and is free, else anywhere.  Call before forking.  Of env, only wait and
- * wake are used.
+ * NULL and is free, else anywhere.  Call before forking.  Of env, only wait
+ * and wake are used.
  */
 extern EunoArena *euno_arena_reserve(void *where, size_t bytes, int ndomains,
 									 const EunoEnvironment *env);
@@ -63,22 +63,22 @@ extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
 							 uint64_t *used, uint64_t *peak);
 
 /*
- * "allows" says whether this many more bytes can be taken from the machine; it is
- * asked once for each megabyte.  Call before forking.
+ * "allows" says whether this many more bytes can be taken from the machine; it
+ * is asked once for each megabyte.  Call before forking.
  */
 extern void euno_arena_ask(EunoArena *arena, bool (*allows) (uint64_t bytes));
 
 /*
- * Extents that are given back keep their pages from now on, up to so many bytes
- * in all domains, until a pool takes them or the machine has no memory.  Call
- * before forking.  How many bytes do so now.
+ * Extents that are given back keep their pages from now on, up to so many
+ * bytes in all domains, until a pool takes them or the machine has no memory.
+ * Call before forking.  How many bytes do so now.
  */
 extern void euno_arena_keep_idle(EunoArena *arena, size_t bytes);
 extern uint64_t euno_arena_idle(EunoArena *arena);
 
 /*
- * Makes 2 MB of free extents of a domain idle, with their pages, unless so many
- * bytes are idle there already or the domain is nearly full.  EUNO_OK;
+ * Makes 2 MB of free extents of a domain idle, with their pages, unless so
+ * many bytes are idle there already or the domain is nearly full.  EUNO_OK;
  * EUNO_NOT_FOUND: there is nothing to do; EUNO_NO_MEMORY: the machine has not
  * twice so many bytes.  And the opposite: what is idle there beyond so many
  * bytes, and the limit above, goes back to the system.  The caller holds no

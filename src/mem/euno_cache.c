@@ -65,8 +65,8 @@ cache_of(EunoPool *pool)
 }
 
 /*
- * Gives up to n nodes of a class back to the pool.  How many: none if there are none,
- * or if the operation is canceled.  The stripe is locked.
+ * Gives up to n nodes of a class back to the pool.  How many: none if there
+ * are none, or if the operation is canceled.  The stripe is locked.
  */
 static uint32_t
 give_back(EunoPool *pool, Stripe *stripe, int class, uint32_t n)
@@ -89,10 +89,10 @@ set_most(EunoPool *pool, Stripe *stripe)
 }
 
 /*
- * Makes room for a batch in a stripe that is locked: each class in its turn gives
- * one back.  Without that a stripe that is full of other classes would leave every
- * allocation of this one to the pool, whose lock all processes share.  False if
- * the operation was canceled.
+ * Makes room for a batch in a stripe that is locked: each class in its turn
+ * gives one back.  Without that a stripe that is full of other classes would
+ * leave every allocation of this one to the pool, whose lock all processes
+ * share.  False if the operation was canceled.
  */
 static bool
 make_room(EunoPool *pool, Stripe *stripe)

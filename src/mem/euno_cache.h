@@ -33,15 +33,18 @@
 extern uint64_t euno_cache_from;
 
 /*
- * As euno_pool_alloc and euno_pool_free, for a process of this number, whatever
- * that is.  A node may be given back by another process than took it, and by
- * euno_pool_free.
+ * As euno_pool_alloc and euno_pool_free, for a process of this number,
+ * whatever that is.  A node may be given back by another process than took it,
+ * and by euno_pool_free.
  */
 extern void *euno_cache_alloc(EunoPool *pool, uint32_t process, size_t size);
 extern void euno_cache_free(EunoPool *pool, uint32_t process, void *node,
 							size_t size);
 
-/* Gives what is in stripes back to the pool: all, unless the operation is canceled. */
+/*
+ * Gives what is in stripes back to the pool: all, unless the operation is
+ * canceled.
+ */
 extern void euno_cache_drain(EunoPool *pool);
 
 #endif							/* EUNO_CACHE_H */

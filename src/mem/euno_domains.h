@@ -57,9 +57,10 @@ extern int	euno_domains_active(void);
 extern int	euno_domains_change(const char *setting);
 
 /*
- * What all processes count at the end of each of their transactions is in stripes,
- * of lines of their own: some for each domain, and a process adds to the one of
- * its number.  A sum over a domain's stripes is what was counted there.
+ * What all processes count at the end of each of their transactions is in
+ * stripes, of lines of their own: some for each domain, and a process adds to
+ * the one of its number.  A sum over a domain's stripes is what was counted
+ * there.
  */
 #define EUNO_STRIPES	32
 

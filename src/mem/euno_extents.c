@@ -98,8 +98,8 @@ maps_populate(EunoArena *arena, uint32_t first, uint32_t count)
 /*
  * Makes one huge page of the extents around this one: a lookup waits for the
  * page tables, too, and each process that reads a tree has its own.  The
- * kernel copies the pages that exist; who touches them meanwhile waits.  It may
- * decline, and before 6.1 it does.
+ * kernel copies the pages that exist; who touches them meanwhile waits.  It
+ * may decline, and before 6.1 it does.
  */
 static void
 extent_make_huge(EunoArena *arena, uint32_t extent)
@@ -151,8 +151,8 @@ part_remove(EunoArenaPart *part, uint32_t bit)
 }
 
 /*
- * How many of these extents, the first ones, may keep their pages: to whole huge
- * pages, unless all may.  The part is locked.
+ * How many of these extents, the first ones, may keep their pages: to whole
+ * huge pages, unless all may.  The part is locked.
  */
 static uint32_t
 part_may_keep(const EunoArena *arena, const EunoArenaPart *part, uint32_t bit,
@@ -215,9 +215,9 @@ euno_extents_give(EunoArena *arena, uint32_t first, uint32_t count)
 }
 
 /*
- * Takes some idle extents in a row out of a part, looking from *bit on; how many,
- * and *bit is the first one.  0: there is none.  Those of a huge page at most, for
- * until they are back nobody finds them.
+ * Takes some idle extents in a row out of a part, looking from *bit on; how
+ * many, and *bit is the first one.  0: there is none.  Those of a huge page at
+ * most, for until they are back nobody finds them.
  */
 static uint32_t
 part_take_idle(EunoArena *arena, EunoArenaPart *part, uint32_t *bit)
@@ -244,8 +244,8 @@ part_take_idle(EunoArena *arena, EunoArenaPart *part, uint32_t *bit)
 }
 
 /*
- * Gives the operating system the pages of a part's idle extents, from this one on;
- * false if there were none.
+ * Gives the operating system the pages of a part's idle extents, from this one
+ * on; false if there were none.
  */
 static bool
 part_give_pages(EunoArena *arena, int domain, uint32_t bit)
@@ -277,12 +277,12 @@ give_idle_pages(EunoArena *arena)
 }
 
 /*
- * Shall an extent that was just taken become part of a huge page?  If it was the
- * last free one of it; or the first one, where the pool has several huge pages'
- * worth and will want the rest: an empty huge page costs a tenth of one that
- * has to be copied.  Otherwise not, so that a few small trees take no more
- * memory than they need.  Never of a huge page that the part has not to itself.
- * The part is locked.
+ * Shall an extent that was just taken become part of a huge page?  If it was
+ * the last free one of it; or the first one, where the pool has several huge
+ * pages' worth and will want the rest: an empty huge page costs a tenth of one
+ * that has to be copied.  Otherwise not, so that a few small trees take no
+ * more memory than they need.  Never of a huge page that the part has not to
+ * itself.  The part is locked.
  */
 static bool
 part_wants_huge_page(const EunoArena *arena, int domain, uint32_t bit,
@@ -388,8 +388,8 @@ euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 	EunoStatus	status = extent_take(arena, domain, extents, extent);
 
 	/*
-	 * The machine may be full of what is idle here.  If only the arena is, that
-	 * stays where small pools find it.
+	 * The machine may be full of what is idle here.  If only the arena is,
+	 * that stays where small pools find it.
 	 */
 	if (status == EUNO_NO_MEMORY && give_idle_pages(arena))
 		status = extent_take(arena, domain, extents, extent);
@@ -397,8 +397,9 @@ euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 }
 
 /*
- * Takes the lowest extents that would make a huge page, are all free, and have no
- * pages.  False if there are none, if enough is idle, or if others might miss them.
+ * Takes the lowest extents that would make a huge page, are all free, and have
+ * no pages.  False if there are none, if enough is idle, or if others might
+ * miss them.
  */
 static bool
 part_take_cold(EunoArena *arena, EunoArenaPart *part, uint32_t enough,
@@ -469,7 +470,9 @@ euno_arena_trim(EunoArena *arena, int domain, uint64_t bytes)
 	if (__atomic_load_n(&part->nidle, __ATOMIC_RELAXED) <= keep)
 		return;
 
-	/* The lowest ones, which are handed out next, stay, to a whole huge page. */
+	/*
+	 * The lowest ones, which are handed out next, stay, to a whole huge page.
+	 */
 	euno_mutex_lock(&part->lock, arena->env);
 	for (; keep > 0 && bit < arena->part_extents; bit++)
 		keep -= part->idle_bits[bit / 64] >> bit % 64 & 1;

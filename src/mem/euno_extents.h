@@ -41,25 +41,25 @@ extern EunoExtentMap *euno_extent_map(EunoArena *arena, uint32_t extent);
 
 /*
  * Hands out one populated extent to a pool that has so many, of this domain if
- * it has one, else of the next that has: far memory is better than none.  False
- * when there is none, or the machine has no memory for it.  The caller holds no
- * lock.
+ * it has one, else of the next that has: far memory is better than none.
+ * False when there is none, or the machine has no memory for it.  The caller
+ * holds no lock.
  */
 extern bool euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 							 uint32_t *extent);
 
 /*
  * Gives extents back, of one domain or of several, and their pages to the
- * operating system, but for what is kept for the next one.  The caller holds no
- * lock.
+ * operating system, but for what is kept for the next one.  The caller holds
+ * no lock.
  */
 extern void euno_extents_give(EunoArena *arena, uint32_t first,
 							  uint32_t count);
 
 /*
- * For images, while no other process uses the arena: takes this extent, false if
- * it is not free; then counts extents that were taken so and makes their pages
- * exist, false if there is no memory.
+ * For images, while no other process uses the arena: takes this extent, false
+ * if it is not free; then counts extents that were taken so and makes their
+ * pages exist, false if there is no memory.
  */
 extern bool euno_extent_claim(EunoArena *arena, uint32_t extent);
 extern bool euno_extents_fill(EunoArena *arena, uint32_t first,

@@ -21,7 +21,9 @@
  */
 extern uint64_t euno_memlimit_init(void);
 
-/* Can this many bytes be taken, with some to spare?  Two small files to read. */
+/*
+ * Can this many bytes be taken, with some to spare?  Two small files to read.
+ */
 extern bool euno_memlimit_allows(uint64_t bytes);
 
 #endif							/* EUNO_MEMLIMIT_H */

@@ -18,9 +18,10 @@
 #define MIDDLE_CLASSES		56	/* these, and 8 a doubling up to 4 kB */
 
 /*
- * A sweep begins when a 16th of the pool has been freed since the last one did, and
- * an eighth is free; so many extents at a time.  When there are no more extents a
- * 4096th will do: each failure must not cost a look at all maps.
+ * A sweep begins when a 16th of the pool has been freed since the last one
+ * did, and an eighth is free; so many extents at a time.  When there are no
+ * more extents a 4096th will do: each failure must not cost a look at all
+ * maps.
  */
 #define SWEEP_FREED			16
 #define SWEEP_FREE			8
@@ -75,7 +76,9 @@ size_class(size_t size)
 	return class;
 }
 
-/* The largest class of at most "size", which is not below the smallest node's. */
+/*
+ * The largest class of at most "size", which is not below the smallest node's.
+ */
 static inline int
 class_within(size_t size)
 {
@@ -159,8 +162,8 @@ list_push(EunoPool *pool, void *node, int class)
 }
 
 /*
- * Puts a stretch on the free lists: from where large nodes may begin, the largest
- * first.
+ * Puts a stretch on the free lists: from where large nodes may begin, the
+ * largest first.
  */
 static void
 list_push_stretch(EunoPool *pool, uint8_t *start, size_t size)
@@ -369,8 +372,8 @@ count_live(EunoPool *pool, uint64_t bytes)
 }
 
 /*
- * There are no more extents.  Is something of the pool yet to be swept?  At last, and
- * once (*swept), all of it, if enough was freed.
+ * There are no more extents.  Is something of the pool yet to be swept?  At
+ * last, and once (*swept), all of it, if enough was freed.
  */
 static bool
 sweep_all(EunoPool *pool, bool *swept)
@@ -465,8 +468,8 @@ euno_pool_free_list(EunoPool *pool, void **list, int class, uint32_t n)
 }
 
 /*
- * Extents that were taken in a row are neighbors, the newest first in the list:
- * one system call will do for all of them.
+ * Extents that were taken in a row are neighbors, the newest first in the
+ * list: one system call will do for all of them.
  */
 uint32_t
 euno_pool_run(EunoPool *pool, uint32_t link, uint32_t *first, uint32_t *count)
@@ -520,8 +523,9 @@ euno_pool_release(EunoPool *pool)
 }
 
 /*
- * Appends the next extent of a sweep to a list and takes it out of the pool, which is
- * locked, if it is all free; else sweeps it.  Returns the end of the list.
+ * Appends the next extent of a sweep to a list and takes it out of the pool,
+ * which is locked, if it is all free; else sweeps it.  Returns the end of the
+ * list.
  */
 static uint32_t *
 trim_extent(EunoPool *pool, uint32_t *tail)

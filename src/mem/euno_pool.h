@@ -20,8 +20,9 @@
 #include "mem/euno_arena.h"
 
 /*
- * Node size classes: 8, 16, ... 128 bytes; then 8 for each doubling up to 4 kB;
- * 8, 16, 32 kB.  A size that the trees ask for often should be one of them.
+ * Node size classes: 8, 16, ... 128 bytes; then 8 for each doubling up to 4
+ * kB; 8, 16, 32 kB.  A size that the trees ask for often should be one of
+ * them.
  */
 #define EUNO_POOL_CLASSES	59
 
@@ -57,19 +58,20 @@ extern void euno_pool_init(EunoPool *pool, EunoArena *arena, int domain);
 
 /*
  * 64-byte aligned if the size's class is a multiple of 64 bytes, else 16-byte
- * aligned if it is one of 16, else 8-byte aligned; not zeroed; NULL when the arena is
- * full, when the operating system has no memory, when size is above the largest
- * class, or when the operation was canceled while it waited for the pool's lock.  A
- * pool whose domain is full takes extents of the next domain that has some.  Takes
- * and leaves the pool's lock; the caller holds no lock.
+ * aligned if it is one of 16, else 8-byte aligned; not zeroed; NULL when the
+ * arena is full, when the operating system has no memory, when size is above
+ * the largest class, or when the operation was canceled while it waited for
+ * the pool's lock.  A pool whose domain is full takes extents of the next
+ * domain that has some.  Takes and leaves the pool's lock; the caller holds no
+ * lock.
  */
 extern void *euno_pool_alloc(EunoPool *pool, size_t size);
 extern void euno_pool_free(EunoPool *pool, void *node, size_t size);
 
 /*
  * For caches.  The class of a size and the size of a class; where a free node
- * has the link to the next one, in its last bytes: its head is left as it was, so
- * that the lock word of a dead node goes on saying that it is dead.
+ * has the link to the next one, in its last bytes: its head is left as it was,
+ * so that the lock word of a dead node goes on saying that it is dead.
  */
 extern int	euno_pool_class(size_t size);
 extern size_t euno_pool_class_size(int class);
@@ -84,9 +86,9 @@ euno_pool_link(void *node, int class)
 extern const EunoEnvironment *euno_pool_environment(const EunoPool *pool);
 
 /*
- * Up to n nodes of a class from the pool to the list, or back; how many, none if
- * the operation is canceled while it waits.  Takes and leaves the pool's lock.
- * Asks the arena for nothing: that may take long.
+ * Up to n nodes of a class from the pool to the list, or back; how many, none
+ * if the operation is canceled while it waits.  Takes and leaves the pool's
+ * lock.  Asks the arena for nothing: that may take long.
  */
 extern uint32_t euno_pool_alloc_list(EunoPool *pool, void **list, int class,
 									 uint32_t n);
@@ -108,9 +110,9 @@ extern void euno_pool_release(EunoPool *pool);
 
 /*
  * Gives extents back of which nothing is in use, but for the newest one: with
- * "begin" from there on, so many of them; then, as long as it has returned true,
- * of the rest.  False, too, if the operation is canceled while it waits.  The
- * caller holds no lock, and knows that the pool is not released meanwhile.
+ * "begin" from there on, so many of them; then, as long as it has returned
+ * true, of the rest.  False, too, if the operation is canceled while it waits.
+ * The caller holds no lock, and knows that the pool is not released meanwhile.
  */
 extern bool euno_pool_trim(EunoPool *pool, bool begin);
 
@@ -141,7 +143,10 @@ extern void euno_pool_from_image(EunoPool *pool, EunoArena *arena,
 extern bool euno_pool_claim(EunoPool *pool, uint32_t *tail, uint32_t first,
 							uint32_t count);
 
-/* Afterwards, when all of their contents are there: what is in its lists is free. */
+/*
+ * Afterwards, when all of their contents are there: what is in its lists is
+ * free.
+ */
 extern void euno_pool_mark(EunoPool *pool);
 
 #endif							/* EUNO_POOL_H */

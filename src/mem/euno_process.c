@@ -52,10 +52,10 @@ env_free(void *tree_arg, int domain, void *node, size_t size)
 }
 
 /*
- * Sleep while *word is "seen".  A shared futex: the word is in memory shared by
- * processes.  The holder never sleeps while it has the lock, so this is short
- * unless the holder has been descheduled or stopped; then we sleep as well,
- * without a limit after which somebody would panic.
+ * Sleep while *word is "seen".  A shared futex: the word is in memory shared
+ * by processes.  The holder never sleeps while it has the lock, so this is
+ * short unless the holder has been descheduled or stopped; then we sleep as
+ * well, without a limit after which somebody would panic.
  */
 static void
 env_wait(uint32_t *word, uint32_t seen)
@@ -93,9 +93,9 @@ const EunoEnvironment euno_environment = {
 };
 
 /*
- * At process exit: nothing of ours may keep others waiting.  After the abort of
- * a transaction that is still open, whose callbacks give back what operations
- * hold in trees: until then the trees must stay.
+ * At process exit: nothing of ours may keep others waiting.  After the abort
+ * of a transaction that is still open, whose callbacks give back what
+ * operations hold in trees: until then the trees must stay.
  */
 static void
 process_exit(int code, Datum arg)

@@ -188,9 +188,9 @@ extern int	euno_max_indexes;
 extern const EunoEnvironment euno_environment;
 
 /*
- * Is this process in an operation on a tree that can be given up while it waits
- * for a node?  Set while a tree is pinned (euno_index_pin), for key locks, and
- * while VACUUM walks, or gives memory back.
+ * Is this process in an operation on a tree that can be given up while it
+ * waits for a node?  Set while a tree is pinned (euno_index_pin), for key
+ * locks, and while VACUUM walks, or gives memory back.
  */
 extern bool euno_can_leave;
 
@@ -225,7 +225,8 @@ extern EunoTreeSlot *euno_tree_lookup_generation(const EunoTreeKey *key,
 												 uint64 *generation);
 
 /*
- * The slot of a key, made ABSENT if it is new.  NULL when the registry is full.
+ * The slot of a key, made ABSENT if it is new.  NULL when the registry is
+ * full.
  */
 extern EunoTreeSlot *euno_tree_get(const EunoTreeKey *key, Oid index_oid);
 
@@ -254,9 +255,9 @@ extern bool euno_tree_describe(int number, EunoTreeDescription *result);
 extern void euno_tree_want_again(Oid database, Oid index_oid);
 
 /*
- * The launcher says that it is there; others that they have found trees that it
- * should have built at once, or need memory for one; and it asks whether they
- * did.
+ * The launcher says that it is there; others that they have found trees that
+ * it should have built at once, or need memory for one; and it asks whether
+ * they did.
  */
 extern void euno_tree_set_launcher(void);
 extern void euno_tree_call_launcher(void);
@@ -286,8 +287,8 @@ extern void euno_tree_sweep(void);
 extern void euno_tree_drop(const EunoTreeKey *key);
 
 /*
- * The same, only if it is the tree that was described: since then, the number of
- * a file that is gone may have become another file's.
+ * The same, only if it is the tree that was described: since then, the number
+ * of a file that is gone may have become another file's.
  */
 extern void euno_tree_drop_described(const EunoTreeDescription *tree);
 
@@ -334,8 +335,8 @@ extern uint64 euno_tree_take_uses(EunoTreeSlot *slot, int domain);
 extern void euno_tree_reset_counters(EunoTreeSlot *slot);
 
 /*
- * How many bytes trees that are being built will take in each domain yet, as far as
- * their builders have said; false if none has.
+ * How many bytes trees that are being built will take in each domain yet, as
+ * far as their builders have said; false if none has.
  */
 extern bool euno_registry_expected(uint64 *expected);
 extern void euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak);

@@ -12,9 +12,9 @@
 #include "mem/registry_private.h"
 
 /*
- * Memory that nobody can see any more, on its way back to the operating system.
- * Unmapping gigabytes takes long: pools are emptied into one of these under
- * EunoRegistryLock, and their extents are given back after it.
+ * Memory that nobody can see any more, on its way back to the operating
+ * system.  Unmapping gigabytes takes long: pools are emptied into one of these
+ * under EunoRegistryLock, and their extents are given back after it.
  */
 typedef struct Garbage
 {

@@ -141,8 +141,8 @@ euno_snapshot_identify(SnapshotIdentity *identity)
 }
 
 /*
- * Is WAL going to be replayed although pg_control says that the server was shut
- * down?  The same files decide it for the startup process.
+ * Is WAL going to be replayed although pg_control says that the server was
+ * shut down?  The same files decide it for the startup process.
  */
 static bool
 recovery_was_asked_for(void)

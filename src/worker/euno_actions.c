@@ -157,8 +157,8 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 }
 
 /*
- * Merges among the next leaves of a tree, as many as may be looked at, and calms
- * contended ones that are idle.
+ * Merges among the next leaves of a tree, as many as may be looked at, and
+ * calms contended ones that are idle.
  */
 static void
 merge_leaves(EunoTreeSlot *slot, TreeMemory *memory, uint32_t look)
@@ -205,8 +205,8 @@ find_key(TreeMemory *memory, uint32_t leaf)
 }
 
 /*
- * The key of a leaf that has come to mind.  False if it was split since, and what
- * was fought for is in another leaf now, or if its fence is too long.
+ * The key of a leaf that has come to mind.  False if it was split since, and
+ * what was fought for is in another leaf now, or if its fence is too long.
  */
 static bool
 learn_key(EunoTreeSlot *slot, uint32_t leaf, uint32_t nheat, LeafKey *to)
@@ -255,8 +255,8 @@ remember_keys(EunoTreeSlot *slot, TreeMemory *memory, uint32_t nheat)
 }
 
 /*
- * Makes a leaf contended, or calm; true if it was done.  What cannot be had for
- * want of memory is left as it is.
+ * Makes a leaf contended, or calm; true if it was done.  What cannot be had
+ * for want of memory is left as it is.
  */
 static bool
 change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
@@ -281,8 +281,8 @@ change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
 }
 
 /*
- * Is an ascending load the reason?  Its writers are delegated, and soon in another
- * leaf.
+ * Is an ascending load the reason?  Its writers are delegated, and soon in
+ * another leaf.
  */
 static bool
 is_edge(const LeafKey *leaf, uint32_t nheat)

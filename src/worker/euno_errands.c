@@ -74,8 +74,8 @@ workers_in(Oid database)
 }
 
 /*
- * Plan errands to the databases that want trees: at most a worker for each tree,
- * and every database gets its first before any gets its second.
+ * Plan errands to the databases that want trees: at most a worker for each
+ * tree, and every database gets its first before any gets its second.
  */
 void
 euno_errands_to_wanting(void)
@@ -201,8 +201,8 @@ euno_workers_start(void)
 }
 
 /*
- * Would a session that asks for this lock have to wait?  Not for our worker, who
- * holds no stronger one: then somebody waits for the worker already.
+ * Would a session that asks for this lock have to wait?  Not for our worker,
+ * who holds no stronger one: then somebody waits for the worker already.
  */
 static bool
 somebody_waits(const LOCKTAG *tag, LOCKMODE mode)
@@ -235,10 +235,11 @@ stands_in_the_way(pid_t pid)
 }
 
 /*
- * Rebuilding is a favor.  End workers whose database somebody wants to drop, to
- * rename or to copy: that waits for 5 seconds only, and not by a lock, until all
- * sessions there have ended.  Interrupt those for whose locks somebody has
- * waited for as long as autovacuum may make one wait: deadlock_timeout.
+ * Rebuilding is a favor.  End workers whose database somebody wants to drop,
+ * to rename or to copy: that waits for 5 seconds only, and not by a lock,
+ * until all sessions there have ended.  Interrupt those for whose locks
+ * somebody has waited for as long as autovacuum may make one wait:
+ * deadlock_timeout.
  */
 void
 euno_workers_watch(void)

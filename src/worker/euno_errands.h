@@ -15,12 +15,15 @@
 #include "nodes/pg_list.h"
 #include "postmaster/bgworker.h"
 
-/* Plans to send a worker to a database; "survey": it notes all absent trees first. */
+/*
+ * Plans to send a worker to a database; "survey": it notes all absent trees
+ * first.
+ */
 extern void euno_errand_add(Oid database, bool survey);
 
 /*
- * Plans errands to the databases that want trees, to all that have trees, and to
- * those whose worker was sent away, if they are still there.
+ * Plans errands to the databases that want trees, to all that have trees, and
+ * to those whose worker was sent away, if they are still there.
  */
 extern void euno_errands_to_wanting(void);
 extern void euno_errands_to_all(void);
@@ -29,7 +32,9 @@ extern void euno_errands_to_unfinished(void);
 /* Forgets workers that have ended. */
 extern void euno_workers_reap(void);
 
-/* Starts as many as may be; after a process could not be had, not before this. */
+/*
+ * Starts as many as may be; after a process could not be had, not before this.
+ */
 extern void euno_workers_start(void);
 extern void euno_workers_try_again(void);
 

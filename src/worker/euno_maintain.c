@@ -30,7 +30,9 @@
 /* Descents a second, inserts counting more, that make a copy worthwhile. */
 #define LEAST_USE		100
 
-/* What is remembered of a tree: its use, that of older rounds counting less. */
+/*
+ * What is remembered of a tree: its use, that of older rounds counting less.
+ */
 typedef struct TreeUse
 {
 	uint64		generation;
@@ -64,10 +66,10 @@ all_domains(void)
 }
 
 /*
- * Gives a tree, if it is READY, the directories that it shall have at once when
- * domains have changed: those that are asked for, and of the others those that it
- * has.  Waits, interruptibly, for merges under way, with nothing held.  EUNO_OK or
- * EUNO_NO_MEMORY.
+ * Gives a tree, if it is READY, the directories that it shall have at once
+ * when domains have changed: those that are asked for, and of the others those
+ * that it has.  Waits, interruptibly, for merges under way, with nothing held.
+ * EUNO_OK or EUNO_NO_MEMORY.
  */
 static EunoStatus
 fit_domains(EunoTreeSlot *slot, EunoContext *cx)
@@ -159,8 +161,8 @@ list_copies(EunoTreeSlot *slot, EunoContext *cx, int number,
 }
 
 /*
- * How many bytes copies may take, which take so many now: within the budget, and
- * never more than half of what is free, for trees grow.
+ * How many bytes copies may take, which take so many now: within the budget,
+ * and never more than half of what is free, for trees grow.
  */
 static uint64
 copy_budget(uint64 made)
@@ -214,8 +216,9 @@ choose_domains(EunoContext *cx, uint64 *wanted, int ntrees)
 }
 
 /*
- * Gives a tree the directories that it shall have, and takes those that it shall
- * not; with "drop" only the latter.  Where leaves are being merged, in another round.
+ * Gives a tree the directories that it shall have, and takes those that it
+ * shall not; with "drop" only the latter.  Where leaves are being merged, in
+ * another round.
  */
 static void
 change_domains(int number, EunoContext *cx, uint64 wanted, bool drop)
@@ -247,8 +250,8 @@ change_domains(int number, EunoContext *cx, uint64 wanted, bool drop)
 }
 
 /*
- * A directory that has been given up leaves free nodes.  Where whole extents are
- * free, other trees may have them.  The tree is held.
+ * A directory that has been given up leaves free nodes.  Where whole extents
+ * are free, other trees may have them.  The tree is held.
  */
 static void
 trim_domains(EunoTreeSlot *slot, TreeUse *use, uint64 domains)
@@ -273,9 +276,9 @@ trim_domains(EunoTreeSlot *slot, TreeUse *use, uint64 domains)
 }
 
 /*
- * Brings a tree's directories up to date: without comparators, which would need
- * a database.  Moves leaves to the domains that use them.  Gives memory back of
- * directories that were given up.
+ * Brings a tree's directories up to date: without comparators, which would
+ * need a database.  Moves leaves to the domains that use them.  Gives memory
+ * back of directories that were given up.
  */
 static void
 maintain_tree(int number, EunoContext *cx)

@@ -37,13 +37,15 @@
 /* Rounds that a leaf stays hot before it is contended. */
 #define PART_ROUNDS		2
 
-/* How many times more conflicts are about different keys than about one then. */
+/*
+ * How many times more conflicts are about different keys than about one then.
+ */
 #define OTHER_FACTOR	3
 
 /*
- * What mechanisms against contention may take.  Simulated, a tree of 200 kB and more
- * gains hardly less with so few leaves than with four times as many, and much less
- * with half of them.
+ * What mechanisms against contention may take.  Simulated, a tree of 200 kB
+ * and more gains hardly less with so few leaves than with four times as many,
+ * and much less with half of them.
  */
 #define MECHANISM_PERCENT	5
 #define ALL_PERCENT			6
@@ -107,7 +109,10 @@ room_for_parts(const EunoPolicyInput *input, uint64_t contended)
 	return rest < room * 4 / 5 ? rest : room * 4 / 5;
 }
 
-/* Leaves that may become contended in this round: none as long as any may be parted. */
+/*
+ * Leaves that may become contended in this round: none as long as any may be
+ * parted.
+ */
 static uint64_t
 room_for_annexes(const EunoPolicyInput *input)
 {
@@ -121,8 +126,8 @@ room_for_annexes(const EunoPolicyInput *input)
 }
 
 /*
- * Leaves that were not in mind and are going to be hot, or are contended already,
- * as far as there is room.
+ * Leaves that were not in mind and are going to be hot, or are contended
+ * already, as far as there is room.
  */
 static void
 remember(EunoPolicyMemory *memory, const EunoPolicyInput *input, double hot)
@@ -154,8 +159,8 @@ is_hot(const EunoPolicyLeaf *known, double hot)
 }
 
 /*
- * One round of one leaf, of which this is known, if anything is; true if its state
- * has changed.  Without room for an annex it stays calm.
+ * One round of one leaf, of which this is known, if anything is; true if its
+ * state has changed.  Without room for an annex it stays calm.
  */
 static bool
 step_leaf(EunoLeafMemory *leaf, const EunoPolicyLeaf *known, double hot,
@@ -236,10 +241,10 @@ decide_parting(const EunoPolicySettings *settings,
 }
 
 /*
- * Merging is due when many entries have been removed since the last one.  Leaves
- * that are contended and not known to be hot (the launcher may have been restarted,
- * or have too many in mind) are sought the same way; now and then, so is what was
- * parted and is idle.
+ * Merging is due when many entries have been removed since the last one.
+ * Leaves that are contended and not known to be hot (the launcher may have
+ * been restarted, or have too many in mind) are sought the same way; now and
+ * then, so is what was parted and is idle.
  */
 static void
 decide_merging(const EunoPolicySettings *settings,

@@ -17,13 +17,16 @@
 #include "mem/euno_registry.h"
 #include "worker/euno_worker.h"
 
-/* So many huge pages at a time; builders are looked at every so many milliseconds. */
+/*
+ * So many huge pages at a time; builders are looked at every so many
+ * milliseconds.
+ */
 #define STEP_PAGES		16
 #define LOOK_INTERVAL	10
 
 /*
- * Has so many bytes idle in a domain.  False if the machine refuses them; *more: not
- * all of it was done.
+ * Has so many bytes idle in a domain.  False if the machine refuses them;
+ * *more: not all of it was done.
  */
 static bool
 make_ready(EunoArena *arena, int domain, uint64 bytes, bool *more)
@@ -48,7 +51,9 @@ euno_ready_step(void)
 	bool		any = euno_registry_expected(expected);
 	bool		more = false;
 
-	/* A machine that is full is not asked at once again, but gets what it can. */
+	/*
+	 * A machine that is full is not asked at once again, but gets what it can.
+	 */
 	if (refused != 0 &&
 		TimestampDifferenceExceeds(refused, GetCurrentTimestamp(),
 								   euno_naptime * 1000))

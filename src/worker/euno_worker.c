@@ -115,8 +115,8 @@ list_indexes(void)
 }
 
 /*
- * Open an index and, first as everybody does, its table.  NULL if either is gone
- * or locked: who waits for a lock may get in the way of who holds it.
+ * Open an index and, first as everybody does, its table.  NULL if either is
+ * gone or locked: who waits for a lock may get in the way of who holds it.
  */
 static Relation
 open_index(Oid index_oid, Relation *heap)
@@ -144,8 +144,8 @@ open_index(Oid index_oid, Relation *heap)
 }
 
 /*
- * The slot of an index if its tree is absent, or just going, and neither evicted
- * by hand nor too large.
+ * The slot of an index if its tree is absent, or just going, and neither
+ * evicted by hand nor too large.
  */
 static EunoTreeSlot *
 absent_slot(EunoIndex *idx)

@@ -70,9 +70,9 @@ extern void euno_actions_abandon(void);
 extern EunoWorkerStats euno_worker_round;
 
 /*
- * euno_ready.c: has memory ready for trees that are being built, and gives back what
- * they did not take.  Returns for how many milliseconds at most it need not be
- * called again.
+ * euno_ready.c: has memory ready for trees that are being built, and gives
+ * back what they did not take.  Returns for how many milliseconds at most it
+ * need not be called again.
  */
 extern long euno_ready_step(void);
 
@@ -80,7 +80,9 @@ extern long euno_ready_step(void);
 extern void euno_maintain_define_settings(void);
 extern void euno_maintain_trees(void);
 
-/* EUNO_NO_MEMORY if some tree lacks a directory: it uses the first domain's. */
+/*
+ * EUNO_NO_MEMORY if some tree lacks a directory: it uses the first domain's.
+ */
 extern EunoStatus euno_fit_domains(void);
 
 extern PGDLLEXPORT void euno_launcher_main(Datum arg);

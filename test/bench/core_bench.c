@@ -234,8 +234,8 @@ do_insert(Worker *w, uint64_t row)
 }
 
 /*
- * As for a new version of a row, and the vacuum of the old one.  The row has an
- * entry at every moment.
+ * As for a new version of a row, and the vacuum of the old one.  The row has
+ * an entry at every moment.
  */
 static void
 do_update(Worker *w, uint64_t row)
@@ -300,9 +300,9 @@ can(const Subject *s, const Job *job)
 }
 
 /*
- * A job by all subjects in turns.  What inserts, does so for all rows; the mean
- * counts then, for a tree that grows is not the same in all turns, otherwise
- * the median of the turns.
+ * A job by all subjects in turns.  What inserts, does so for all rows; the
+ * mean counts then, for a tree that grows is not the same in all turns,
+ * otherwise the median of the turns.
  */
 static void
 run_turns(const char *measure, const Job *job, bool print)
@@ -550,7 +550,9 @@ grows(const Subject *s)
 	return s->ndomains == 1 && (!s->alone || s->ops == &array_ops);
 }
 
-/* Lookups by size.  These trees and the array take less than 130 bytes a row. */
+/*
+ * Lookups by size.  These trees and the array take less than 130 bytes a row.
+ */
 static void
 run_growth(uint64_t most, int rounds)
 {

@@ -78,7 +78,9 @@ make_key(const KeySet *set, uint64_t i, uint8_t *key)
 	return 9;
 }
 
-/* After Gray et al., "Quickly generating billion-record synthetic databases". */
+/*
+ * After Gray et al., "Quickly generating billion-record synthetic databases".
+ */
 uint64_t
 zipf(const KeySet *set, double u)
 {

@@ -18,7 +18,9 @@ typedef struct Lines
 	uint64_t	taken;			/* of these, from another writer */
 } Lines;
 
-/* Is this a build that counts (EUNO_TEST_HOOK)?  The rest is for these only. */
+/*
+ * Is this a build that counts (EUNO_TEST_HOOK)?  The rest is for these only.
+ */
 extern bool lines_counted(void);
 
 /* For contexts of such threads: who waits lets others go on. */

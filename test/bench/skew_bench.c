@@ -46,7 +46,10 @@
 #define COUNTED_TURNS	40000	/* ... and turns in each */
 #define HEAT_BYTES	(32 * 1024)	/* of the table of conflicts */
 
-/* The detector's round in seconds, and conflicts a second that make a leaf hot. */
+/*
+ * The detector's round in seconds, and conflicts a second that make a leaf
+ * hot.
+ */
 #define DETECTOR_ROUND	0.1
 #define DETECTOR_RATE	1000
 
@@ -322,8 +325,8 @@ detect(EunoPolicyMemory *memory, double seconds)
 }
 
 /*
- * Where lines are counted, one more thread does what is done to leaves, on demand: it
- * may have to wait for the others.
+ * Where lines are counted, one more thread does what is done to leaves, on
+ * demand: it may have to wait for the others.
  */
 static double wanted;			/* a round of this many seconds; < 0: contended leaves */
 static EunoPolicyMemory policy;
@@ -402,7 +405,10 @@ percentile(const uint64_t *classes, double share)
 	return 0;
 }
 
-/* What annexes, parted leaves and the table of conflicts take, percent of all else. */
+/*
+ * What annexes, parted leaves and the table of conflicts take, percent of all
+ * else.
+ */
 static double
 overhead(void)
 {

@@ -14,7 +14,9 @@
 
 #include "mem/euno_cache.h"
 
-/* Where there is less of it, under valgrind, this is enough for small trees. */
+/*
+ * Where there is less of it, under valgrind, this is enough for small trees.
+ */
 #define ADDRESS_SPACE ((size_t) 64 << 30)
 #define LITTLE_ADDRESS_SPACE ((size_t) 1 << 30)
 

@@ -37,9 +37,9 @@ typedef struct Subject
 #define SUBJECT_DOMAINS	4
 
 /*
- * What core asks of its surroundings.  Memory comes from the pools' caches with
- * nothing counted, as in the server: what all threads count together they would
- * wait for.
+ * What core asks of its surroundings.  Memory comes from the pools' caches
+ * with nothing counted, as in the server: what all threads count together they
+ * would wait for.
  */
 extern const EunoEnvironment subject_env;
 

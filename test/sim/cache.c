@@ -25,7 +25,9 @@
 #define LINE_BITS	6
 #define PAGE_LINES	(1U << (PAGE_BITS - LINE_BITS))
 
-/* 64 GB of memory, page tables included, can be touched; only what is exists. */
+/*
+ * 64 GB of memory, page tables included, can be touched; only what is exists.
+ */
 #define MAX_PAGES	(1U << 24)
 #define PAGE_SLOTS	(2 * MAX_PAGES)
 
@@ -321,7 +323,9 @@ cache_find(Cache *cache, uint32_t line)
 	return NULL;
 }
 
-/* Puts a line that is not there in the first place; returns whom it drove out. */
+/*
+ * Puts a line that is not there in the first place; returns whom it drove out.
+ */
 static uint64_t
 cache_put(Cache *cache, uint32_t line, uint32_t state)
 {
@@ -405,10 +409,10 @@ between(uint32_t a, uint32_t b)
 }
 
 /*
- * When can a resource start that will be busy so long?  Requests do not come in
- * the order of their times: a page's translation may have to be fetched before.
- * So who comes late waits for as much work as there is, not for those who come
- * later.
+ * When can a resource start that will be busy so long?  Requests do not come
+ * in the order of their times: a page's translation may have to be fetched
+ * before.  So who comes late waits for as much work as there is, not for those
+ * who come later.
  */
 static inline Picoseconds
 queue(Queue *queue, Picoseconds now, Picoseconds busy)
@@ -522,8 +526,8 @@ fetch_shared(uint32_t c, uint32_t number, Picoseconds now, bool later)
 }
 
 /*
- * The line becomes the core's alone: when?  Copies elsewhere are dropped, which
- * takes as long as the way to the farthest of them.
+ * The line becomes the core's alone: when?  Copies elsewhere are dropped,
+ * which takes as long as the way to the farthest of them.
  */
 static Picoseconds
 fetch_owned(uint32_t c, uint32_t number, Picoseconds now)

@@ -67,16 +67,19 @@ extern uint32_t cache_node(uint32_t core);
 extern void cache_place(const void *address, size_t size, uint32_t node);
 
 /*
- * The lines of this are copied: every node has its own in its memory, and reads
- * use that; until the next reset.  Writes go to the memory itself, and copies
- * do not learn of them.
+ * The lines of this are copied: every node has its own in its memory, and
+ * reads use that; until the next reset.  Writes go to the memory itself, and
+ * copies do not learn of them.
  */
 extern void cache_copy(const void *address, size_t size);
 
 /* Has either been said of any since the last reset? */
 extern bool cache_placed(void);
 
-/* Charges an access to the current thread, which runs on the core of its number. */
+/*
+ * Charges an access to the current thread, which runs on the core of its
+ * number.
+ */
 extern void cache_access(EunoHookKind kind, const void *address, size_t size);
 
 /* Between waits: what was stored before is visible. */

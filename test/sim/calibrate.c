@@ -74,9 +74,9 @@ compare_doubles(const void *a, const void *b)
 
 /*
  * Nanoseconds a load, of a chain through "n" places "stride" bytes apart: what
- * this share of many short stretches take at most.  In others somebody else had
- * just had the caches.  "sweep": go through it all before each stretch, so that
- * the caches have what they can hold.
+ * this share of many short stretches take at most.  In others somebody else
+ * had just had the caches.  "sweep": go through it all before each stretch, so
+ * that the caches have what they can hold.
  */
 static double
 chase(uint32_t n, size_t stride, double share, bool sweep)
@@ -90,7 +90,9 @@ chase(uint32_t n, size_t stride, double share, bool sweep)
 		size_t		from = order[i] * stride;
 		size_t		to = order[(i + 1) % n] * stride;
 
-		/* Another line of each page, so that all sets of the caches are used. */
+		/*
+		 * Another line of each page, so that all sets of the caches are used.
+		 */
 		if (stride == PAGE)
 		{
 			from += order[i] % (PAGE / LINE) * LINE;
@@ -229,7 +231,9 @@ await_turn(uint32_t mine)
 		test_env.wait(&turn, seen);
 }
 
-/* Writes a chain of lines, so that they are in this processor's caches only. */
+/*
+ * Writes a chain of lines, so that they are in this processor's caches only.
+ */
 static void *
 peer_writer(void *arg)
 {

@@ -14,8 +14,8 @@
 extern void detector_reset(void);
 
 /*
- * Ends a round that took so many seconds: leaves with hot_rate conflicts a second
- * become contended, and calm again, as the launcher's policy says.
+ * Ends a round that took so many seconds: leaves with hot_rate conflicts a
+ * second become contended, and calm again, as the launcher's policy says.
  */
 extern void detector_round(EunoContext *cx, const EunoTreeOps *ops,
 						   EunoTree *tree, double seconds, double hot_rate);

@@ -89,8 +89,8 @@ extern const Machine *machine_named(const char *name);
 extern const Machine *machine_number(uint32_t which);
 
 /*
- * The same machine with an L2 and an L3 of so many bytes: what lies in them is as
- * with a larger index on larger ones.  0: as it is.  NULL of NULL.
+ * The same machine with an L2 and an L3 of so many bytes: what lies in them is
+ * as with a larger index on larger ones.  0: as it is.  NULL of NULL.
  */
 extern const Machine *machine_with(const Machine *machine, uint32_t l2, uint32_t l3);
 

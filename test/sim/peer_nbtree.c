@@ -307,8 +307,8 @@ move_right(uint32_t number, uint64_t key, bool exclusive, bool first)
 
 /*
  * _bt_search: the page of this level for the key, locked, the way above.  An
- * insert goes behind all equal keys, as a new row's TID mostly does; what reads
- * them begins with the first.
+ * insert goes behind all equal keys, as a new row's TID mostly does; what
+ * reads them begins with the first.
  */
 static uint32_t
 descend(uint64_t key, uint32_t level, bool exclusive, bool first, uint32_t *way)

@@ -129,7 +129,9 @@ peer_load(uint64_t nrows, uint64_t (*key) (uint64_t i), uint32_t copies,
 	return tree;
 }
 
-/* Keys in a leaf, separators in an inner node; never more than there can be. */
+/*
+ * Keys in a leaf, separators in an inner node; never more than there can be.
+ */
 static uint32_t
 key_count(const PeerPage *page)
 {

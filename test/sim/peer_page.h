@@ -40,8 +40,8 @@ typedef struct PeerTree
 } __attribute__((aligned(64))) PeerTree;
 
 /*
- * Pages from this level on have so many copies, one in the memory of each node.
- * Pointers, in pages, too, are to the first.  Set by peer_load.
+ * Pages from this level on have so many copies, one in the memory of each
+ * node.  Pointers, in pages, too, are to the first.  Set by peer_load.
  */
 extern uint32_t peer_copies;
 extern uint32_t peer_cut;
@@ -54,13 +54,15 @@ peer_copy(void *page, uint32_t k)
 }
 
 /*
- * A new tree with these rows, nine tenths full.  "copies" 1: there is one of each
- * page; PEER_CUT_ROOT: the root alone has more.
+ * A new tree with these rows, nine tenths full.  "copies" 1: there is one of
+ * each page; PEER_CUT_ROOT: the root alone has more.
  */
 extern PeerTree *peer_load(uint64_t rows, uint64_t (*key) (uint64_t i),
 						   uint32_t copies, uint32_t cut);
 
-/* A new page at this level; its copies, if it has any, are to be initialized. */
+/*
+ * A new page at this level; its copies, if it has any, are to be initialized.
+ */
 extern PeerPage *peer_page(uint32_t level);
 
 extern void peer_page_init(PeerPage *page, uint32_t level);
@@ -85,7 +87,9 @@ extern void peer_put(PeerPage *page, uint64_t key, uint64_t tid);
 /* From a leaf; false if it is not there. */
 extern bool peer_take(PeerPage *page, uint64_t key, uint64_t tid);
 
-/* Moves the upper half of a full page to an empty one; returns the separator. */
+/*
+ * Moves the upper half of a full page to an empty one; returns the separator.
+ */
 extern uint64_t peer_halve(PeerPage *page, PeerPage *right);
 
 /*

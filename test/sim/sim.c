@@ -142,7 +142,10 @@ sim_alloc(void *tree_arg, int domain, size_t size)
 	if (vthread_current != NULL && source->pools[domain].extents > before)
 		vthread_current->clock += run.options->machine->extent;
 
-	/* A radix tree's small nodes are all of one domain: where pages are put else. */
+	/*
+	 * A radix tree's small nodes are all of one domain: where pages are put
+	 * else.
+	 */
 	if (placing > 0 && node != NULL && (size >= PAGE || domain > 0))
 		cache_place((void *) ((uintptr_t) node & ~(uintptr_t) (PAGE - 1)),
 					size + ((uintptr_t) node & (PAGE - 1)), (uint32_t) domain);
@@ -256,7 +259,9 @@ count(uint32_t thread, Picoseconds since)
 		end(now);
 }
 
-/* The first thread is the launcher, too, for as long as a round's end takes. */
+/*
+ * The first thread is the launcher, too, for as long as a round's end takes.
+ */
 static void
 launch(void)
 {

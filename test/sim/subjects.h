@@ -37,9 +37,9 @@ extern int	subject_directories;
 extern int	subject_domain(uint32_t thread);
 
 /*
- * Of a radix tree, the inner nodes that branch on one of the first so many bytes
- * are there for each node of the machine, as long as they are not replaced:
- * the best that copies could do.
+ * Of a radix tree, the inner nodes that branch on one of the first so many
+ * bytes are there for each node of the machine, as long as they are not
+ * replaced: the best that copies could do.
  */
 extern uint32_t subject_copies;
 extern void subject_copy(const void *address, size_t size);

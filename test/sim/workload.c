@@ -65,8 +65,8 @@ zipf(const Workload *workload, Random *random)
 }
 
 /*
- * A permutation of 0 .. n - 1, n above 1: one of a power of two, walked in cycles
- * until it ends below n.
+ * A permutation of 0 .. n - 1, n above 1: one of a power of two, walked in
+ * cycles until it ends below n.
  */
 static uint64_t
 scatter(uint64_t n, uint64_t i)

@@ -100,8 +100,8 @@ extern void worker_init(Worker *worker, Workload *workload,
 						const Subject *subject, uint32_t number);
 
 /*
- * Chooses as many rows ahead as there is room for, so that what follows does not
- * take the time of it.
+ * Chooses as many rows ahead as there is room for, so that what follows does
+ * not take the time of it.
  */
 extern void worker_look_ahead(Worker *worker);
 

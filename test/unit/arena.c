@@ -134,8 +134,8 @@ check_fill(const Piece *piece)
 }
 
 /*
- * Random nodes come and go; each keeps what was written to it.  Through a cache,
- * if "stripe" is not negative.
+ * Random nodes come and go; each keeps what was written to it.  Through a
+ * cache, if "stripe" is not negative.
  */
 static void
 churn(EunoPool *pool, int stripe, Random *random, uint32_t rounds,
@@ -447,8 +447,8 @@ note_remove(size_t size)
 }
 
 /*
- * While pages go back to the system nobody finds their extents.  So they do not if
- * only the arena is full, or not many at a time.
+ * While pages go back to the system nobody finds their extents.  So they do
+ * not if only the arena is full, or not many at a time.
  */
 static void
 test_room(void)
@@ -499,8 +499,8 @@ test_room(void)
 }
 
 /*
- * Memory is made ready as far as it is asked for, a pool takes it, and what it does
- * not take goes back.
+ * Memory is made ready as far as it is asked for, a pool takes it, and what it
+ * does not take goes back.
  */
 static void
 test_ready(void)
@@ -533,7 +533,10 @@ test_ready(void)
 		  resident_pages(start, size));
 	CHECK(used_bytes(arena) == EUNO_EXTENT_SIZE, "what is ready is used");
 
-	/* The pool takes its first 2 MB, which were not to be had whole, and the rest. */
+	/*
+	 * The pool takes its first 2 MB, which were not to be had whole, and the
+	 * rest.
+	 */
 	for (int i = 0; i < 2 * (31 + 40); i++)
 		CHECK(euno_pool_alloc(&pool, 32768) != NULL, "no memory");
 	CHECK(euno_arena_idle(arena) == 24 * EUNO_EXTENT_SIZE, "%llu bytes are idle",
@@ -642,7 +645,9 @@ test_trim(void)
 	for (int i = 0; i < 40; i += 8)
 		CHECK(odd[i][0] == i && odd[i][47] == i, "a small node lost its bytes");
 
-	/* All that is handed out from now on is the pool's, and nobody's before. */
+	/*
+	 * All that is handed out from now on is the pool's, and nobody's before.
+	 */
 	for (int i = 0; i < 640; i++)
 	{
 		if (i % 64 == 0)
@@ -672,7 +677,10 @@ test_trim(void)
 	tap_end();
 }
 
-/* Free neighbors become larger nodes: before the pool grows, and all when it cannot. */
+/*
+ * Free neighbors become larger nodes: before the pool grows, and all when it
+ * cannot.
+ */
 static void
 test_join(void)
 {
@@ -690,7 +698,9 @@ test_join(void)
 	owned = pool.extents;
 	CHECK(owned == 16, "%llu extents", (unsigned long long) owned);
 
-	/* Three of four go; what is wanted takes two, and begins where they did. */
+	/*
+	 * Three of four go; what is wanted takes two, and begins where they did.
+	 */
 	for (int i = 0; i < 1024; i++)
 	{
 		if (i % 4 != 3)
@@ -707,7 +717,10 @@ test_join(void)
 		  (unsigned long long) pool.extents, (unsigned long long) owned);
 	check_pool(&pool);
 
-	/* What is freed where the sweep has been, and where it has not, is found later. */
+	/*
+	 * What is freed where the sweep has been, and where it has not, is found
+	 * later.
+	 */
 	for (int i = 0; i < 256; i++)
 		euno_pool_free(&pool, larger[i], 2048);
 	CHECK(euno_pool_alloc(&pool, 3072) != NULL && pool.hand != 0, "no sweep goes on");
@@ -717,7 +730,10 @@ test_join(void)
 	euno_pool_settle(&pool);
 	check_pool(&pool);
 
-	/* There are 15 more extents, and 7 of 8 small nodes are free, but for three. */
+	/*
+	 * There are 15 more extents, and 7 of 8 small nodes are free, but for
+	 * three.
+	 */
 	CHECK(exhaust(&pool, 4096, larger) == 15 * 16 + 128,
 		  "not all neighbors were joined");
 	CHECK(exhaust(&pool, 3072, larger) == 127, "not all that was left");
@@ -971,7 +987,10 @@ test_images(void)
 	tap_end();
 }
 
-/* The same where a stripe is full of nodes of another size, which it gives back. */
+/*
+ * The same where a stripe is full of nodes of another size, which it gives
+ * back.
+ */
 static void
 test_canceled_stripe(EunoPool *pool, const EunoEnvironment *env)
 {

@@ -95,7 +95,9 @@ toggle(uint32_t i)
 		do_insert(actor, &c.model, i);
 }
 
-/* The lock of the node that entry i's slot is in, and that of the node above. */
+/*
+ * The lock of the node that entry i's slot is in, and that of the node above.
+ */
 static EunoLock *
 lock_of(uint32_t i, EunoLock **above)
 {

@@ -95,8 +95,8 @@ read_first(Actor *actor, const EunoPosition *lo, const EunoPosition *hi,
 }
 
 /*
- * Each operation, on this entry, has to wait, and gives up; but lookups in a radix
- * tree, which wait for nobody.
+ * Each operation, on this entry, has to wait, and gives up; but lookups in a
+ * radix tree, which wait for nobody.
  */
 static void
 operate(Actor *actor, uint32_t i)
@@ -159,8 +159,8 @@ interrupt_walks(Actor *actor)
 }
 
 /*
- * Who merges waits for a directory.  When it is canceled it has merged nothing,
- * and given the right to merge back.
+ * Who merges waits for a directory.  When it is canceled it has merged
+ * nothing, and given the right to merge back.
  */
 static void
 interrupt_merges(const EunoTreeOps *ops, const Shape *shape)

@@ -244,7 +244,9 @@ others(void)
 	return set;
 }
 
-/* Has others go on here, if the schedule says so or the access waits for them. */
+/*
+ * Has others go on here, if the schedule says so or the access waits for them.
+ */
 static void
 to_others(EunoHookKind kind, const void *address)
 {

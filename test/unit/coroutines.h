@@ -74,11 +74,11 @@ extern void coroutine_access(EunoHookKind kind, const void *address,
 							 size_t size);
 
 /*
- * While set: at which steps of the last run might it matter that another thread
- * goes on, and which ones could?  A set of threads for each step; empty where
- * the access is to what only one thread uses, or nobody changes (by what has
- * been seen since memory_forget): to go on there instead of at the next such
- * step of the thread makes no difference.
+ * While set: at which steps of the last run might it matter that another
+ * thread goes on, and which ones could?  A set of threads for each step; empty
+ * where the access is to what only one thread uses, or nobody changes (by what
+ * has been seen since memory_forget): to go on there instead of at the next
+ * such step of the thread makes no difference.
  */
 extern bool coroutine_trace;
 extern uint8_t coroutine_others[MAX_TRACE];

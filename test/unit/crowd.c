@@ -62,7 +62,9 @@ ask(uint64_t before)
 	return before;
 }
 
-/* The actor has asked, and sleeps: it becomes the leader of it and the others. */
+/*
+ * The actor has asked, and sleeps: it becomes the leader of it and the others.
+ */
 static void
 become_leader(uint32_t *word, uint32_t seen)
 {
@@ -89,8 +91,8 @@ ask_again(uint32_t *word)
 }
 
 /*
- * Another tree's place may share the queue.  Its requests are refused; that must
- * end, however many there are.
+ * Another tree's place may share the queue.  Its requests are refused; that
+ * must end, however many there are.
  */
 static void
 test_bound(Actor *actor, Model *model, const BptLeaf *leaf)

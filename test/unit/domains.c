@@ -316,8 +316,8 @@ test_settle(const EunoTreeOps *ops, const Universe *universe)
 }
 
 /*
- * A domain that inserts little splits leaves that another one uses: the new ones
- * are that one's, without being moved.
+ * A domain that inserts little splits leaves that another one uses: the new
+ * ones are that one's, without being moved.
  */
 static void
 test_home(const EunoTreeOps *ops, const Universe *universe)

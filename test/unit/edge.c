@@ -180,7 +180,10 @@ depth_of(uint32_t i)
 	return place.depth;
 }
 
-/* What is behind the edge has more in common with entry i than what is compared. */
+/*
+ * What is behind the edge has more in common with entry i than what is
+ * compared.
+ */
 static void
 check_behind(uint32_t i, uint32_t depth)
 {
@@ -196,7 +199,10 @@ check_behind(uint32_t i, uint32_t depth)
 		  "entry %u is behind the edge at entry %u, depth %u", j, i, depth);
 }
 
-/* Whatever the keys are, and wherever writes fail: nothing else is called the edge. */
+/*
+ * Whatever the keys are, and wherever writes fail: nothing else is called the
+ * edge.
+ */
 static void
 test_anywhere(const EunoTreeOps *ops, const Shape *shape)
 {

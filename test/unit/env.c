@@ -51,7 +51,10 @@ static uint8_t *next_place;		/* where shared memory shall be; NULL: anywhere */
 static uint64_t sleep_count;
 static uint64_t lost_wakes;
 
-/* Where in memory of malloc a node begins: no better aligned than was promised. */
+/*
+ * Where in memory of malloc a node begins: no better aligned than was
+ * promised.
+ */
 static size_t
 node_offset(size_t size)
 {

@@ -495,9 +495,9 @@ test_hazards(const EunoTreeOps *ops, Protocol protocol, double seconds)
 }
 
 /*
- * The barrier alone, round by round: a scan announces and looks at the epoch, a
- * bulk delete advances it and looks at the hazard, at about the same time.  Not
- * both may find that the other has done nothing.
+ * The barrier alone, round by round: a scan announces and looks at the epoch,
+ * a bulk delete advances it and looks at the hazard, at about the same time.
+ * Not both may find that the other has done nothing.
  */
 #define BARRIER_SECONDS 0.5
 

@@ -93,9 +93,10 @@ extern void actor_init(Actor *actor, Fixture *fixture, uint32_t slot,
 extern void actor_free(Actor *actor);
 
 /*
- * An environment whose process is canceled when it has waited once; how often it has,
- * since the caller set that to 0.  Who waits for a third time has not noticed: the
- * program ends.  (A read may try the short way first, and sleep there too.)
+ * An environment whose process is canceled when it has waited once; how often
+ * it has, since the caller set that to 0.  Who waits for a third time has not
+ * noticed: the program ends.  (A read may try the short way first, and sleep
+ * there too.)
  */
 extern EunoEnvironment canceled_env(void);
 extern uint32_t canceled_waits;

@@ -288,7 +288,10 @@ make_long_stretches(Random *random, uint32_t i, uint32_t n, uint8_t *key,
 	return *prefix = put_stretch(random, 530, key);
 }
 
-/* Numbers, then so many bytes that a leaf has room for a dozen: all of a length. */
+/*
+ * Numbers, then so many bytes that a leaf has room for a dozen: all of a
+ * length.
+ */
 static uint32_t
 make_wide(Random *random, uint32_t i, uint32_t n, uint8_t *key,
 		  uint32_t *prefix, uint32_t *payloadlen)
@@ -389,8 +392,8 @@ inners_after(Actor *actor, const EunoTreeOps *ops, const EunoEntry *entry)
 }
 
 /*
- * A second TID of a key comes and goes.  The node over both goes with it, but for
- * a while after a conflict.
+ * A second TID of a key comes and goes.  The node over both goes with it, but
+ * for a while after a conflict.
  */
 static void
 test_company(const EunoTreeOps *ops, const Universe *universe)
@@ -479,8 +482,9 @@ test_shrinking(const EunoTreeOps *ops)
 }
 
 /*
- * A tree that was loaded grows by a fifth, in no order.  Its leaves must not all be
- * full at the same time: no tenth of the growth makes a third of the splits.
+ * A tree that was loaded grows by a fifth, in no order.  Its leaves must not
+ * all be full at the same time: no tenth of the growth makes a third of the
+ * splits.
  */
 static void
 test_growth(const EunoTreeOps *ops)
@@ -537,7 +541,10 @@ test_growth(const EunoTreeOps *ops)
 	tap_end();
 }
 
-/* The types of a radix tree's nodes: where slots are, and what a reference says. */
+/*
+ * The types of a radix tree's nodes: where slots are, and what a reference
+ * says.
+ */
 static void
 test_types(const EunoTreeOps *ops)
 {

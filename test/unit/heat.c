@@ -325,8 +325,9 @@ test_tidy(const Universe *universe)
 	check_all(&c.actor, &c.model);
 
 	/*
-	 * The leaf where it stopped goes, and its memory is used for others.  Leaves
-	 * are too full to be merged, but for two FIXED ones, the tenth the left one.
+	 * The leaf where it stopped goes, and its memory is used for others.
+	 * Leaves are too full to be merged, but for two FIXED ones, the tenth the
+	 * left one.
 	 */
 	for (uint32_t stop = 1; stop <= 12; stop++)
 	{
@@ -346,7 +347,9 @@ test_tidy(const Universe *universe)
 	tap_end();
 }
 
-/* Conflicts about different keys part their leaf, as far as that is allowed. */
+/*
+ * Conflicts about different keys part their leaf, as far as that is allowed.
+ */
 static void
 test_parts(const Universe *universe)
 {

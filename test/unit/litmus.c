@@ -83,7 +83,9 @@ static const Litmus tests[] = {
 	{"RWC fences", {"WXx1", "RXx Fs RYx", "WYx1 Fs RXx"}, "1..", "101 110 111"},
 	{"RWC one fence", {"WXx1", "RXx RYx", "WYx1 Fs RXx"}, "1..", "101 110 111 100*"},
 
-	/* left out: stores that take effect later than loads and stores after them */
+	/*
+	 * left out: stores that take effect later than loads and stores after them
+	 */
 	{"LB (not modelled: 11)", {"RXx WYx1", "RYx WXx1"}, "..", "00 01 10"},
 	{"2+2W (not modelled: 11)", {"WXx1 WYx2 RYx", "WYx1 WXx2 RXx"}, "..", "12 21 22"},
 
@@ -109,8 +111,8 @@ static const Litmus tests[] = {
 
 	/*
 	 * Hazards (euno_hazard.h): Y is the vacuum epoch, X the hazard, L an entry
-	 * (1 = removed).  A scan that read the old epoch and the entry must not find
-	 * the old epoch again, if the bulk delete found no hazard (first 0).
+	 * (1 = removed).  A scan that read the old epoch and the entry must not
+	 * find the old epoch again, if the bulk delete found no hazard (first 0).
 	 */
 	{"hazard", {"WLx1 Fr WYx1 Fs RXa", "RYa RLx WXr1 Fs RYx"}, "0.0.", "0001"},
 	{"hazard, cheap", {"WLx1 Fr WYx1 M RXa", "RYa RLx WXr1 RYx"}, "0.0.", "0001"},
@@ -121,7 +123,9 @@ static const Litmus tests[] = {
 	{"hazard, second look", {"WLx1 Fr WYx1 M RXa", "WXr1 RLx"}, "..", "01 10 11"},
 	{"hazard, second look, no barrier", {"WLx1 Fr WYx1 Fs RXa", "WXr1 RLx"}, "..", "01 10 11 00*"},
 
-	/* joining: Z says that somebody has; who finds 0 there asks for no barrier */
+	/*
+	 * joining: Z says that somebody has; who finds 0 there asks for no barrier
+	 */
 	{"hazard, joining", {"WYx1 Fs RZx RXa", "AZs1 Fs WXr1 RYx"}, "0..", "001 011"},
 };
 
@@ -225,7 +229,9 @@ outcomes(bool weak, char found[][MAX_COROUTINES * MAX_READS])
 	return n;
 }
 
-/* Takes the next outcome of a list, if there is one; *star: and an asterisk. */
+/*
+ * Takes the next outcome of a list, if there is one; *star: and an asterisk.
+ */
 static const char *
 next_outcome(const char *s, char *outcome, bool *star)
 {

@@ -164,7 +164,10 @@ change(Case *c, uint32_t from, uint32_t to)
 	}
 }
 
-/* Where nodes are replaced more often than they are read, the map ends above them. */
+/*
+ * Where nodes are replaced more often than they are read, the map ends above
+ * them.
+ */
 static void
 test_changes(const EunoTreeOps *ops, const Universe *universe)
 {
@@ -197,8 +200,8 @@ test_changes(const EunoTreeOps *ops, const Universe *universe)
 }
 
 /*
- * What is lost of a large map is counted, about, and it is made anew once that is
- * much, though the tree is no larger.
+ * What is lost of a large map is counted, about, and it is made anew once that
+ * is much, though the tree is no larger.
  */
 static void
 test_lost(const EunoTreeOps *ops, const Universe *universe)
@@ -227,7 +230,10 @@ test_lost(const EunoTreeOps *ops, const Universe *universe)
 	tap_end();
 }
 
-/* One insert in so many is looked at, wherever it begins: these see one node each. */
+/*
+ * One insert in so many is looked at, wherever it begins: these see one node
+ * each.
+ */
 static void
 test_appends(const EunoTreeOps *ops, const Universe *universe)
 {
@@ -423,10 +429,10 @@ test_verify(const EunoTreeOps *ops, const Universe *universe)
 }
 
 /*
- * Somebody who makes a map, and others who change the tree when he asks for memory.
- * The first replaces a node that the map has a copy of, and is held up before he
- * takes its name out.  The second replaces its child, and later gives that one
- * back.
+ * Somebody who makes a map, and others who change the tree when he asks for
+ * memory.  The first replaces a node that the map has a copy of, and is held
+ * up before he takes its name out.  The second replaces its child, and later
+ * gives that one back.
  */
 typedef struct Making
 {
@@ -477,7 +483,9 @@ alloc_and_wait(void *arg, int domain, size_t size)
 	return making.env->alloc(arg, domain, size);
 }
 
-/* What is given back looks like a node that is in use, and is not used again. */
+/*
+ * What is given back looks like a node that is in use, and is not used again.
+ */
 static void
 clear(void *arg, int domain, void *node, size_t size)
 {

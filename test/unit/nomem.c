@@ -180,8 +180,8 @@ load_until_failure(Actor *actor, const Universe *universe, EunoBulk *bulk)
 }
 
 /*
- * The first and the last allocations one by one; in between, where a radix tree has
- * thousands that are much alike, some.
+ * The first and the last allocations one by one; in between, where a radix
+ * tree has thousands that are much alike, some.
  */
 static uint64_t
 next_failure(uint64_t k, uint64_t calls)
@@ -300,8 +300,8 @@ test_reuse(const EunoTreeOps *ops, const Shape *shape)
 
 		/*
 		 * How many leaves are contended at the moment is chance, and so is how
-		 * many annexes wait for an epoch to pass.  Of a tree of few leaves one or two
-		 * more are chance, too.
+		 * many annexes wait for an epoch to pass.  Of a tree of few leaves one
+		 * or two more are chance, too.
 		 */
 		if (ops->set_mode != NULL)
 			(void) ops->set_mode(&actor.cx, fixture.tree, NULL, false);

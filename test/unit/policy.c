@@ -120,7 +120,10 @@ test_flapping(uint64_t seed)
 	tap_end();
 }
 
-/* A contended leaf whose writers do not meet any more stays so while they write. */
+/*
+ * A contended leaf whose writers do not meet any more stays so while they
+ * write.
+ */
 static void
 test_contended(void)
 {
@@ -219,7 +222,10 @@ test_budget(void)
 	tap_end();
 }
 
-/* A leaf's rounds, with conflicts about one key and about others; when is it hot? */
+/*
+ * A leaf's rounds, with conflicts about one key and about others; when is it
+ * hot?
+ */
 static int
 rounds_to_hot(uint32_t same_key, uint32_t other_key, uint32_t parted)
 {

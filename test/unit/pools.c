@@ -64,8 +64,8 @@ note_lists(Lists *lists, const EunoPool *pool)
 }
 
 /*
- * All that is neither live nor yet to be cut is marked as free; and what is of an
- * extent that was swept is in the lists, once, and nothing else is.
+ * All that is neither live nor yet to be cut is marked as free; and what is of
+ * an extent that was swept is in the lists, once, and nothing else is.
  */
 void
 check_pool(const EunoPool *pool)

@@ -312,7 +312,9 @@ thread_main(void *arg)
 	return NULL;
 }
 
-/* Has all that this is about been seen?  Within a round, before it is judged. */
+/*
+ * Has all that this is about been seen?  Within a round, before it is judged.
+ */
 static bool
 all_happened(Round *round)
 {

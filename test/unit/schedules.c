@@ -37,8 +37,8 @@
 #define SHARE			1000
 
 /*
- * Seeds of each schedule of one preemption, where memory is weak; of a long case
- * (steps) there are many.
+ * Seeds of each schedule of one preemption, where memory is weak; of a long
+ * case (steps) there are many.
  */
 #define LOOKS			24
 #define LOOKS_LONG		2

@@ -359,8 +359,8 @@ compare_fold(void *arg, const EunoPosition *pos, const uint8_t *key,
 
 /*
  * Wrong for one pair in 16, in either direction, and for all equal keys, and
- * without an answer for another one; of keys that differ in case, wrong for more.
- * It may raise, as comparators may.  "arg" is the shape.
+ * without an answer for another one; of keys that differ in case, wrong for
+ * more.  It may raise, as comparators may.  "arg" is the shape.
  */
 int
 approximate_wrongly(void *arg, const EunoPosition *pos, const uint8_t *key,

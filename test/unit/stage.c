@@ -173,8 +173,8 @@ compare(void *arg, const EunoPosition *pos, const uint8_t *key, uint32_t keylen)
 
 /*
  * Entries and fillers of one node, but for the last eight entries: four part
- * from them a byte earlier, and four another one.  With more bytes, two entries
- * in a row part at the first of these.
+ * from them a byte earlier, and four another one.  With more bytes, two
+ * entries in a row part at the first of these.
  */
 static void
 make_fan(uint32_t more)
@@ -305,8 +305,8 @@ player_init(Player *player, uint32_t slot)
 }
 
 /*
- * The time at which an operation begins.  Whoever made those that have ended has
- * told so, by ways that are not the tree's.
+ * The time at which an operation begins.  Whoever made those that have ended
+ * has told so, by ways that are not the tree's.
  */
 static uint32_t
 begin(void)
@@ -643,8 +643,8 @@ do_move(Player *player, uint32_t i, int domain)
 }
 
 /*
- * Is it the key of an entry, with its TID or one that stands for all of the key?  Of a
- * radix tree, which notes paths: the beginning of a composite.
+ * Is it the key of an entry, with its TID or one that stands for all of the
+ * key?  Of a radix tree, which notes paths: the beginning of a composite.
  */
 static bool
 is_entry(const EunoHeat *heat)
@@ -711,8 +711,9 @@ do_verify(Player *player)
 }
 
 /*
- * An index-only scan, with the orders that am/euno_scan.c has: the vacuum epoch,
- * a batch, then for each TID its announcement, a full fence, the epoch again.
+ * An index-only scan, with the orders that am/euno_scan.c has: the vacuum
+ * epoch, a batch, then for each TID its announcement, a full fence, the epoch
+ * again.
  */
 static void
 do_scan(Player *player, uint32_t a, uint32_t b)
@@ -748,8 +749,8 @@ do_scan(Player *player, uint32_t a, uint32_t b)
 }
 
 /*
- * A bulk delete, of entries that nobody else touches but by 'g', with the orders
- * that am/euno_vacuum.c has.
+ * A bulk delete, of entries that nobody else touches but by 'g', with the
+ * orders that am/euno_vacuum.c has.
  */
 static void
 do_bulk_delete(Player *player, uint32_t a, uint32_t b)

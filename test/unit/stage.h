@@ -31,23 +31,23 @@ typedef enum Keys
 /*
  * Operations are words: iN insert entry N, rN remove it, cN look for it, fA-B
  * read from A to B, bA-B the same backward, wA-B walk and remove A to B, m
- * merge, v verify, M maintain the directory of the own domain, DN use N domains,
- * aN make the leaf that entry N belongs to contended, zN make it calm, tN split it
- * beside entry N.
- * pN-D moves the leaf of entry N to domain D, P those that others use.
- * h looks at the conflicts that were noted, H the same and begins a new round.
- * lN looks up the key of entry N, qA-B those of entries A to B at once.
- * At the start, of KEYS_FAN: kA-B insert fillers, xA-B remove them.  These are
- * other children of the same node, three after each entry; they must stay.
+ * merge, v verify, M maintain the directory of the own domain, DN use N
+ * domains, aN make the leaf that entry N belongs to contended, zN make it
+ * calm, tN split it beside entry N.  pN-D moves the leaf of entry N to domain
+ * D, P those that others use.  h looks at the conflicts that were noted, H the
+ * same and begins a new round.  lN looks up the key of entry N, qA-B those of
+ * entries A to B at once.  At the start, of KEYS_FAN: kA-B insert fillers,
+ * xA-B remove them.  These are other children of the same node, three after
+ * each entry; they must stay.
  *
  * A model of VACUUM and of those who still hold a TID (src/README.md): dA-B
  * bulk delete, which changes the vacuum epoch; sA-B an index-only scan, which
  * announces its TIDs; gN a deferred removal: of entry N if the vacuum epoch is
  * what it was at first; G change the vacuum epoch.
  *
- * A model of the states of a tree (src/README.md), for cases that are "pinned":
- * each operation enters an epoch and looks whether the tree is still there
- * before it uses it; E evicts the tree.
+ * A model of the states of a tree (src/README.md), for cases that are
+ * "pinned": each operation enters an epoch and looks whether the tree is still
+ * there before it uses it; E evicts the tree.
  */
 typedef struct Case
 {

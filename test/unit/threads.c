@@ -45,8 +45,8 @@ typedef struct Case
 } Case;
 
 /*
- * Should there have been a merge?  There is more than one leaf then, and leaves
- * are not contended, which are not merged.
+ * Should there have been a merge?  There is more than one leaf then, and
+ * leaves are not contended, which are not merged.
  */
 static bool
 merges_leaves(Mob *mob)

@@ -58,7 +58,9 @@ extern const Shape *shape_by_name(const char *name);
 extern Universe *universe_make(const Shape *shape, uint32_t n, uint64_t seed);
 extern void universe_free(Universe *universe);
 
-/* The entry with this TID, if TIDs are not shared; UINT32_MAX if none has it. */
+/*
+ * The entry with this TID, if TIDs are not shared; UINT32_MAX if none has it.
+ */
 extern uint32_t universe_by_tid(const Universe *universe, EunoTid tid);
 
 /* A bound that only a shape's comparator understands: columns of a key. */

@@ -103,7 +103,9 @@ typedef struct ArtTail
 	uint8_t		inlined[8 * ART_WORDS];
 } ArtTail;
 
-/* What the allocator is asked for: references need 4 bits of a node's address. */
+/*
+ * What the allocator is asked for: references need 4 bits of a node's address.
+ */
 static inline size_t
 art_node_memory(size_t size)
 {
@@ -342,7 +344,9 @@ extern EunoStatus euno_art_leaf(EunoContext *cx, EunoTree *tree,
 
 /* art_crowd.c */
 
-/* Tries of a write that fail before its place is crowded.  Tests make it more. */
+/*
+ * Tries of a write that fail before its place is crowded.  Tests make it more.
+ */
 #ifndef ART_CROWD
 #define ART_CROWD			2
 #endif

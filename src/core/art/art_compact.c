@@ -23,8 +23,8 @@
 #include "core/art/art_search.h"
 
 /*
- * Who removes all but one child of a node of so many slots replaces it by that one.
- * Tests make it 0, to leave something to compact.
+ * Who removes all but one child of a node of so many slots replaces it by that
+ * one.  Tests make it 0, to leave something to compact.
  */
 #ifndef ART_LONELY
 #define ART_LONELY	4
@@ -90,7 +90,10 @@ prepare_leaf(Compact *c, const ArtChild *only)
 	return true;
 }
 
-/* The same with an inner node.  One that has lost all of its children goes, too. */
+/*
+ * The same with an inner node.  One that has lost all of its children goes,
+ * too.
+ */
 static bool
 prepare_child(Compact *c, ArtRef ref)
 {
@@ -260,8 +263,9 @@ children_left(ArtNode *node)
 }
 
 /*
- * Has this context met others lately?  To put a child into its small node's place
- * writes to the node above, which they are at, and the next insert does so again.
+ * Has this context met others lately?  To put a child into its small node's
+ * place writes to the node above, which they are at, and the next insert does
+ * so again.
  */
 static bool
 has_company(EunoContext *cx)
@@ -275,11 +279,11 @@ has_company(EunoContext *cx)
 }
 
 /*
- * Is next to nothing left of a node, where a slot's child was removed or what was
- * below it replaced?  Of a small one: no more children than "few".  Of another one,
- * if that slot has none: slots behind it are looked at until there is a child; mostly
- * the first has one, and in a node that loses all, each is looked at a few times.  A
- * guess: nothing is locked.
+ * Is next to nothing left of a node, where a slot's child was removed or what
+ * was below it replaced?  Of a small one: no more children than "few".  Of
+ * another one, if that slot has none: slots behind it are looked at until
+ * there is a child; mostly the first has one, and in a node that loses all,
+ * each is looked at a few times.  A guess: nothing is locked.
  */
 static bool
 is_deserted(ArtNode *node, const ArtRef *slot, uint32_t few)
@@ -304,10 +308,10 @@ is_deserted(ArtNode *node, const ArtRef *slot, uint32_t few)
 }
 
 /*
- * After a removal at this place on the way to the key, whose node was found there
- * ("above"): replaces the node if next to nothing is left of it, and so on upward.
- * What cannot be done at once is left to compact.  Within the epoch of the descent;
- * no locks on entry or return.
+ * After a removal at this place on the way to the key, whose node was found
+ * there ("above"): replaces the node if next to nothing is left of it, and so
+ * on upward.  What cannot be done at once is left to compact.  Within the
+ * epoch of the descent; no locks on entry or return.
  */
 void
 euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
@@ -406,8 +410,8 @@ compact_enter(Compact *c, EunoContext *cx, EunoTree *tree)
 }
 
 /*
- * Gives it back, and notes where to go on; with "ended", which is when all nodes
- * have been looked at, from the first one, after the root slot.
+ * Gives it back, and notes where to go on; with "ended", which is when all
+ * nodes have been looked at, from the first one, after the root slot.
  */
 static void
 compact_leave(Compact *c, bool ended, uint32_t *merges)
@@ -465,9 +469,9 @@ euno_art_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
 }
 
 /*
- * See EunoTreeOps.  The same a little at a time: leaves are inner nodes here.  It
- * looks at more of them if the place where it is to stop is too long to be noted,
- * for it would come back to the same nodes each time.
+ * See EunoTreeOps.  The same a little at a time: leaves are inner nodes here.
+ * It looks at more of them if the place where it is to stop is too long to be
+ * noted, for it would come back to the same nodes each time.
  */
 EunoStatus
 euno_art_tidy_nodes(EunoContext *cx, EunoTree *tree, uint32_t max_leaves,

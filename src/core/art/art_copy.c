@@ -51,9 +51,9 @@ euno_art_weight(const ArtChildren *children, uint32_t depth, ArtType type)
 }
 
 /*
- * The type for these children and some more like them, so many in all.  Their slots
- * are at this depth.  Wider slots that save records may make the node an eighth larger
- * than they are worth in bytes: they save a cache miss, too.
+ * The type for these children and some more like them, so many in all.  Their
+ * slots are at this depth.  Wider slots that save records may make the node an
+ * eighth larger than they are worth in bytes: they save a cache miss, too.
  */
 ArtType
 euno_art_choose(const ArtChildren *children, uint32_t depth,
@@ -141,9 +141,9 @@ convert(ArtBuild *build, ArtCopy *copy, const ArtChild *from, uint32_t depth,
 }
 
 /*
- * The slot of a new node's next child in the order of bytes: where it should be, or
- * the first one behind those before it, "next"; but so that it and all that follow,
- * "n" in all, have room.
+ * The slot of a new node's next child in the order of bytes: where it should
+ * be, or the first one behind those before it, "next"; but so that it and all
+ * that follow, "n" in all, have room.
  */
 static inline uint32_t
 place_next(ArtType type, uint8_t byte, uint32_t next, uint32_t n)
@@ -160,8 +160,8 @@ place_next(ArtType type, uint8_t byte, uint32_t next, uint32_t n)
 
 /*
  * Makes the node, of this type, for a slot at depth "from"; path and level as
- * in euno_art_build_node.  The children are in the order of their bytes; only the
- * last one need not be.  False if there is no memory.
+ * in euno_art_build_node.  The children are in the order of their bytes; only
+ * the last one need not be.  False if there is no memory.
  */
 bool
 euno_art_copy_build(ArtBuild *build, ArtCopy *copy, ArtType type,

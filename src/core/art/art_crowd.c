@@ -25,8 +25,8 @@ where_of(const ArtKey *key, uint32_t depth)
 }
 
 /*
- * The first bytes behind the edge when this composite is among the last.  What would
- * be just before its own belongs to it, for not all come in order.
+ * The first bytes behind the edge when this composite is among the last.  What
+ * would be just before its own belongs to it, for not all come in order.
  */
 static uint64_t
 bytes_of(const ArtKey *key, uint32_t depth)
@@ -58,8 +58,9 @@ is_behind(const ArtEdge *edge, const ArtKey *key)
 }
 
 /*
- * Is nothing in the tree behind what begins with a composite's first "depth" bytes?
- * No, if in doubt.  Within an epoch; nothing is validated, as in ROWEX.
+ * Is nothing in the tree behind what begins with a composite's first "depth"
+ * bytes?  No, if in doubt.  Within an epoch; nothing is validated, as in
+ * ROWEX.
  */
 static bool
 is_last(EunoTree *tree, const ArtKey *key, uint32_t depth)
@@ -90,7 +91,9 @@ is_last(EunoTree *tree, const ArtKey *key, uint32_t depth)
 	return at >= depth;
 }
 
-/* Tries at this depth have failed: if that is at the edge, it is crowded now. */
+/*
+ * Tries at this depth have failed: if that is at the edge, it is crowded now.
+ */
 static void
 find_edge(EunoTree *tree, const ArtKey *key, uint32_t depth, ArtEdge *edge)
 {
@@ -103,7 +106,10 @@ find_edge(EunoTree *tree, const ArtKey *key, uint32_t depth, ArtEdge *edge)
 	euno_store64(&art_body(tree)->edge.where, edge->where);
 }
 
-/* A write behind the edge has been performed: it moves on, or there is none now. */
+/*
+ * A write behind the edge has been performed: it moves on, or there is none
+ * now.
+ */
 static void
 follow_edge(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 			const ArtEdge *edge)
@@ -119,12 +125,12 @@ follow_edge(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 /*
  * Before a try of a write: if the place is known to be crowded, or tries have
  * failed, has the write performed by whoever leads there.  True: that has been
- * done, with this status.  Within an epoch, nothing locked.  "depth" is where the
- * last try ended.
+ * done, with this status.  Within an epoch, nothing locked.  "depth" is where
+ * the last try ended.
  *
- * Of crowded places only the hash of the bytes above is remembered, and the last
- * one's depth.  Ascending keys are at another place every 256 of them: all behind
- * the edge is one place, which the tree knows.
+ * Of crowded places only the hash of the bytes above is remembered, and the
+ * last one's depth.  Ascending keys are at another place every 256 of them:
+ * all behind the edge is one place, which the tree knows.
  */
 bool
 euno_art_crowd(EunoContext *cx, EunoTree *tree, const ArtKey *key,

@@ -17,8 +17,8 @@
 #define FEW		32
 
 /*
- * The composite of an INLINE below a path of so many bytes.  At most as many are
- * written as inline_room says.
+ * The composite of an INLINE below a path of so many bytes.  At most as many
+ * are written as inline_room says.
  */
 static inline void
 put_inline(uint8_t *to, const uint8_t *path, uint32_t depth, ArtRef ref,
@@ -67,7 +67,10 @@ is_inline_entry(ArtRef ref)
 		count >= EUNO_TID_BYTES && count <= art_inline_max(ART_WORDS);
 }
 
-/* Adds an entry that is INLINE in a node of this level.  False: its key has no room. */
+/*
+ * Adds an entry that is INLINE in a node of this level.  False: its key has no
+ * room.
+ */
 static inline __attribute__((always_inline)) bool
 gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 			 const ArtRef *slot, Gathered *to)
@@ -109,8 +112,8 @@ gather_end(ArtRead *rd, uint32_t level, const Gathered *from)
 }
 
 /*
- * Gathers what is INLINE in the frame's node from its next byte on, up to a child
- * that is something else, the byte "end", or the last item that fits.
+ * Gathers what is INLINE in the frame's node from its next byte on, up to a
+ * child that is something else, the byte "end", or the last item that fits.
  */
 static inline __attribute__((always_inline)) void
 gather_slots(ArtRead *rd, ArtFrame *frame, int end, bool keys, Gathered *to)
@@ -172,8 +175,8 @@ gather_direct(ArtRead *rd, ArtFrame *frame, int end, Gathered *to)
 }
 
 /*
- * Adds what is INLINE in the frame's node to the batch, forward: where most entries of
- * most scans are read.
+ * Adds what is INLINE in the frame's node to the batch, forward: where most
+ * entries of most scans are read.
  */
 EunoStatus
 euno_art_gather(ArtRead *rd, ArtFrame *frame, int end)
@@ -206,8 +209,9 @@ typedef struct Few
 } Few;
 
 /*
- * Looks at the leaves of a LIST; false if there is a child that is a node.  Slots are
- * near where their bytes are among all bytes, so they are almost in order.
+ * Looks at the leaves of a LIST; false if there is a child that is a node.
+ * Slots are near where their bytes are among all bytes, so they are almost in
+ * order.
  */
 static inline bool
 look_at_few(ArtNode *node, const ArtLayout *layout, Few *few)
@@ -263,7 +267,10 @@ take_few(ArtRead *rd, uint32_t level, const Few *few, bool keys, Gathered *to)
 	}
 }
 
-/* The same with records, which are looked into when the node's version has been. */
+/*
+ * The same with records, which are looked into when the node's version has
+ * been.
+ */
 static EunoStatus
 take_records(ArtRead *rd, ArtNode *node, uint32_t level, uint64_t version,
 			 const Few *few)
@@ -282,9 +289,9 @@ take_records(ArtRead *rd, ArtNode *node, uint32_t level, uint64_t version,
 }
 
 /*
- * Adds all of a child of the frame's node, no edge, that is a LIST of few slots with
- * nothing but leaves.  False: it is not, or there is no room for the keys of INLINEs;
- * enter it.
+ * Adds all of a child of the frame's node, no edge, that is a LIST of few
+ * slots with nothing but leaves.  False: it is not, or there is no room for
+ * the keys of INLINEs; enter it.
  */
 bool
 euno_art_gather_few(ArtRead *rd, ArtFrame *frame, ArtRef ref,

@@ -14,7 +14,9 @@
  */
 #include "core/art/art_search.h"
 
-/* What composites have in common whose first "depth" bytes are these; not 0. */
+/*
+ * What composites have in common whose first "depth" bytes are these; not 0.
+ */
 uint64_t
 euno_art_place(const ArtKey *key, uint32_t depth)
 {
@@ -57,10 +59,11 @@ note(EunoContext *cx, EunoTree *tree, const ArtKey *key, ArtSought sought,
 }
 
 /*
- * An operation that seeks this has met a conflict at a node of this level on the way
- * to it (0 for the root slot).  "node" is NULL if it is not at hand.  To be called
- * within the epoch in which the node was reached, with no node locked.  Of the node
- * nothing but its address is used, for it may be obsolete.
+ * An operation that seeks this has met a conflict at a node of this level on
+ * the way to it (0 for the root slot).  "node" is NULL if it is not at hand.
+ * To be called within the epoch in which the node was reached, with no node
+ * locked.  Of the node nothing but its address is used, for it may be
+ * obsolete.
  */
 void
 euno_art_conflict(EunoContext *cx, EunoTree *tree, const ArtKey *key,
@@ -86,8 +89,8 @@ euno_art_stale(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 }
 
 /*
- * An entry's writer has met a conflict at the node that its place would have been
- * changed in.
+ * An entry's writer has met a conflict at the node that its place would have
+ * been changed in.
  */
 void
 euno_art_collide(EunoContext *cx, EunoTree *tree, const ArtKey *key,
@@ -102,8 +105,8 @@ euno_art_collide(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 }
 
 /*
- * A write below the first "depth" bytes of an entry's composite has been performed
- * by somebody else: but for that, it would have been a conflict.  As
+ * A write below the first "depth" bytes of an entry's composite has been
+ * performed by somebody else: but for that, it would have been a conflict.  As
  * euno_art_conflict.
  */
 void
@@ -123,10 +126,11 @@ euno_art_heat(EunoContext *cx, EunoTree *tree, bool round, EunoHeat *to,
 }
 
 /*
- * The first node on the way to a composite whose path has at least this many bytes;
- * if there is none, the last one on the way.  Returns how many bytes its path has of
- * the composite; *found is 0 if there is no node at all.  Nothing is validated, as in
- * ROWEX: each node was on the way at some time since the call.  Within an epoch.
+ * The first node on the way to a composite whose path has at least this many
+ * bytes; if there is none, the last one on the way.  Returns how many bytes
+ * its path has of the composite; *found is 0 if there is no node at all.
+ * Nothing is validated, as in ROWEX: each node was on the way at some time
+ * since the call.  Within an epoch.
  */
 static uint32_t
 find_node(EunoTree *tree, const ArtKey *key, uint32_t prefix, ArtRef *found)

@@ -25,9 +25,10 @@ static const uint8_t all_bytes[256] = {
 };
 
 /*
- * The sizes are the allocator's, or a little less, which short segments fill; it
- * has a size for the largest with any but very long segments.  Slots of two words
- * begin at a multiple of 16 bytes.  The keys of N52 end with the cache line.
+ * The sizes are the allocator's, or a little less, which short segments fill;
+ * it has a size for the largest with any but very long segments.  Slots of two
+ * words begin at a multiple of 16 bytes.  The keys of N52 end with the cache
+ * line.
  */
 const ArtLayout euno_art_layouts[ART_NTYPES] = {
 	{2, 16, 32, 1},
@@ -174,8 +175,8 @@ nearest_bit(uint64_t bits, uint32_t place)
 }
 
 /*
- * A LIST's free slot nearest to where a byte's child should be; ART_NO_SLOT.  The
- * key of a free one is 0, and so may that of one be which is not.
+ * A LIST's free slot nearest to where a byte's child should be; ART_NO_SLOT.
+ * The key of a free one is 0, and so may that of one be which is not.
  */
 static uint32_t
 free_in_list(ArtNode *node, const ArtLayout *layout, uint8_t byte)
@@ -200,8 +201,8 @@ free_in_list(ArtNode *node, const ArtLayout *layout, uint8_t byte)
 }
 
 /*
- * The same of an INDEX.  Where bytes ascend, all slots are taken up to that of the
- * byte before, or one of the four before: behind it there is one.
+ * The same of an INDEX.  Where bytes ascend, all slots are taken up to that of
+ * the byte before, or one of the four before: behind it there is one.
  */
 static uint32_t
 free_in_index(ArtNode *node, const ArtLayout *layout, uint8_t byte)
@@ -246,8 +247,8 @@ euno_art_node_place(ArtNode *node, uint8_t byte)
 }
 
 /*
- * Adds a child under a byte that has no slot.  False if there is none left.  As
- * art_node_put.
+ * Adds a child under a byte that has no slot.  False if there is none left.
+ * As art_node_put.
  */
 bool
 euno_art_node_add(ArtNode *node, uint8_t byte, const ArtChild *child)
@@ -292,7 +293,9 @@ euno_art_node_map(ArtNode *node, uint64_t map[4], uint8_t places[256])
 	{
 		uint8_t		byte = euno_load8(&keys[i]);
 
-		/* 0, if the slot is not given out; the byte is there when the child is */
+		/*
+		 * 0, if the slot is not given out; the byte is there when the child is
+		 */
 		if (byte == 0)
 		{
 			if (euno_load64_acquire(&children[i * layout->words]) == 0)
@@ -363,7 +366,9 @@ euno_art_path_match(const ArtNode *node, const ArtKey *key, uint32_t depth)
 	return differ == 0 ? end : end - 8 + (uint32_t) __builtin_clzll(differ) / 8;
 }
 
-/* Copies the bytes [depth, level) of a node's path to their place in "path". */
+/*
+ * Copies the bytes [depth, level) of a node's path to their place in "path".
+ */
 void
 euno_art_path_copy(const ArtNode *node, uint32_t depth, uint8_t *path)
 {

@@ -46,9 +46,9 @@ new_leaf(Insert *ins, uint32_t depth, uint32_t words, ArtChild *leaf)
 
 /*
  * Slots for a node that grows to so many children.  Each size it goes through
- * costs a copy, and memory: in a tree of random keys all nodes of a level grow at
- * the same time, so what they leave is too small for any of them.  So these are
- * fewer than there are types.
+ * costs a copy, and memory: in a tree of random keys all nodes of a level grow
+ * at the same time, so what they leave is too small for any of them.  So these
+ * are fewer than there are types.
  */
 static uint32_t
 grown(uint32_t nchildren)
@@ -62,10 +62,11 @@ grown(uint32_t nchildren)
 }
 
 /*
- * The same where the insert before came to this node, too, and the byte is behind
- * those of all its children, as ascending keys' are: as many as it will have if they
- * go on in such steps up to the last byte, and an eighth of what is yet to come.  They
- * may also end here, so no more than ART_STEPS times what there were.
+ * The same where the insert before came to this node, too, and the byte is
+ * behind those of all its children, as ascending keys' are: as many as it will
+ * have if they go on in such steps up to the last byte, and an eighth of what
+ * is yet to come.  They may also end here, so no more than ART_STEPS times
+ * what there were.
  */
 static uint32_t
 grown_by_steps(const ArtChildren *children, uint8_t byte)
@@ -81,7 +82,10 @@ grown_by_steps(const ArtChildren *children, uint8_t byte)
 	return wanted > n ? wanted : n;
 }
 
-/* Slots for the node that replaces a full one; the copy has its children, and the new one. */
+/*
+ * Slots for the node that replaces a full one; the copy has its children, and
+ * the new one.
+ */
 static uint32_t
 capacity(const Insert *ins, uint8_t byte)
 {
@@ -96,8 +100,8 @@ capacity(const Insert *ins, uint8_t byte)
 }
 
 /*
- * A full node is replaced by a copy that has room: a larger one, unless many of
- * its children have been removed.  EUNO_OK; EUNO_STALE: look again;
+ * A full node is replaced by a copy that has room: a larger one, unless many
+ * of its children have been removed.  EUNO_OK; EUNO_STALE: look again;
  * EUNO_NO_MEMORY.
  */
 static EunoStatus
@@ -312,7 +316,10 @@ find_from(Insert *ins, bool rowex, bool from_root)
 	return status;
 }
 
-/* The same; a node that is full has to be replaced, and so its holder to be known. */
+/*
+ * The same; a node that is full has to be replaced, and so its holder to be
+ * known.
+ */
 static EunoStatus
 find(Insert *ins, bool rowex)
 {
@@ -325,9 +332,9 @@ find(Insert *ins, bool rowex)
 }
 
 /*
- * Finds the entry's place and puts it there; see euno_art_insert.  Within an epoch,
- * since when the tree's stamp is this one.  *waste: memory was unlinked, or taken in
- * vain, and some may wait to be given back.
+ * Finds the entry's place and puts it there; see euno_art_insert.  Within an
+ * epoch, since when the tree's stamp is this one.  *waste: memory was
+ * unlinked, or taken in vain, and some may wait to be given back.
  */
 static EunoStatus __attribute__((noinline))
 insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,

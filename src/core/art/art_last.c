@@ -10,9 +10,9 @@
 #include "core/art/art_search.h"
 
 /*
- * The node that the last inserts went to, with the bytes that lead to it and its
- * version; all of its path is the key's, and the key has a byte for it.  0: there is
- * none.  Within an epoch.
+ * The node that the last inserts went to, with the bytes that lead to it and
+ * its version; all of its path is the key's, and the key has a byte for it.
+ * 0: there is none.  Within an epoch.
  */
 static inline ArtRef
 last_find(EunoContext *cx, EunoTree *tree, const ArtKey *key, uint32_t *depth,
@@ -50,12 +50,12 @@ euno_art_start(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 }
 
 /*
- * Puts an entry into the node that the last inserts went to ("again"), if it belongs
- * there, its byte has no slot yet, there is one left, and it needs no record.  False, and
- * nothing has changed: insert it in the general way.
+ * Puts an entry into the node that the last inserts went to ("again"), if it
+ * belongs there, its byte has no slot yet, there is one left, and it needs no
+ * record.  False, and nothing has changed: insert it in the general way.
  *
- * Within an epoch, since when the tree's stamp is this one; nothing is locked on entry
- * or return.
+ * Within an epoch, since when the tree's stamp is this one; nothing is locked
+ * on entry or return.
  */
 bool
 euno_art_append(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
@@ -106,9 +106,9 @@ euno_art_append(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 }
 
 /*
- * An entry with this key was put into a node, or below one of its slots; if the node
- * was full, it is another one now.  NULL: there is none above.  "stamp" is what the
- * tree's was before that was locked.
+ * An entry with this key was put into a node, or below one of its slots; if
+ * the node was full, it is another one now.  NULL: there is none above.
+ * "stamp" is what the tree's was before that was locked.
  */
 void
 euno_art_note_last(EunoContext *cx, const ArtNode *node, ArtNode *now,

@@ -54,8 +54,8 @@ art_inline_tid(ArtRef ref, const ArtRef *slot)
 }
 
 /*
- * Does an INLINE start with these bytes?  It has that many, and 6 more; behind them
- * there are 8 that may be read.
+ * Does an INLINE start with these bytes?  It has that many, and 6 more; behind
+ * them there are 8 that may be read.
  */
 static inline bool
 art_inline_starts(const ArtChild *leaf, const uint8_t *bytes, uint32_t n)
@@ -88,7 +88,10 @@ art_record_starts(const uint8_t *tail, const uint8_t *bytes, uint32_t n)
 		euno_load_be(tail, n) == euno_load_be(bytes, n);
 }
 
-/* The TID, all of which a record has that begins at this byte of the composite. */
+/*
+ * The TID, all of which a record has that begins at this byte of the
+ * composite.
+ */
 static inline EunoTid
 art_record_tid(ArtRef ref, uint32_t start)
 {
@@ -101,10 +104,10 @@ art_record_tid(ArtRef ref, uint32_t start)
 }
 
 /*
- * Does the composite of a leaf, which is not one of the removed, start with the
- * key, of which it has all in front of "depth"?  If so, *tid is its TID.  "whole":
- * and is the key all that it has besides that?  False, and nothing is known, if
- * the leaf is not one of a longer composite, or not of a whole one.
+ * Does the composite of a leaf, which is not one of the removed, start with
+ * the key, of which it has all in front of "depth"?  If so, *tid is its TID.
+ * "whole": and is the key all that it has besides that?  False, and nothing is
+ * known, if the leaf is not one of a longer composite, or not of a whole one.
  */
 static inline bool
 art_leaf_match(const ArtChild *leaf, uint32_t depth, const ArtKey *key,

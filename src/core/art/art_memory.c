@@ -99,9 +99,9 @@ euno_art_unreserve(EunoContext *cx, EunoTree *tree, uint32_t n)
 }
 
 /*
- * Under the mutex: nothing more will be noted in the open block.  Who remembers one
- * of its nodes looks at the stamp: it has changed before the epoch is advanced that
- * the block waits for.
+ * Under the mutex: nothing more will be noted in the open block.  Who
+ * remembers one of its nodes looks at the stamp: it has changed before the
+ * epoch is advanced that the block waits for.
  */
 static void
 limbo_close(EunoContext *cx, EunoTree *tree, ArtStripe *stripe)
@@ -161,7 +161,9 @@ euno_art_retire_ref(EunoContext *cx, EunoTree *tree, ArtRef ref)
 		art_retire(cx, tree, art_record(ref), euno_art_leaf_memory(ref));
 }
 
-/* Under the mutex: takes out the oldest closed block, if its epoch has passed. */
+/*
+ * Under the mutex: takes out the oldest closed block, if its epoch has passed.
+ */
 static ArtLimbo *
 limbo_take(EunoContext *cx, ArtStripe *stripe)
 {
@@ -178,7 +180,10 @@ limbo_take(EunoContext *cx, ArtStripe *stripe)
 	return block;
 }
 
-/* Gives back what can be given back of a stripe; with "all", the open block too. */
+/*
+ * Gives back what can be given back of a stripe; with "all", the open block
+ * too.
+ */
 static void
 reclaim(EunoContext *cx, EunoTree *tree, ArtStripe *stripe, bool all)
 {
@@ -211,8 +216,9 @@ reclaim(EunoContext *cx, EunoTree *tree, ArtStripe *stripe, bool all)
 
 /*
  * Gives back what can be given back of what processes of this stripe have
- * unlinked, in full blocks.  Never waits for readers.  No node locks; the caller
- * should not be within the epoch, or it holds up what it could give back.
+ * unlinked, in full blocks.  Never waits for readers.  No node locks; the
+ * caller should not be within the epoch, or it holds up what it could give
+ * back.
  */
 void
 euno_art_reclaim(EunoContext *cx, EunoTree *tree)

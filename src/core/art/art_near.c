@@ -53,8 +53,9 @@ free_old(EunoContext *cx, EunoTree *tree, ArtMap *map, int domain)
 }
 
 /*
- * Takes a domain's map away.  The mutex is held.  What it names is not taken out
- * any more when it is replaced, but who still reads it holds an older epoch.
+ * Takes a domain's map away.  The mutex is held.  What it names is not taken
+ * out any more when it is replaced, but who still reads it holds an older
+ * epoch.
  */
 static void
 take_away(EunoContext *cx, ArtNear *near, int domain)
@@ -105,7 +106,10 @@ make_table(EunoContext *cx, EunoTree *tree)
 	return near;
 }
 
-/* Those of a set of domains that can have maps, and the first one, which has none. */
+/*
+ * Those of a set of domains that can have maps, and the first one, which has
+ * none.
+ */
 uint64_t
 euno_art_near_domains(const EunoTree *tree, uint64_t domains)
 {
@@ -113,8 +117,8 @@ euno_art_near_domains(const EunoTree *tree, uint64_t domains)
 }
 
 /*
- * See EunoTreeOps.  The first domain's processes use the tree as it is, for its
- * nodes are in that domain's memory.
+ * See EunoTreeOps.  The first domain's processes use the tree as it is, for
+ * its nodes are in that domain's memory.
  */
 EunoStatus
 euno_art_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
@@ -155,8 +159,8 @@ euno_art_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
 }
 
 /*
- * Is there a map to be made, or have the tree or its uses changed too much since
- * it was?
+ * Is there a map to be made, or have the tree or its uses changed too much
+ * since it was?
  */
 static bool
 is_stale(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
@@ -175,8 +179,8 @@ is_stale(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
 }
 
 /*
- * See EunoTreeOps.  Makes the domain's map anew if much has changed.  If there is
- * no memory, it stays without one until the next time.
+ * See EunoTreeOps.  Makes the domain's map anew if much has changed.  If there
+ * is no memory, it stays without one until the next time.
  */
 void
 euno_art_maintain(EunoContext *cx, EunoTree *tree, int domain)
@@ -205,7 +209,10 @@ euno_art_maintain(EunoContext *cx, EunoTree *tree, int domain)
 	euno_mutex_unlock(&body->near_mutex, cx->env);
 }
 
-/* What a domain's map takes, or if it shall have none, what it would take at most. */
+/*
+ * What a domain's map takes, or if it shall have none, what it would take at
+ * most.
+ */
 uint64_t
 euno_art_near_bytes(EunoTree *tree, int domain)
 {
@@ -217,9 +224,9 @@ euno_art_near_bytes(EunoTree *tree, int domain)
 }
 
 /*
- * The name where a key's way through a map ends, or in the last copy on it, with
- * the bytes that lead to the node, and how many copies are on the way; 0 if there is
- * none.
+ * The name where a key's way through a map ends, or in the last copy on it,
+ * with the bytes that lead to the node, and how many copies are on the way; 0
+ * if there is none.
  */
 static inline ArtRef
 lowest_name(ArtNode *root, const ArtKey *key, uint32_t *depth,
@@ -253,10 +260,10 @@ lowest_name(ArtNode *root, const ArtKey *key, uint32_t *depth,
 }
 
 /*
- * The lowest node of the tree that the domain's map knows to be on the way to a
- * key, with the bytes that lead to it and its version; all of its path is the
- * key's, and the key has a byte for it.  0: none; begin at the root.  Within an
- * epoch.
+ * The lowest node of the tree that the domain's map knows to be on the way to
+ * a key, with the bytes that lead to it and its version; all of its path is
+ * the key's, and the key has a byte for it.  0: none; begin at the root.
+ * Within an epoch.
  */
 ArtRef
 euno_art_near_find(EunoContext *cx, EunoTree *tree, const ArtKey *key,
@@ -283,7 +290,10 @@ euno_art_near_find(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 	return ref;
 }
 
-/* How many nodes of the domain's map a key's way goes through.  Within an epoch. */
+/*
+ * How many nodes of the domain's map a key's way goes through.  Within an
+ * epoch.
+ */
 uint32_t
 euno_art_near_copies(EunoContext *cx, ArtNear *near, const ArtKey *key)
 {
@@ -331,8 +341,9 @@ forget_in(ArtNode *copy, const ArtKey *path, const ArtNode *node)
 }
 
 /*
- * A map has lost a name.  If it has many, what is counted is a sample, drawn by the
- * node's address: otherwise all who replace nodes would write to one word.
+ * A map has lost a name.  If it has many, what is counted is a sample, drawn
+ * by the node's address: otherwise all who replace nodes would write to one
+ * word.
  */
 static void
 count_lost(ArtMap *map, const ArtNode *node)
@@ -345,9 +356,9 @@ count_lost(ArtMap *map, const ArtNode *node)
 }
 
 /*
- * Takes a node out of all maps.  It is obsolete, and not yet retired; the path has
- * at least the bytes of its own, of which so many led to its slot.  Within an epoch,
- * nothing locked.
+ * Takes a node out of all maps.  It is obsolete, and not yet retired; the path
+ * has at least the bytes of its own, of which so many led to its slot.  Within
+ * an epoch, nothing locked.
  */
 void
 euno_art_forget(EunoContext *cx, EunoTree *tree, const ArtKey *path,

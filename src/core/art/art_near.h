@@ -21,7 +21,10 @@ typedef struct ArtCopyTail
 	uint64_t	path;			/* an ArtTrace, but for its last byte */
 } ArtCopyTail;
 
-/* What is known of a domain's map; under the mutex, but for "lost", "names" and "bytes". */
+/*
+ * What is known of a domain's map; under the mutex, but for "lost", "names"
+ * and "bytes".
+ */
 typedef struct ArtMap
 {
 	uint64_t	bytes;

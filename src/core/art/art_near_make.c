@@ -105,8 +105,8 @@ append(Make *m, ArtNode *copy)
 }
 
 /*
- * Locks a node of the tree, if nobody else has, and it is not obsolete.  Then no
- * one can replace it who does not see what is put into a map meanwhile.
+ * Locks a node of the tree, if nobody else has, and it is not obsolete.  Then
+ * no one can replace it who does not see what is put into a map meanwhile.
  */
 static bool
 try_lock(ArtNode *node)
@@ -118,9 +118,9 @@ try_lock(ArtNode *node)
 }
 
 /*
- * Puts a reference into the map under a node's lock: to the node with ART_EXIT, or
- * to a copy of it, whose name is then the node's.  "slot": where the node is
- * named; NULL: it is not yet.  Within an epoch.
+ * Puts a reference into the map under a node's lock: to the node with
+ * ART_EXIT, or to a copy of it, whose name is then the node's.  "slot": where
+ * the node is named; NULL: it is not yet.  Within an epoch.
  */
 static bool
 name_node(Make *m, ArtNode *parent, uint8_t byte, ArtRef *slot, ArtRef ref,
@@ -164,7 +164,10 @@ add_copy(Make *m, ArtNode *parent, uint8_t byte, ArtRef *slot, ArtRef ref,
 	return false;
 }
 
-/* Could a slot's node earn a copy, if that were small and its uses all went on? */
+/*
+ * Could a slot's node earn a copy, if that were small and its uses all went
+ * on?
+ */
 static bool
 may_earn(const Make *m, uint32_t depth, uint64_t trace)
 {
@@ -186,8 +189,9 @@ earns(const Make *m, ArtRef ref, uint32_t depth, uint64_t trace,
 }
 
 /*
- * Adds the children of a node of the map, if what it was made of is still linked:
- * only then what is found in that has not been retired before the epoch.
+ * Adds the children of a node of the map, if what it was made of is still
+ * linked: only then what is found in that has not been retired before the
+ * epoch.
  */
 static void
 expand(Make *m, ArtNode *copy)
@@ -222,8 +226,8 @@ expand(Make *m, ArtNode *copy)
 }
 
 /*
- * Copies what is named at the lower end of a node of the map, and may fill what
- * room is left.
+ * Copies what is named at the lower end of a node of the map, and may fill
+ * what room is left.
  */
 static void
 fill(Make *m, ArtNode *copy)
@@ -256,8 +260,8 @@ fill(Make *m, ArtNode *copy)
 }
 
 /*
- * What is noted of the map's use, from now on: at first what was of the one before,
- * if its keys have as much in common.
+ * What is noted of the map's use, from now on: at first what was of the one
+ * before, if its keys have as much in common.
  */
 static bool
 start_notes(Make *m)
@@ -283,8 +287,8 @@ start_notes(Make *m)
 }
 
 /*
- * The map's first node, which is seen by all from now on.  It is worth it if any
- * of its children is an inner node.
+ * The map's first node, which is seen by all from now on.  It is worth it if
+ * any of its children is an inner node.
  */
 static ArtNode *
 start(Make *m, ArtNode **root)
@@ -332,8 +336,8 @@ init(Make *m, EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
 }
 
 /*
- * Makes a domain's map.  The mutex is held, there is no map.  False: there was no
- * memory for all of it.
+ * Makes a domain's map.  The mutex is held, there is no map.  False: there was
+ * no memory for all of it.
  */
 bool
 euno_art_near_make(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
@@ -393,8 +397,8 @@ end_of(const Make *m, ArtNode *root, uint64_t trace, uint32_t *depth,
 }
 
 /*
- * How many of the uses drawn, of which *reads gets the number, end at a node of
- * the tree that should be in the domain's map.  The mutex is held.
+ * How many of the uses drawn, of which *reads gets the number, end at a node
+ * of the tree that should be in the domain's map.  The mutex is held.
  */
 uint32_t
 euno_art_near_unserved(EunoContext *cx, EunoTree *tree, ArtNear *near,

@@ -27,8 +27,8 @@
 #include "core/art/art_near_policy.h"
 
 /*
- * Fewer of those drawn than that may be chance; of fewer uses in all, shares say
- * nothing.  Tests make both less.
+ * Fewer of those drawn than that may be chance; of fewer uses in all, shares
+ * say nothing.  Tests make both less.
  */
 #ifndef ART_LEAST_DRAWN
 #define ART_LEAST_DRAWN	4
@@ -71,7 +71,9 @@ euno_art_near_reads(const ArtMeasure *measure, uint64_t trace, uint32_t n)
 		lower_bound(measure->reads, measure->nreads, trace & ~rest);
 }
 
-/* How many of the changes drawn replaced a child of the node with this path. */
+/*
+ * How many of the changes drawn replaced a child of the node with this path.
+ */
 uint32_t
 euno_art_near_changes(const ArtMeasure *measure, uint64_t trace, uint32_t n)
 {
@@ -112,7 +114,10 @@ euno_art_near_earns(const ArtProspect *node, uint32_t all_reads,
 	return is_worth(node, all_reads, limit, 1);
 }
 
-/* Should a node have one that has none?  Chance would not have shown it so often. */
+/*
+ * Should a node have one that has none?  Chance would not have shown it so
+ * often.
+ */
 bool
 euno_art_near_missed(const ArtProspect *node, uint32_t all_reads,
 					 uint64_t limit)
@@ -129,8 +134,8 @@ euno_art_near_fills(const ArtProspect *node)
 }
 
 /*
- * Is a map no longer what its domain uses?  "unserved": those uses that end at a
- * node that would earn a copy, now and when the map was made.
+ * Is a map no longer what its domain uses?  "unserved": those uses that end at
+ * a node that would earn a copy, now and when the map was made.
  */
 bool
 euno_art_near_outgrown(uint32_t reads, uint32_t unserved,

@@ -16,9 +16,9 @@
 #define ART_MAP_SHARE	5
 
 /*
- * A trace: the bytes of a key, or of a node's path, after those that all keys of
- * the tree have in common, as many as there is room for, the first on top; last
- * a byte that says what it is of.
+ * A trace: the bytes of a key, or of a node's path, after those that all keys
+ * of the tree have in common, as many as there is room for, the first on top;
+ * last a byte that says what it is of.
  *	  ART_TRACE_USE		a key that was sought.
  *	  n + 1				a node of which a child was replaced; so many bytes.
  */

@@ -16,8 +16,9 @@
 #include "core/art/art_near.h"
 
 /*
- * One replaced node in so many is noted: eight times as many as uses, for about so
- * much more it costs to take a name out of all maps, and to name the next node.
+ * One replaced node in so many is noted: eight times as many as uses, for
+ * about so much more it costs to take a name out of all maps, and to name the
+ * next node.
  */
 #define CHANGE_SAMPLE	(EUNO_SAMPLE / 8)
 
@@ -108,8 +109,8 @@ euno_art_count_nodes(EunoContext *cx, uint32_t weight, uint32_t copies,
 }
 
 /*
- * A descent to a key that stands for so many in what is counted by domain.  Goes
- * down once more, as readers without versions do.  Within an epoch.
+ * A descent to a key that stands for so many in what is counted by domain.
+ * Goes down once more, as readers without versions do.  Within an epoch.
  */
 void
 euno_art_sample(EunoContext *cx, EunoTree *tree, const ArtKey *key,

@@ -29,8 +29,8 @@ suspect(Suspicion *s, const ArtRef *slot, ArtRef ref)
 }
 
 /*
- * The first of the tree's nodes that has all of the path's bytes; 0 if there is none.
- * As readers without versions go.
+ * The first of the tree's nodes that has all of the path's bytes; 0 if there
+ * is none.  As readers without versions go.
  */
 static ArtRef
 node_at(EunoTree *tree, const ArtKey *path)
@@ -56,8 +56,9 @@ node_at(EunoTree *tree, const ArtKey *path)
 }
 
 /*
- * Is this node in the tree, with a path that begins like this one?  What may be no
- * node any more is looked at only if it is not the first one on the path.
+ * Is this node in the tree, with a path that begins like this one?  What may
+ * be no node any more is looked at only if it is not the first one on the
+ * path.
  */
 static bool
 is_there(const Suspicion *s, const ArtKey *path, ArtRef ref)
@@ -111,8 +112,8 @@ check_copy(Suspicion *s, ArtNode *copy, ArtKey *path)
 }
 
 /*
- * The first of those that are suspect in all of a tree's maps, while nobody makes
- * one.  Not within an epoch.
+ * The first of those that are suspect in all of a tree's maps, while nobody
+ * makes one.  Not within an epoch.
  */
 uint32_t
 euno_art_near_suspects(EunoContext *cx, EunoTree *tree, ArtSuspect *suspects)

@@ -69,8 +69,8 @@ typedef uint64_t ArtRef;
 #define ART_RECORD_MASK		UINT64_C(0x0000FFFFFFFFFFF8)
 
 /*
- * INLINE: bits 3-7 number of bytes, bits 8-63 the first 7 of them, the first on
- * top; the slot's other words have 8 each, the same way.
+ * INLINE: bits 3-7 number of bytes, bits 8-63 the first 7 of them, the first
+ * on top; the slot's other words have 8 each, the same way.
  */
 #define ART_WORDS			3	/* of a slot, at most */
 #define ART_COUNT_SHIFT		3
@@ -194,10 +194,11 @@ typedef struct ArtStripe
 _Static_assert(sizeof(ArtStripe) == 64, "a cache line");
 
 /*
- * Where ascending keys crowd; a hint, of which one word may be older than the other.
- * Composites count with so many bytes as the last byte of "where" says, 0: there is
- * no edge.  Behind it are those whose last 8 of these bytes are "bytes" or
- * greater; the ones before, which are alike, are known by the hash of "where".
+ * Where ascending keys crowd; a hint, of which one word may be older than the
+ * other.  Composites count with so many bytes as the last byte of "where"
+ * says, 0: there is no edge.  Behind it are those whose last 8 of these bytes
+ * are "bytes" or greater; the ones before, which are alike, are known by the
+ * hash of "where".
  */
 typedef struct ArtEdge
 {

@@ -89,8 +89,8 @@ euno_art_inners(EunoTree *tree)
 
 /*
  * See EunoTreeOps.  Exact only while nobody writes.  Each entry is a leaf.
- * Paths differ in length; the height is that of the longest of six.  The bytes are
- * those of the domain's map.
+ * Paths differ in length; the height is that of the longest of six.  The bytes
+ * are those of the domain's map.
  */
 void
 euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)

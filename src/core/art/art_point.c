@@ -92,8 +92,8 @@ step(ArtLookup *at, const ArtKey *key, bool alone)
 }
 
 /*
- * Adds what a key has led to to the batch; keys go to *used.  False if it is not
- * one entry or none, or has no room.
+ * Adds what a key has led to to the batch; keys go to *used.  False if it is
+ * not one entry or none, or has no room.
  */
 static inline bool
 take(const ArtLookup *at, const ArtKey *key, EunoBatch *batch, uint32_t *used)
@@ -130,8 +130,8 @@ take(const ArtLookup *at, const ArtKey *key, EunoBatch *batch, uint32_t *used)
 }
 
 /*
- * Where the search for a key begins: at the root, or at a node that is known to be on
- * the way.  Within an epoch.
+ * Where the search for a key begins: at the root, or at a node that is known
+ * to be on the way.  Within an epoch.
  */
 static inline ArtLookup
 start(EunoContext *cx, EunoTree *tree, const ArtKey *key)
@@ -155,8 +155,8 @@ start(EunoContext *cx, EunoTree *tree, const ArtKey *key)
 }
 
 /*
- * Reads the first batch of all that starts with a key, the cursor's lo and hi.  No
- * locks on entry or return.
+ * Reads the first batch of all that starts with a key, the cursor's lo and hi.
+ * No locks on entry or return.
  */
 EunoStatus __attribute__((flatten))
 euno_art_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,

@@ -100,9 +100,9 @@ new_frame(ArtRead *rd)
 }
 
 /*
- * Fetches what will be read of a node at whose level the bound goes on: what the
- * search for its byte there reads, and the slots from there on that the batch has
- * room for.
+ * Fetches what will be read of a node at whose level the bound goes on: what
+ * the search for its byte there reads, and the slots from there on that the
+ * batch has room for.
  */
 static inline void
 fetch_edge(const ArtRead *rd, ArtRef ref, uint32_t level)
@@ -185,8 +185,9 @@ euno_art_enter(ArtRead *rd, ArtRef ref, uint32_t depth, bool at_edge,
 }
 
 /*
- * Fetches a child of a node of this level: all of it if it is a LIST, of a record where
- * it begins and ends, else its beginning.  Lines that were asked for, or that will be.
+ * Fetches a child of a node of this level: all of it if it is a LIST, of a
+ * record where it begins and ends, else its beginning.  Lines that were asked
+ * for, or that will be.
  */
 static inline uint32_t
 prefetch(ArtRef ref, uint32_t level)
@@ -218,8 +219,8 @@ prefetch(ArtRef ref, uint32_t level)
 }
 
 /*
- * Fetches some of the children that come next, up to one with the byte "end": as
- * many as a batch may want, if they were full.
+ * Fetches some of the children that come next, up to one with the byte "end":
+ * as many as a batch may want, if they were full.
  */
 static void
 fetch_ahead(ArtRead *rd, ArtFrame *frame, int end)

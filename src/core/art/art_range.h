@@ -124,7 +124,10 @@ art_frame_valid(const ArtRead *rd, const ArtFrame *frame)
 	return rd->rowex || euno_lock_validate(&frame->node->lock, frame->version);
 }
 
-/* Adds the leaves that were found in the frame's node, if they are to be believed. */
+/*
+ * Adds the leaves that were found in the frame's node, if they are to be
+ * believed.
+ */
 static inline EunoStatus
 art_take_run(ArtRead *rd, ArtFrame *frame)
 {

@@ -12,8 +12,8 @@
 #include "core/art/art_search.h"
 
 /*
- * The place of the entry, and of the node that it is in.  EUNO_OK: it is there;
- * EUNO_NOT_FOUND.
+ * The place of the entry, and of the node that it is in.  EUNO_OK: it is
+ * there; EUNO_NOT_FOUND.
  */
 static EunoStatus
 look(EunoContext *cx, EunoTree *tree, const ArtKey *key, uint32_t attempts,

@@ -73,8 +73,8 @@ art_list_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 
 /*
  * The slot of a byte and what it holds (0 if there is no slot).  "type" is the
- * node's, from the reference to it: so the slot's line can be fetched along with
- * the header's.
+ * node's, from the reference to it: so the slot's line can be fetched along
+ * with the header's.
  */
 static inline ArtRef *
 art_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
@@ -103,12 +103,13 @@ art_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 }
 
 /*
- * Adds a child under a byte that has no slot, in this free one.  The node, of this
- * type and with its slots there, is locked, or not yet reachable.
+ * Adds a child under a byte that has no slot, in this free one.  The node, of
+ * this type and with its slots there, is locked, or not yet reachable.
  *
- * The reference comes after the slot's other words, which stay as they are from
- * then on.  Readers of a LIST look at the child first and then again at the key;
- * readers of an INDEX that see the number but not yet the child see nothing there.
+ * The reference comes after the slot's other words, which stay as they are
+ * from then on.  Readers of a LIST look at the child first and then again at
+ * the key; readers of an INDEX that see the number but not yet the child see
+ * nothing there.
  */
 static inline void
 art_node_put(ArtNode *node, ArtType type, ArtRef *children, uint32_t at,
@@ -162,11 +163,11 @@ art_place(uint32_t capacity, uint8_t byte)
 }
 
 /*
- * Fetches what the search for a byte will read of a node, from a reference that
- * is believed: where the child is shows only when the bytes have come, and then
- * it would be waited for again.  All of a small LIST; of a larger one its keys
- * and the lines around where the child should be; of an INDEX the byte's number
- * and such a line.
+ * Fetches what the search for a byte will read of a node, from a reference
+ * that is believed: where the child is shows only when the bytes have come,
+ * and then it would be waited for again.  All of a small LIST; of a larger one
+ * its keys and the lines around where the child should be; of an INDEX the
+ * byte's number and such a line.
  */
 static inline void
 art_fetch_node(ArtRef ref, uint8_t byte)
@@ -220,20 +221,23 @@ art_read_lock(EunoContext *cx, EunoTree *tree, EunoLock *lock,
 
 /*
  * Finds the slot where the composite belongs; with "prefix", the slot that all
- * composites are below that start with the key: ART_AT_TREE, or ART_AT_LEAF with
- * a leaf that may be one of them.  EUNO_OK; EUNO_STALE (never with "rowex"):
- * start again; EUNO_CORRUPT.  The epoch has been entered; nothing is locked.
+ * composites are below that start with the key: ART_AT_TREE, or ART_AT_LEAF
+ * with a leaf that may be one of them.  EUNO_OK; EUNO_STALE (never with
+ * "rowex"): start again; EUNO_CORRUPT.  The epoch has been entered; nothing is
+ * locked.
  *
  * OLC: "The ART of Practical Synchronization", figure 3 and appendix B.  A
  * node's version is taken, then its parent's is looked at again; what was read
  * in a node is believed, and a pointer followed, when its version has been
  * looked at again.
  *
- * It begins at the node that the last inserts went to, or as low as the domain's map
- * says, if that is known to be on the way; unless "from_root" is set.
+ * It begins at the node that the last inserts went to, or as low as the
+ * domain's map says, if that is known to be on the way; unless "from_root" is
+ * set.
  *
- * "above", if it is not NULL, becomes the place of the slot's holder, to be locked as
- * in ROWEX; its slot is NULL if that is not known, or there is no holder.
+ * "above", if it is not NULL, becomes the place of the slot's holder, to be
+ * locked as in ROWEX; its slot is NULL if that is not known, or there is no
+ * holder.
  *
  * ROWEX: section 4.  No versions.  Every slot holds at every moment something
  * that was right to find there, and a node's level and path never change.

@@ -109,7 +109,10 @@ remember(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
 	rd->last_leaf = *leaf;
 }
 
-/* Adds the leaves that were found in a node of this level, and are to be believed. */
+/*
+ * Adds the leaves that were found in a node of this level, and are to be
+ * believed.
+ */
 EunoStatus
 euno_art_take_run(ArtRead *rd, uint32_t level)
 {

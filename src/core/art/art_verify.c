@@ -253,7 +253,10 @@ check_entries(Verifier *v)
 	} while (status == EUNO_OK && v->batch.nitems > 0 && !v->cursor.at_hi);
 }
 
-/* Those of the maps' names that were suspect already, and need not be any more. */
+/*
+ * Those of the maps' names that were suspect already, and need not be any
+ * more.
+ */
 static void
 check_maps(Verifier *v, const ArtSuspect *before, uint32_t n, uint64_t epoch)
 {

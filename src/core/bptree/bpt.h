@@ -25,7 +25,9 @@
 #endif
 #define BPT_COMPARE_PATIENCE	2
 
-/* Tries of a write that fail before its place is crowded.  Tests make it more. */
+/*
+ * Tries of a write that fail before its place is crowded.  Tests make it more.
+ */
 #ifndef BPT_CROWD
 #define BPT_CROWD				2
 #endif
@@ -73,8 +75,8 @@ typedef struct BptGap
 	bool		exact;			/* the entry right of the gap is the key */
 
 	/*
-	 * The key's TID belongs into the list of "slot", or if sub is 0 at the end of
-	 * the one before: there, after TID "before".
+	 * The key's TID belongs into the list of "slot", or if sub is 0 at the end
+	 * of the one before: there, after TID "before".
 	 */
 	bool		listed;
 	uint32_t	list_at;
@@ -102,7 +104,9 @@ typedef struct BptPlace
 	BptImage   *image;			/* the caller's */
 } BptPlace;
 
-/* A fence: BYTES: a composite or the beginning of one; COMPARE: key and TID. */
+/*
+ * A fence: BYTES: a composite or the beginning of one; COMPARE: key and TID.
+ */
 typedef struct BptFence
 {
 	const uint8_t *bytes;		/* NULL: infinity */
@@ -406,8 +410,8 @@ bpt_place_lock(EunoContext *cx, const BptPlace *place)
 }
 
 /*
- * COMPARE: shall this operation descend by approximations?  One that was wrong is
- * made up for by BPT_DOUBT that were right, or that were not made.
+ * COMPARE: shall this operation descend by approximations?  One that was wrong
+ * is made up for by BPT_DOUBT that were right, or that were not made.
  */
 #define BPT_DOUBT		16
 #ifndef BPT_DOUBTS
@@ -426,8 +430,8 @@ bpt_approximates(EunoContext *cx)
 }
 
 /*
- * COMPARE: the sign of (key) - (bytes, 8-byte aligned) by approximation; 0 if that
- * does not tell or is not asked.
+ * COMPARE: the sign of (key) - (bytes, 8-byte aligned) by approximation; 0 if
+ * that does not tell or is not asked.
  */
 static inline int
 bpt_approximation(EunoContext *cx, BptJudge judge, const BptKey *key,

@@ -125,8 +125,8 @@ misses(uint32_t alphabet, const uint64_t *heads, uint32_t n, uint64_t low,
 }
 
 /*
- * Are heads text, where fences differ?  Most of the samples should be, in two bytes,
- * of which the second may be beyond the end.
+ * Are heads text, where fences differ?  Most of the samples should be, in two
+ * bytes, of which the second may be beyond the end.
  */
 static bool
 are_text(const uint64_t *heads, uint32_t n, uint64_t low, uint64_t high)

@@ -12,9 +12,9 @@
 #include "core/bptree/bpt_make.h"
 
 /*
- * Puts an entry behind all others of a leaf, if the leaf is the last one, FIXED,
- * packed from the left, and not yet as full as ascending loads shall leave it.
- * False, and nothing has changed: insert it in the general way.
+ * Puts an entry behind all others of a leaf, if the leaf is the last one,
+ * FIXED, packed from the left, and not yet as full as ascending loads shall
+ * leave it.  False, and nothing has changed: insert it in the general way.
  *
  * Within an epoch, in which the leaf stays where it is; nothing is locked on
  * entry or return.  "key" is the entry's.

@@ -18,8 +18,8 @@
 #define BULK_SPREAD	8
 
 /*
- * A slot's head and place, and its record's length.  If the entry's TID is part of
- * its bytes, 8 of these are the head.
+ * A slot's head and place, and its record's length.  If the entry's TID is
+ * part of its bytes, 8 of these are the head.
  */
 #define SLOT_BYTES	12
 
@@ -46,9 +46,9 @@ bulk_state(EunoBulk *bulk)
 
 /*
  * Bytes of entries that a leaf shall get: what the fillfactor says, on the
- * average.  Were all leaves equally full, keys in random order would fill all of
- * them at nearly the same time later (README, "Split").  The multiples of the golden
- * ratio are evenly spread, however few one takes.
+ * average.  Were all leaves equally full, keys in random order would fill all
+ * of them at nearly the same time later (README, "Split").  The multiples of
+ * the golden ratio are evenly spread, however few one takes.
  */
 static uint32_t
 leaf_target(EunoTree *tree, const BptLeaf *leaf)
@@ -207,7 +207,10 @@ fits(EunoTree *tree, Bulk *b, uint32_t m, uint32_t target, BptFence *high,
 	return *used <= target;
 }
 
-/* How many of the items will fit?  All but the last one, if they share records. */
+/*
+ * How many of the items will fit?  All but the last one, if they share
+ * records.
+ */
 static uint32_t
 first_guess(const Bulk *b, uint32_t target)
 {

@@ -12,7 +12,9 @@
 
 #define ALIGN8(n)	(((n) + 7) & ~UINT32_C(7))
 
-/* A composite whose key is copied by copy_fixed, and the room that it takes. */
+/*
+ * A composite whose key is copied by copy_fixed, and the room that it takes.
+ */
 #define SHORT_COMPOSITE	64
 #define SHORT_ROOM		(SHORT_COMPOSITE + 16)
 
@@ -162,8 +164,8 @@ short_key_init(const BptView *view, uint8_t *prefix, ShortKey *key)
 }
 
 /*
- * Writes the key of a slot.  Whole words are written where that is faster; what
- * is too much, the next key overwrites.
+ * Writes the key of a slot.  Whole words are written where that is faster;
+ * what is too much, the next key overwrites.
  */
 static inline __attribute__((always_inline)) void
 short_key_put(const ShortKey *key, uint64_t head, const uint8_t *tail,

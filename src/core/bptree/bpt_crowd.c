@@ -11,8 +11,8 @@
 #define CROWD_LOOK		16
 
 /*
- * Has a crowded leaf become contended?  Then its writers need nobody to write for
- * them any more.  Within an epoch in which the leaf was reached.
+ * Has a crowded leaf become contended?  Then its writers need nobody to write
+ * for them any more.  Within an epoch in which the leaf was reached.
  */
 static inline bool
 is_past(EunoContext *cx, const BptLeaf *leaf)
@@ -29,8 +29,8 @@ is_past(EunoContext *cx, const BptLeaf *leaf)
  * failed, has the write performed by whoever leads there.  True: that has been
  * done, with this status.  Within an epoch, nothing locked.
  *
- * A leaf that is crowded is hardly looked at: to know its address is enough, and
- * its lines stay with the leader.
+ * A leaf that is crowded is hardly looked at: to know its address is enough,
+ * and its lines stay with the leader.
  */
 bool
 euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,

@@ -79,8 +79,8 @@ note(uint32_t *word, uint32_t value)
 }
 
 /*
- * What the leaf in the directory looks like is what the next ones will; one of a
- * contention split is like no other.
+ * What the leaf in the directory looks like is what the next ones will; one of
+ * a contention split is like no other.
  */
 void
 euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf)
@@ -138,8 +138,8 @@ descent_start(EunoContext *cx, EunoTree *tree, uint32_t run, Descent *d)
 }
 
 /*
- * One level down.  False: again, from the root.  *leaf is set if the node was a
- * lowest one.
+ * One level down.  False: again, from the root.  *leaf is set if the node was
+ * a lowest one.
  */
 static inline __attribute__((always_inline)) bool
 descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,

@@ -309,11 +309,11 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
  * the leaf's low fence, checked to be current under the mutex, which the
  * caller holds.
  *
- * A leaf has at most one reference in a directory, right of its own
- * separator.  It cannot be taken out if the leaf is the first of several
- * children of a node: the separator is one of the node then, higher up.  Nor if
- * the way led elsewhere though the leaf is in the directory: a comparator that
- * contradicts itself must not have us free what can still be reached.
+ * A leaf has at most one reference in a directory, right of its own separator.
+ * It cannot be taken out if the leaf is the first of several children of a
+ * node: the separator is one of the node then, higher up.  Nor if the way led
+ * elsewhere though the leaf is in the directory: a comparator that contradicts
+ * itself must not have us free what can still be reached.
  */
 bool
 euno_bpt_can_unpost(int domain, const BptPath *path, const BptLeaf *leaf)

@@ -50,7 +50,9 @@ euno_bpt_leaf_head(BptLeaf *leaf, BptFormat format, uint32_t prefix_len,
 	leaf->high_hint = fence_word(high, prefix_len);
 }
 
-/* The slot, of so many, where a head is expected; it may be beyond the fences. */
+/*
+ * The slot, of so many, where a head is expected; it may be beyond the fences.
+ */
 static inline uint32_t
 expected(const BptLeaf *leaf, uint64_t head, uint32_t slots)
 {
@@ -88,12 +90,12 @@ unevenness(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
 }
 
 /*
- * Where n entries go in so many slots: each to the slot where its head would be if
- * heads were spread evenly between the fences, as far as those left of it leave
- * room.  Where there is less than a quarter as much room as entries, the less
- * there is, the nearer to where its number says: else the room would be in few
- * places, far from most insertions.  With "evenly", for heads that are not like that
- * at all, by number.
+ * Where n entries go in so many slots: each to the slot where its head would
+ * be if heads were spread evenly between the fences, as far as those left of
+ * it leave room.  Where there is less than a quarter as much room as entries,
+ * the less there is, the nearer to where its number says: else the room would
+ * be in few places, far from most insertions.  With "evenly", for heads that
+ * are not like that at all, by number.
  */
 static void
 place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
@@ -156,9 +158,9 @@ lay_out_evenly(uint64_t *to, uint8_t *tails_to, uint32_t slots,
 }
 
 /*
- * Puts n heads to their places, each up to the next one's; place[n] is the end.
- * Four at once: what is too much is overwritten by the next ones, and the processor
- * need not guess how many each has.
+ * Puts n heads to their places, each up to the next one's; place[n] is the
+ * end.  Four at once: what is too much is overwritten by the next ones, and
+ * the processor need not guess how many each has.
  */
 static void
 put_heads(uint64_t *to, const uint64_t *heads, const uint16_t *place,
@@ -179,8 +181,8 @@ put_heads(uint64_t *to, const uint64_t *heads, const uint16_t *place,
 }
 
 /*
- * The same for tails of so many bytes.  What is too much is overwritten by the next,
- * or is slack.
+ * The same for tails of so many bytes.  What is too much is overwritten by the
+ * next, or is slack.
  */
 static void
 put_tails(uint8_t *to, const uint8_t *tails, uint32_t tail,
@@ -355,8 +357,8 @@ half_cut(BptRun *run, uint32_t a, uint32_t b, uint32_t by, uint32_t tail)
 
 /*
  * Builds the leaf of entries [a, b) of the split's run in an image whose
- * size_log2 and body are set; each entry once.  False if they do not fit, or it
- * has to be done in the general way.
+ * size_log2 and body are set; each entry once.  False if they do not fit, or
+ * it has to be done in the general way.
  */
 static bool
 half_encode(BptRun *run, uint32_t a, uint32_t b, const BptFence *low,
@@ -384,8 +386,8 @@ half_encode(BptRun *run, uint32_t a, uint32_t b, const BptFence *low,
 }
 
 /*
- * Splits a full FIXED leaf, whose view is of a private copy, with an entry at a
- * gap: chooses the place, and builds the left leaf.  Returns the number of
+ * Splits a full FIXED leaf, whose view is of a private copy, with an entry at
+ * a gap: chooses the place, and builds the left leaf.  Returns the number of
  * entries in it; 0: to be done in the general way.
  */
 uint32_t

@@ -50,8 +50,8 @@ one_in(const EunoContext *cx, uint32_t n)
 }
 
 /*
- * Keeps a leaf locked for a while, as a process does that loses its processor: the
- * only place where one sleeps so.
+ * Keeps a leaf locked for a while, as a process does that loses its processor:
+ * the only place where one sleeps so.
  */
 static void
 stall(EunoContext *cx, EunoTree *tree, const EunoPosition *pos)
@@ -194,8 +194,8 @@ forced_bulk_end(EunoContext *cx, EunoBulk *bulk)
 }
 
 /*
- * Contended leaves are not merged, nor parted ones that were written to since a
- * merging came by: so that there is something to do.
+ * Contended leaves are not merged, nor parted ones that were written to since
+ * a merging came by: so that there is something to do.
  */
 static EunoStatus
 forced_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,

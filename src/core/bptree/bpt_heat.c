@@ -7,7 +7,9 @@
  */
 #include "core/bptree/bpt.h"
 
-/* Leaves to go right from where a key leads, in search of the leaf it was in. */
+/*
+ * Leaves to go right from where a key leads, in search of the leaf it was in.
+ */
 #define HEAT_HOPS		8
 
 /* Notes something of a leaf. */
@@ -26,8 +28,8 @@ note(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 }
 
 /*
- * Shall the leaf of this number be parted?  If so, not again before there have been
- * as many conflicts once more.
+ * Shall the leaf of this number be parted?  If so, not again before there have
+ * been as many conflicts once more.
  */
 bool
 euno_bpt_shall_part(EunoContext *cx, EunoTree *tree, uint32_t leaf)
@@ -52,8 +54,8 @@ euno_bpt_conflict(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 }
 
 /*
- * A write to a leaf has been performed by somebody else: but for that, it would have
- * been a conflict.  As euno_bpt_conflict.
+ * A write to a leaf has been performed by somebody else: but for that, it
+ * would have been a conflict.  As euno_bpt_conflict.
  */
 void
 euno_bpt_delegated(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
@@ -64,8 +66,8 @@ euno_bpt_delegated(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 }
 
 /*
- * A contended leaf was written to: writers hardly meet there, which does not mean
- * that they would not if it were calm.  As euno_bpt_conflict.
+ * A contended leaf was written to: writers hardly meet there, which does not
+ * mean that they would not if it were calm.  As euno_bpt_conflict.
  */
 void
 euno_bpt_contended_write(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
@@ -84,8 +86,8 @@ euno_bpt_heat(EunoContext *cx, EunoTree *tree, bool round, EunoHeat *to,
 }
 
 /*
- * The leaf that *heat is about: the one that has its key, or, if the key is cut,
- * the one of its number a little to the right of there.  Copied to
+ * The leaf that *heat is about: the one that has its key, or, if the key is
+ * cut, the one of its number a little to the right of there.  Copied to
  * place->image.  EUNO_OK, EUNO_NOT_FOUND, EUNO_STALE or EUNO_CORRUPT.  To be
  * called within an epoch.
  */

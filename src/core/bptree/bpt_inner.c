@@ -54,8 +54,8 @@ compare_separator(EunoContext *cx, const BptInnerView *view, const BptKey *key,
 }
 
 /*
- * COMPARE: the number of separators left of the key.  While the comparator runs,
- * those that may be looked at next are fetched, on either side.
+ * COMPARE: the number of separators left of the key.  While the comparator
+ * runs, those that may be looked at next are fetched, on either side.
  */
 static uint32_t
 search_opaque(EunoContext *cx, const BptInnerView *view, const BptKey *key,

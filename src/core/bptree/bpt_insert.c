@@ -9,8 +9,8 @@
 
 /*
  * The leaf that the last inserts went to, if it is worth a look and was not
- * retired; otherwise NULL.  To be asked within an epoch, in which it stays where it
- * is.  README, "The last leaf".
+ * retired; otherwise NULL.  To be asked within an epoch, in which it stays
+ * where it is.  README, "The last leaf".
  */
 static inline BptLeaf *
 last_leaf(const EunoContext *cx, uint64_t stamp)
@@ -19,9 +19,9 @@ last_leaf(const EunoContext *cx, uint64_t stamp)
 }
 
 /*
- * An entry went to a leaf, or, if there is one, to "created", which was split off
- * it.  "stamp" is what the tree's was before the leaf was locked; 0: nothing is to
- * be remembered.
+ * An entry went to a leaf, or, if there is one, to "created", which was split
+ * off it.  "stamp" is what the tree's was before the leaf was locked; 0:
+ * nothing is to be remembered.
  */
 static inline void
 note_last(EunoContext *cx, BptLeaf *leaf, BptLeaf *created, uint64_t stamp)

@@ -57,9 +57,10 @@ fill_slots(const BptView *view, uint32_t from, uint32_t to, uint32_t i)
 /*
  * FIXED: makes room for an entry left of slot "slot", the first of its entry.
  * What has more than one slot gives one away; the nearest does, on either
- * side, or the free room at the end.  Next to the new entry it may have several
- * to give: the new one gets them up to the place that its key suggests.  Sets
- * [*from, *to), the slots to be written.  False if there is no room.
+ * side, or the free room at the end.  Next to the new entry it may have
+ * several to give: the new one gets them up to the place that its key
+ * suggests.  Sets [*from, *to), the slots to be written.  False if there is no
+ * room.
  */
 static bool
 make_room(BptView *view, uint32_t slot, uint32_t near, uint32_t *from,

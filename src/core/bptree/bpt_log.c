@@ -68,8 +68,8 @@ logs_make(EunoContext *cx, EunoTree *tree, uint64_t domains)
 }
 
 /*
- * What a tree needs to be of several domains.  It is not visible yet.  EUNO_OK or
- * EUNO_NO_MEMORY; what was allocated stays the tree's.
+ * What a tree needs to be of several domains.  It is not visible yet.  EUNO_OK
+ * or EUNO_NO_MEMORY; what was allocated stays the tree's.
  */
 EunoStatus
 euno_bpt_log_create(EunoContext *cx, EunoTree *tree)
@@ -97,8 +97,8 @@ euno_bpt_log_lag(EunoTree *tree, int domain)
  * Notes a leaf.  The log's mutex is held, in an epoch in which the leaf was
  * seen linked.
  *
- * A leaf that is not obsolete here, under the log's mutex, will be taken out by
- * the merge that makes it so, before it is retired.
+ * A leaf that is not obsolete here, under the log's mutex, will be taken out
+ * by the merge that makes it so, before it is retired.
  */
 static void
 log_note(BptLog *log, BptLeaf *leaf)

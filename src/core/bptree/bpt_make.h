@@ -198,9 +198,9 @@ extern EunoStatus euno_bpt_split_right(EunoContext *cx, EunoTree *tree,
 									   BptLeaf **right);
 
 /*
- * FIXED, for an entry at this slot: is it an ascending load, whose last leaf is
- * as full as leaves shall be?  The leaf is left as it is then, but for its room,
- * which is spread.
+ * FIXED, for an entry at this slot: is it an ascending load, whose last leaf
+ * is as full as leaves shall be?  The leaf is left as it is then, but for its
+ * room, which is spread.
  */
 static inline bool
 bpt_appends(const EunoTree *tree, const BptView *view, uint32_t slot)

@@ -33,7 +33,9 @@ same_bytes(const uint8_t *bytes, uint32_t len, const EunoPosition *pos)
 	return true;
 }
 
-/* Is the key that of the leaf's low fence, which must not be minus infinity? */
+/*
+ * Is the key that of the leaf's low fence, which must not be minus infinity?
+ */
 static bool
 is_fence(const BptLeaf *leaf, const EunoPosition *pos)
 {
@@ -118,9 +120,9 @@ read_leaf(EunoContext *cx, BptLeaf *leaf, const EunoPosition *pos,
 }
 
 /*
- * Reads all entries with a key, the cursor's lo and hi, into the batch, if that
- * is possible the short way.  False if not: nothing has happened then.  No locks
- * on entry or return.
+ * Reads all entries with a key, the cursor's lo and hi, into the batch, if
+ * that is possible the short way.  False if not: nothing has happened then.
+ * No locks on entry or return.
  */
 bool
 euno_bpt_match_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,

@@ -25,9 +25,9 @@ leaf_body(uint32_t low_len)
 
 /*
  * The size of a new leaf of a format with a low fence of this many bytes and
- * this many bytes of entries; 0 if there is no such size.  Any leaf can hold at
- * least one entry of any length, so that a split always finds a left part that
- * fits where it is.
+ * this many bytes of entries; 0 if there is no such size.  Any leaf can hold
+ * at least one entry of any length, so that a split always finds a left part
+ * that fits where it is.
  */
 size_t
 euno_bpt_leaf_size_for(BptFormat format, uint32_t low_len, size_t body)
@@ -60,9 +60,10 @@ euno_bpt_spare_drop(EunoContext *cx)
 }
 
 /*
- * Node memory for the operation under way, in a domain.  What was allocated but
- * not used stays in the context for the next try.  It must not outlive the operation:
- * afterwards the tree's memory may be taken back and given to others.
+ * Node memory for the operation under way, in a domain.  What was allocated
+ * but not used stays in the context for the next try.  It must not outlive the
+ * operation: afterwards the tree's memory may be taken back and given to
+ * others.
  */
 void *
 euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, int domain, size_t size)
@@ -186,8 +187,8 @@ euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node, size_t size,
 }
 
 /*
- * The same for a leaf.  Who remembers it from before looks at the stamp: it has
- * changed before the epoch is advanced that the leaf waits for.
+ * The same for a leaf.  Who remembers it from before looks at the stamp: it
+ * has changed before the epoch is advanced that the leaf waits for.
  */
 void
 euno_bpt_retire_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)

@@ -15,8 +15,8 @@
 #define BPT_MERGE_FILL	70
 
 /*
- * What a contention split has parted is merged when both sides were written less
- * often than this since a merging came by before.
+ * What a contention split has parted is merged when both sides were written
+ * less often than this since a merging came by before.
  */
 #ifndef BPT_PARTED_WRITES
 #define BPT_PARTED_WRITES	1000
@@ -68,8 +68,8 @@ writes_since(const BptLeaf *leaf)
 }
 
 /*
- * Are two neighbors to stay apart, because of a contention split?  Where no merging
- * would make one leaf of them anyway, that is forgotten.
+ * Are two neighbors to stay apart, because of a contention split?  Where no
+ * merging would make one leaf of them anyway, that is forgotten.
  */
 static bool
 stay_apart(BptBody *body, const BptLeaf *left, BptLeaf *right, bool fit)
@@ -84,7 +84,9 @@ stay_apart(BptBody *body, const BptLeaf *left, BptLeaf *right, bool fit)
 	return false;
 }
 
-/* The merging goes on to the right: what is written from now on counts anew. */
+/*
+ * The merging goes on to the right: what is written from now on counts anew.
+ */
 static void
 pass_by(BptLeaf *left, const BptLeaf *right)
 {
@@ -94,7 +96,10 @@ pass_by(BptLeaf *left, const BptLeaf *right)
 					 euno_load64(&left->lock.word) / EUNO_LOCK_VERSION);
 }
 
-/* Takes a validated copy of a leaf.  False if it is busy, obsolete or canceled. */
+/*
+ * Takes a validated copy of a leaf.  False if it is busy, obsolete or
+ * canceled.
+ */
 bool
 euno_bpt_copy_at(EunoContext *cx, BptLeaf *leaf, BptPlace *place,
 				 BptImage *image)

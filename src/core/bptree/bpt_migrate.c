@@ -18,8 +18,8 @@
 #include "core/bptree/bpt_make.h"
 
 /*
- * By how many votes a domain must lead to be given a leaf.  Tests make it less.
- * A new leaf costs nothing to give away: a quarter of them is enough.
+ * By how many votes a domain must lead to be given a leaf.  Tests make it
+ * less.  A new leaf costs nothing to give away: a quarter of them is enough.
  */
 #ifndef BPT_VOTES
 #define BPT_VOTES	32
@@ -42,9 +42,9 @@ typedef struct Migration
 } Migration;
 
 /*
- * A descent that is counted has come to a leaf, and stands for "weight" of them.
- * Notes a leaf that another domain should have.  Within the descent's epoch, no
- * node locked.
+ * A descent that is counted has come to a leaf, and stands for "weight" of
+ * them.  Notes a leaf that another domain should have.  Within the descent's
+ * epoch, no node locked.
  */
 void
 euno_bpt_use_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
@@ -85,8 +85,8 @@ euno_bpt_home(const EunoContext *cx, const EunoTree *tree, const BptLeaf *leaf)
 }
 
 /*
- * A new leaf, which nobody can see yet, has half of the votes of the one that it
- * is split off from: as many went to its keys.
+ * A new leaf, which nobody can see yet, has half of the votes of the one that
+ * it is split off from: as many went to its keys.
  */
 void
 euno_bpt_inherit_use(BptLeaf *leaf, const BptLeaf *from)
@@ -173,8 +173,8 @@ migration_install(Migration *m)
 }
 
 /*
- * Moves under the mutexes of all directories.  EUNO_OK, EUNO_STALE (too late) or
- * EUNO_CORRUPT; *unposted: the directories have forgotten the leaf.
+ * Moves under the mutexes of all directories.  EUNO_OK, EUNO_STALE (too late)
+ * or EUNO_CORRUPT; *unposted: the directories have forgotten the leaf.
  */
 static EunoStatus
 migration_locked(Migration *m, bool *unposted)
@@ -197,8 +197,8 @@ migration_locked(Migration *m, bool *unposted)
 }
 
 /*
- * Moves a leaf to a domain.  Within an epoch in which the leaf was seen linked;
- * the caller keeps merges away.  See EunoTreeOps.migrate.
+ * Moves a leaf to a domain.  Within an epoch in which the leaf was seen
+ * linked; the caller keeps merges away.  See EunoTreeOps.migrate.
  */
 static EunoStatus
 migrate_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, int domain)

@@ -75,20 +75,20 @@ typedef enum BptFormat
 
 /*
  * Set in a leaf's format when it has a low fence but no high one: its prefix
- * is what the low fence and its entries had in common when it was built.  A key
- * above the low fence need not have it.
+ * is what the low fence and its entries had in common when it was built.  A
+ * key above the low fence need not have it.
  */
 #define BPT_OPEN			0x80
 
 /*
- * Set in the format of a contended leaf: entries are in its annex, too.  Changes
- * with the leaf's version.
+ * Set in the format of a contended leaf: entries are in its annex, too.
+ * Changes with the leaf's version.
  */
 #define BPT_SCATTERED		0x20
 
 /*
- * Also in a leaf's format: which alphabet its heads are made of, so that a guess
- * comes near.  A hint, and nothing else.
+ * Also in a leaf's format: which alphabet its heads are made of, so that a
+ * guess comes near.  A hint, and nothing else.
  */
 #define BPT_ALPHABET		0x1C
 #define BPT_ALPHABET_SHIFT	2
@@ -168,9 +168,9 @@ typedef struct BptLeaf
 #define BPT_ANNEX_SLOTS		(BPT_SEGMENTS * BPT_SEGMENT_SLOTS)
 
 /*
- * A segment has the entries whose hash says so: which segment, mark bit and tag
- * an entry has, a hash of its key tells.  So all who write one key meet at one
- * lock (Eunomia's lock bits), and who looks for a key needs one segment.
+ * A segment has the entries whose hash says so: which segment, mark bit and
+ * tag an entry has, a hash of its key tells.  So all who write one key meet at
+ * one lock (Eunomia's lock bits), and who looks for a key needs one segment.
  */
 typedef struct BptSegment
 {
@@ -263,8 +263,8 @@ typedef struct BptLog
 } BptLog;
 
 /*
- * One domain's directory.  The mutex is for its writers; readers take none, and
- * keep the line of what they need.
+ * One domain's directory.  The mutex is for its writers; readers take none,
+ * and keep the line of what they need.
  */
 typedef struct BptDirectory
 {
@@ -354,8 +354,8 @@ bpt_domains(const EunoTree *tree, uint64_t domains)
 }
 
 /*
- * The directory to use in a domain: its own, or the first one.  A directory that
- * is taken out of use meanwhile costs a restart.
+ * The directory to use in a domain: its own, or the first one.  A directory
+ * that is taken out of use meanwhile costs a restart.
  */
 static inline int
 bpt_domain(EunoTree *tree, int domain)

@@ -59,7 +59,9 @@ part_items(Part *p)
 		euno_bpt_items_add_leaf(&p->split.work, &p->place.view);
 }
 
-/* Which item is the first not below the gap on this side of the key's entries? */
+/*
+ * Which item is the first not below the gap on this side of the key's entries?
+ */
 static uint32_t
 part_gap(Part *p, const EunoEntry *entry, int8_t side)
 {
@@ -73,10 +75,10 @@ part_gap(Part *p, const EunoEntry *entry, int8_t side)
 }
 
 /*
- * Chooses where to split a leaf of which there is a copy: before the first entry
- * of the key, or where there is nothing before, behind the last one.  Comparators
- * run.  False: neither leaves something on both sides, or it is where an ascending
- * load goes on.
+ * Chooses where to split a leaf of which there is a copy: before the first
+ * entry of the key, or where there is nothing before, behind the last one.
+ * Comparators run.  False: neither leaves something on both sides, or it is
+ * where an ascending load goes on.
  */
 static bool
 part_choose(Part *p, const EunoEntry *entry)
@@ -148,9 +150,9 @@ item_below(const BptItems *it, uint32_t i, const BptFence *fence)
 
 /*
  * Locks the leaf and copies it again.  BYTES: whatever has become of it, with
- * entries on both sides the separator is between its fences.  In COMPARE order it
- * must be at the version that was looked at.  False, and not locked, if it cannot be
- * split there any more.
+ * entries on both sides the separator is between its fences.  In COMPARE order
+ * it must be at the version that was looked at.  False, and not locked, if it
+ * cannot be split there any more.
  */
 static bool
 part_lock(Part *p)
@@ -177,8 +179,8 @@ part_lock(Part *p)
 }
 
 /*
- * Builds both leaves, of what is in the leaf, which is locked, and puts them in.
- * False, and nothing has changed: they do not fit.
+ * Builds both leaves, of what is in the leaf, which is locked, and puts them
+ * in.  False, and nothing has changed: they do not fit.
  */
 static bool
 part_install(Part *p)
@@ -233,9 +235,9 @@ part(Part *p, const EunoEntry *entry)
 
 /*
  * Splits the leaf to which an entry belongs beside its key, if it can.  With a
- * number, that is after a write of the entry, and only if that is the leaf's number and
- * it is still to be parted.  To be called within an epoch, no locks on entry or
- * return; comparators run.
+ * number, that is after a write of the entry, and only if that is the leaf's
+ * number and it is still to be parted.  To be called within an epoch, no locks
+ * on entry or return; comparators run.
  */
 void
 euno_bpt_part_leaf(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,

@@ -12,8 +12,8 @@
 #include "core/bptree/bpt_make.h"
 
 /*
- * Writes the record of n TIDs, the list being of those after the first one, and
- * of an entry's payload, if it is not NULL; returns its size.
+ * Writes the record of n TIDs, the list being of those after the first one,
+ * and of an entry's payload, if it is not NULL; returns its size.
  */
 uint32_t
 euno_bpt_build_record(uint8_t *to, uint32_t len, const uint8_t *tail,
@@ -55,8 +55,8 @@ euno_bpt_build_record(uint8_t *to, uint32_t len, const uint8_t *tail,
 }
 
 /*
- * Plans a record of the entry's key with a list of n TIDs, of which this is the
- * first.
+ * Plans a record of the entry's key with a list of n TIDs, of which this is
+ * the first.
  */
 static void
 plan_record(const BptView *view, const EunoEntry *entry, EunoTid first,
@@ -223,8 +223,9 @@ plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 }
 
 /*
- * SLOTTED and OPAQUE: plans the insertion, whether there is room or not.  False if
- * it needs another prefix or what is there to be joined, or if the view is torn.
+ * SLOTTED and OPAQUE: plans the insertion, whether there is room or not.
+ * False if it needs another prefix or what is there to be joined, or if the
+ * view is torn.
  */
 bool
 euno_bpt_plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,

@@ -52,8 +52,8 @@ near_head(const BptView *view, uint64_t h, uint32_t *slot)
 }
 
 /*
- * The sign of (key) - (slot i, as far as the key goes); the heads are equal, and
- * the tails begin "at" in the key.
+ * The sign of (key) - (slot i, as far as the key goes); the heads are equal,
+ * and the tails begin "at" in the key.
  */
 static inline int
 compare_rest(BptView *view, uint32_t i, const BptKey *key, uint32_t at)
@@ -164,7 +164,8 @@ add_slot(BptView *view, uint32_t i, EunoBatch *batch)
 
 /*
  * The entries of a leaf that start with the key, to the batch.  False if the
- * leaf does not tell whether these are all, or their keys are longer and wanted.
+ * leaf does not tell whether these are all, or their keys are longer and
+ * wanted.
  */
 static inline bool
 point_leaf(BptView *view, const BptLeaf *right, const BptKey *key,
@@ -207,9 +208,9 @@ point_leaf(BptView *view, const BptLeaf *right, const BptKey *key,
 }
 
 /*
- * Reads one leaf that was found for the key in this epoch, after the items that
- * the batch has; keys go to *used.  False if this cannot be done the short way:
- * nothing has happened then.
+ * Reads one leaf that was found for the key in this epoch, after the items
+ * that the batch has; keys go to *used.  False if this cannot be done the
+ * short way: nothing has happened then.
  */
 static inline bool
 point_read(EunoContext *cx, BptLeaf *leaf, const BptKey *key, EunoBatch *batch,
@@ -249,8 +250,8 @@ point_read(EunoContext *cx, BptLeaf *leaf, const BptKey *key, EunoBatch *batch,
 
 /*
  * Reads all entries that start with a key, the cursor's lo and hi, into the
- * batch, if that is possible the short way.  False if not: nothing has happened
- * then.  No locks on entry or return.
+ * batch, if that is possible the short way.  False if not: nothing has
+ * happened then.  No locks on entry or return.
  */
 bool
 euno_bpt_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
@@ -278,8 +279,8 @@ euno_bpt_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 }
 
 /*
- * See EunoTreeOps.  A leaf that was split after it was found does not cover the
- * key any more, and says so; one that was merged is obsolete.
+ * See EunoTreeOps.  A leaf that was split after it was found does not cover
+ * the key any more, and says so; one that was merged is obsolete.
  */
 uint32_t
 euno_bpt_read_keys(EunoContext *cx, EunoTree *tree,

@@ -135,10 +135,10 @@ euno_bpt_list_decode(const uint8_t *list, uint32_t len, EunoTid first,
 }
 
 /*
- * Where in a list of n TIDs, with the first one, which is below "bound", is the
- * first that is not below it?  Returns its number, or n; *at is where its step
- * begins, *before the TID left of it, *there itself.  The list is private memory.
- * 0 if it is not a list of that many.
+ * Where in a list of n TIDs, with the first one, which is below "bound", is
+ * the first that is not below it?  Returns its number, or n; *at is where its
+ * step begins, *before the TID left of it, *there itself.  The list is private
+ * memory.  0 if it is not a list of that many.
  */
 uint32_t
 euno_bpt_list_find(const uint8_t *list, uint32_t len, EunoTid first,
@@ -166,8 +166,8 @@ euno_bpt_list_find(const uint8_t *list, uint32_t len, EunoTid first,
 
 /*
  * Inserts a TID into a list where euno_bpt_list_find says: what is before and
- * behind its neighbors' steps stays as it is.  Returns the bytes of the new list,
- * at "to"; 0 if it is not a list.
+ * behind its neighbors' steps stays as it is.  Returns the bytes of the new
+ * list, at "to"; 0 if it is not a list.
  */
 uint32_t
 euno_bpt_list_insert(const uint8_t *list, uint32_t len, uint32_t at,

@@ -94,9 +94,9 @@ range_end(BptRead *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
 }
 
 /*
- * If the batch has room for all slots of this leaf, the next one will be of the
- * next leaf: where that begins, if it is like this one.  The processor sees by
- * itself what comes after that.
+ * If the batch has room for all slots of this leaf, the next one will be of
+ * the next leaf: where that begins, if it is like this one.  The processor
+ * sees by itself what comes after that.
  */
 static inline void
 prefetch_next(const BptRead *rd, uint32_t slots, const BptLeaf *next)
@@ -134,8 +134,8 @@ run_of(const BptRead *rd)
 }
 
 /*
- * FIXED: has what will be copied from this slot on fetched.  The processor would
- * see it by itself, but only after the first few lines.
+ * FIXED: has what will be copied from this slot on fetched.  The processor
+ * would see it by itself, but only after the first few lines.
  */
 static inline void
 prefetch_run(const BptRead *rd, uint32_t slot)
@@ -167,8 +167,8 @@ one_key_items(const BptKey *key, EunoBatch *batch)
 }
 
 /*
- * One key in a contended leaf: its entries in the sorted part at the place, and
- * in the annex.  EUNO_NOT_FOUND: they are not all here, or cannot be told
+ * One key in a contended leaf: its entries in the sorted part at the place,
+ * and in the annex.  EUNO_NOT_FOUND: they are not all here, or cannot be told
  * without copying the whole leaf; else EUNO_OK, EUNO_STALE or EUNO_CORRUPT.
  */
 static EunoStatus
@@ -326,8 +326,8 @@ is_one_key(const EunoTree *tree, const EunoCursor *cursor)
 }
 
 /*
- * Where the read begins, and the end of the range in its direction.  Forward, what
- * was read before may have said in which leaf that is.
+ * Where the read begins, and the end of the range in its direction.  Forward,
+ * what was read before may have said in which leaf that is.
  */
 static inline void
 find_ends(BptRead *rd, bool forward, BptKey *from, BptKey *to)
@@ -355,8 +355,8 @@ find_ends(BptRead *rd, bool forward, BptKey *from, BptKey *to)
  * call finds that the range has ended, the window is empty at that end: a read
  * in the other direction starts there.
  *
- * Empty leaves are skipped within one call, unless one_leaf is set.  No locks on
- * entry or return.
+ * Empty leaves are skipped within one call, unless one_leaf is set.  No locks
+ * on entry or return.
  */
 EunoStatus
 euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,

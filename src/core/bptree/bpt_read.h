@@ -24,8 +24,8 @@ typedef struct BptRead
 } BptRead;
 
 /*
- * bpt_copy.c: copies the entries between two gaps of the place's leaf.  True if
- * all fit; otherwise rd->stop is the gap that was reached.
+ * bpt_copy.c: copies the entries between two gaps of the place's leaf.  True
+ * if all fit; otherwise rd->stop is the gap that was reached.
  */
 extern bool euno_bpt_copy_range(BptRead *rd, const BptGap *a, const BptGap *b,
 								bool forward);

@@ -97,8 +97,8 @@ find_segment(BptAnnex *annex, const BptKey *key, BptShape *shape,
 }
 
 /*
- * Is somebody about to empty the annex?  Then writers hold off for a while.  True
- * if that has come to an end, or if there is nobody.
+ * Is somebody about to empty the annex?  Then writers hold off for a while.
+ * True if that has come to an end, or if there is nobody.
  */
 static bool
 wait_for_fold(const BptPlace *place, const BptAnnex *annex)
@@ -181,8 +181,8 @@ euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
 
 /*
  * Removes an entry from a contended leaf, which does not have it in its sorted
- * part at the place's version.  As euno_bpt_remove, or EUNO_STALE with "again":
- * seek again.
+ * part at the place's version.  As euno_bpt_remove, or EUNO_STALE with
+ * "again": seek again.
  */
 EunoStatus
 euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
@@ -218,7 +218,10 @@ euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
 		if (guard == NULL ||
 			euno_load64_full(guard->word) == guard->expected)
 		{
-			/* The mark stays: others may need it, and who does not looks in vain. */
+			/*
+			 * The mark stays: others may need it, and who does not looks in
+			 * vain.
+			 */
 			euno_store64(&segment->used,
 						 euno_load64(&segment->used) & ~(UINT64_C(1) << slot));
 			count_write(segment);
@@ -233,8 +236,8 @@ euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
 }
 
 /*
- * Is the key's entry in the annex of a contended leaf, which does not have it in
- * its sorted part?  EUNO_OK, EUNO_NOT_FOUND or EUNO_STALE (seek again).
+ * Is the key's entry in the annex of a contended leaf, which does not have it
+ * in its sorted part?  EUNO_OK, EUNO_NOT_FOUND or EUNO_STALE (seek again).
  */
 EunoStatus
 euno_bpt_scatter_contains(EunoContext *cx, BptPlace *place, const BptKey *key)
@@ -286,9 +289,9 @@ euno_bpt_scatter_tid(const BptLeaf *leaf, const BptShape *shape,
 }
 
 /*
- * All TIDs in a contended leaf's annex, at most BPT_ANNEX_SLOTS, each segment's
- * at a moment of its own; they are all of the annex when the leaf's version
- * validates.  Returns their number.
+ * All TIDs in a contended leaf's annex, at most BPT_ANNEX_SLOTS, each
+ * segment's at a moment of its own; they are all of the annex when the leaf's
+ * version validates.  Returns their number.
  */
 uint32_t
 euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf, EunoTid *tids)
@@ -325,8 +328,8 @@ euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf, EunoTid *tids)
 }
 
 /*
- * Removes all entries of the annex whose TIDs "among" says are to go.  The leaf
- * is locked.  Returns how many there were.
+ * Removes all entries of the annex whose TIDs "among" says are to go.  The
+ * leaf is locked.  Returns how many there were.
  */
 uint32_t
 euno_bpt_scatter_remove_tids(EunoContext *cx, BptLeaf *leaf,

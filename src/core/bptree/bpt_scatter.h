@@ -16,9 +16,10 @@
 #define BPT_ANNEX_BYTES		sizeof(BptAnnex)
 
 /*
- * Pauses while an annex is about to be emptied, before helping: some times what
- * that takes.  Pauses of the first round of waiting for a segment, each round
- * being twice as long, and rounds before going to sleep.  Tests make them fewer.
+ * Pauses while an annex is about to be emptied, before helping: some times
+ * what that takes.  Pauses of the first round of waiting for a segment, each
+ * round being twice as long, and rounds before going to sleep.  Tests make
+ * them fewer.
  */
 #ifndef BPT_CLOSING_PAUSES
 #define BPT_CLOSING_PAUSES	4096
@@ -27,9 +28,10 @@
 #endif
 
 /*
- * How entries are kept in an annex: composites without their first "base" bytes,
- * which are those of the leaf's low fence, "stride" bytes each; of these, the
- * first "hashed" are what is hashed: the key, or if the leaf has few keys, all.
+ * How entries are kept in an annex: composites without their first "base"
+ * bytes, which are those of the leaf's low fence, "stride" bytes each; of
+ * these, the first "hashed" are what is hashed: the key, or if the leaf has
+ * few keys, all.
  */
 typedef struct BptShape
 {
@@ -126,7 +128,9 @@ bpt_annex(const BptLeaf *leaf)
 	return euno_load_ptr_acquire(&leaf->annex);
 }
 
-/* Does nothing for a while, which each round is twice as long, up to a point. */
+/*
+ * Does nothing for a while, which each round is twice as long, up to a point.
+ */
 static inline void
 bpt_pause(uint32_t round)
 {
@@ -138,8 +142,8 @@ bpt_pause(uint32_t round)
 }
 
 /*
- * Waits a while for a segment to be unlocked, looking at its lock less and less
- * often: each look takes the line from whoever is to unlock it.
+ * Waits a while for a segment to be unlocked, looking at its lock less and
+ * less often: each look takes the line from whoever is to unlock it.
  */
 static inline void
 bpt_segment_wait(const BptSegment *segment)
@@ -152,8 +156,8 @@ bpt_segment_wait(const BptSegment *segment)
 }
 
 /*
- * To read one segment: begin, read, and again as long as the end says so.  After
- * some tries it is locked meanwhile.  "tries" is 0 at first.
+ * To read one segment: begin, read, and again as long as the end says so.
+ * After some tries it is locked meanwhile.  "tries" is 0 at first.
  */
 static inline uint64_t
 bpt_segment_begin(EunoContext *cx, BptSegment *segment, uint32_t *tries)

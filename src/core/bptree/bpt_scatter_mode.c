@@ -18,9 +18,9 @@
 #define FOLD_FILL	85
 
 /*
- * Where the caller's leaf belongs to the tree's items [a, b), with this prefix:
- * how would its annex keep entries?  False if it cannot: they are not equally
- * long, have payloads, or are too long.
+ * Where the caller's leaf belongs to the tree's items [a, b), with this
+ * prefix: how would its annex keep entries?  False if it cannot: they are not
+ * equally long, have payloads, or are too long.
  */
 static bool
 choose_shape(const BptItems *it, uint32_t a, uint32_t b, uint32_t base,
@@ -195,7 +195,10 @@ fold_build(Fold *f)
 	return euno_bpt_encode(f->tree, it, 0, it->n, &s->low, &s->high, &s->left);
 }
 
-/* Were most of the entries that came last put right of where the leaf is split? */
+/*
+ * Were most of the entries that came last put right of where the leaf is
+ * split?
+ */
 static bool
 right_is_hot(const Fold *f)
 {
@@ -209,9 +212,9 @@ right_is_hot(const Fold *f)
 }
 
 /*
- * Gives the right leaf, which nobody can reach, an annex, if there is memory.  Only
- * one of both has one afterwards: the other half of the writers is gone, and with
- * it the reason, until the detector finds another one.
+ * Gives the right leaf, which nobody can reach, an annex, if there is memory.
+ * Only one of both has one afterwards: the other half of the writers is gone,
+ * and with it the reason, until the detector finds another one.
  */
 static void
 right_scatter(Fold *f)
@@ -355,9 +358,10 @@ fold_once(Fold *f)
 
 /*
  * Moves all entries of a contended leaf's annex to its sorted part, and splits
- * the leaf if that gets too full.  With "calm", the annex goes away.  To be called
- * within an epoch in which the leaf was seen linked.  EUNO_STALE: that was done,
- * by us or others; EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry or return.
+ * the leaf if that gets too full.  With "calm", the annex goes away.  To be
+ * called within an epoch in which the leaf was seen linked.  EUNO_STALE: that
+ * was done, by us or others; EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry
+ * or return.
  */
 EunoStatus
 euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
@@ -394,9 +398,10 @@ euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
 
 /*
  * Makes a leaf contended: gives it an annex, to which entries are put from now
- * on.  To be called within an epoch in which the leaf was seen linked.  EUNO_OK
- * (also if it is already), EUNO_NOT_FOUND (it is gone, or its entries cannot be
- * kept that way), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry or return.
+ * on.  To be called within an epoch in which the leaf was seen linked.
+ * EUNO_OK (also if it is already), EUNO_NOT_FOUND (it is gone, or its entries
+ * cannot be kept that way), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry
+ * or return.
  */
 EunoStatus
 euno_bpt_scatter(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
@@ -450,8 +455,8 @@ euno_bpt_scatter(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 }
 
 /*
- * The opposite: a contended leaf becomes calm.  To be called within an epoch in
- * which the leaf was seen linked.  EUNO_OK (also if it is calm, or gone),
+ * The opposite: a contended leaf becomes calm.  To be called within an epoch
+ * in which the leaf was seen linked.  EUNO_OK (also if it is calm, or gone),
  * EUNO_NO_MEMORY (it had to be split), EUNO_CORRUPT.  No locks on entry or
  * return.
  */
@@ -464,9 +469,10 @@ euno_bpt_calm(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 }
 
 /*
- * Makes a contended leaf calm if nothing was written to it since this was asked
- * the last time; true if so.  To be called by who has the right to merge, with
- * no locks held, within an epoch in which the leaf was seen linked.
+ * Makes a contended leaf calm if nothing was written to it since this was
+ * asked the last time; true if so.  To be called by who has the right to
+ * merge, with no locks held, within an epoch in which the leaf was seen
+ * linked.
  */
 bool
 euno_bpt_calm_idle(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)

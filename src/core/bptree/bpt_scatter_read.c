@@ -68,9 +68,9 @@ copy_segments(BptAnnex *annex, BptScattered *s)
 
 /*
  * Copies the annex as it was at one moment: all versions are taken before
- * anything is copied, and looked at again after all of it.  After some tries the
- * segments are locked meanwhile.  False if its shape makes no sense, which the
- * leaf's version will tell.
+ * anything is copied, and looked at again after all of it.  After some tries
+ * the segments are locked meanwhile.  False if its shape makes no sense, which
+ * the leaf's version will tell.
  */
 static bool
 scatter_copy(EunoContext *cx, BptAnnex *annex, BptScattered *s)

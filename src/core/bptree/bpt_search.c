@@ -57,11 +57,11 @@ lower_head(const uint64_t *heads, uint32_t count, uint64_t h)
 }
 
 /*
- * The same, of a leaf that is not OPAQUE.  The guess is where h would be if the
- * leaf's heads were spread evenly between its fences: for integers, uuids and
- * the like it is off by a cache line or two, and the others are never touched.
- * From there by doubling steps, so that a bad guess costs no more than twice a
- * binary search.
+ * The same, of a leaf that is not OPAQUE.  The guess is where h would be if
+ * the leaf's heads were spread evenly between its fences: for integers, uuids
+ * and the like it is off by a cache line or two, and the others are never
+ * touched.  From there by doubling steps, so that a bad guess costs no more
+ * than twice a binary search.
  */
 uint32_t
 euno_bpt_lower_head(const BptView *view, uint64_t h)

@@ -32,8 +32,8 @@ euno_bpt_compare_opaque_slot(EunoContext *cx, BptView *view, const BptKey *key,
 }
 
 /*
- * COMPARE: has what euno_bpt_compare_opaque_slot reads of slot i fetched; "i" may be
- * anything.
+ * COMPARE: has what euno_bpt_compare_opaque_slot reads of slot i fetched; "i"
+ * may be anything.
  */
 static inline void
 fetch_opaque_slot(const BptView *view, uint32_t i)
@@ -49,9 +49,10 @@ fetch_opaque_slot(const BptView *view, uint32_t i)
 }
 
 /*
- * COMPARE: narrows [*lo, *hi), which has the first slot not below the key, or is
- * left of it, to nothing.  While the comparator runs, the slots that may be looked
- * at next are fetched, on either side.  True: the slot at *hi is the key.
+ * COMPARE: narrows [*lo, *hi), which has the first slot not below the key, or
+ * is left of it, to nothing.  While the comparator runs, the slots that may be
+ * looked at next are fetched, on either side.  True: the slot at *hi is the
+ * key.
  */
 static bool
 halve_opaque(EunoContext *cx, BptView *view, const BptKey *key, BptJudge judge,
@@ -80,8 +81,9 @@ halve_opaque(EunoContext *cx, BptView *view, const BptKey *key, BptJudge judge,
 }
 
 /*
- * COMPARE: the same for the slots on both sides of the place that approximations
- * suggest; where these are wrong, the range that is left has more than that.
+ * COMPARE: the same for the slots on both sides of the place that
+ * approximations suggest; where these are wrong, the range that is left has
+ * more than that.
  */
 static bool
 try_suggested(EunoContext *cx, BptView *view, const BptKey *key, uint32_t *lo,

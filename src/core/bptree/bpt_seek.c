@@ -13,9 +13,9 @@
 
 /*
  * BYTES: is the key below (-1), within (0) or above (1) the leaf's fences?  A
- * key equal to a fence belongs to the right of it, with "below" to the left.  2:
- * at or above the low fence, and the high fence must be looked at, for which
- * "right" must have been validated.
+ * key equal to a fence belongs to the right of it, with "below" to the left.
+ * 2: at or above the low fence, and the high fence must be looked at, for
+ * which "right" must have been validated.
  */
 int
 euno_bpt_range(EunoContext *cx, EunoTree *tree, const BptView *view,
@@ -186,7 +186,8 @@ look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 
 /*
  * Is place->guess the leaf that covers the key?  Nothing has led there, so the
- * key may be below its low fence.  COMPARE: it is not, if an entry is below it.
+ * key may be below its low fence.  COMPARE: it is not, if an entry is below
+ * it.
  */
 static bool
 look_at_guess(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
@@ -203,7 +204,8 @@ look_at_guess(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 /*
  * Is the leaf that is remembered the one, or, in COMPARE order, that to which
  * approximations lead?  If these fail often, they are left alone for a while.
- * Otherwise *lost says that the way there was lost, or that nobody waits for it.
+ * Otherwise *lost says that the way there was lost, or that nobody waits for
+ * it.
  */
 static bool
 look_at_guesses(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,

@@ -49,8 +49,8 @@ take_parts(BptParts *ps, BptView *view)
 }
 
 /*
- * The composite of a part's first entry, or its last; 8 bytes of room after it.
- * OPAQUE: the key.  Returns its length.
+ * The composite of a part's first entry, or its last; 8 bytes of room after
+ * it.  OPAQUE: the key.  Returns its length.
  */
 static uint32_t
 part_bytes(const BptParts *ps, uint32_t i, bool last, uint8_t *to)
@@ -174,8 +174,8 @@ put_part(const BptParts *ps, const BptPart *part, uint32_t by, uint8_t *to,
 }
 
 /*
- * Builds the leaf of parts [a, b) in an image whose size_log2 and body are set.
- * False if they do not fit.
+ * Builds the leaf of parts [a, b) in an image whose size_log2 and body are
+ * set.  False if they do not fit.
  */
 static bool
 build(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
@@ -239,8 +239,8 @@ choose(EunoTree *tree, const BptParts *ps, const BptLeaf *leaf)
 /*
  * Makes room for an entry at a gap of a leaf, whose view is of a private copy:
  * packs it anew, in s->left, if it is then not fuller than "fill" percent, and
- * returns BPT_PACKED; else chooses where to split, builds the left leaf there and
- * returns the number of parts in it.  0: to be done in the general way.
+ * returns BPT_PACKED; else chooses where to split, builds the left leaf there
+ * and returns the number of parts in it.  0: to be done in the general way.
  */
 uint32_t
 euno_bpt_part(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,

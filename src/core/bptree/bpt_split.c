@@ -243,8 +243,8 @@ some_equal(BptView *view)
 
 /*
  * An ascending load has filled the last leaf: the new entry goes to a leaf of
- * its own, and nothing has to be taken apart.  1, as euno_bpt_split_left; 0 if that
- * cannot be done, or equal keys should be looked for.
+ * its own, and nothing has to be taken apart.  1, as euno_bpt_split_left; 0 if
+ * that cannot be done, or equal keys should be looked for.
  */
 static uint32_t
 build_append(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key_new,
@@ -279,9 +279,9 @@ build_append(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key_new,
 }
 
 /*
- * Builds the left leaf of a split, or the whole leaf, in one of the ways that do
- * not take it apart entry by entry.  The number of runs' entries or slots in
- * it, or BPT_PACKED; 0 if there is no such way.
+ * Builds the left leaf of a split, or the whole leaf, in one of the ways that
+ * do not take it apart entry by entry.  The number of runs' entries or slots
+ * in it, or BPT_PACKED; 0 if there is no such way.
  */
 static uint32_t
 split_whole(EunoTree *tree, BptSplit *s, BptPlace *place, const BptKey *key,
@@ -316,9 +316,9 @@ install_packed(EunoContext *cx, EunoTree *tree, BptPlace *place, BptSplit *s)
 }
 
 /*
- * Packs the leaf anew with the entry, if that may be and makes room enough, and
- * sets *m to BPT_PACKED; else builds the left leaf of a split and sets *m to the
- * number of items that stay in it.  EUNO_OK, EUNO_FULL or EUNO_CORRUPT.
+ * Packs the leaf anew with the entry, if that may be and makes room enough,
+ * and sets *m to BPT_PACKED; else builds the left leaf of a split and sets *m
+ * to the number of items that stay in it.  EUNO_OK, EUNO_FULL or EUNO_CORRUPT.
  */
 static EunoStatus
 repack_or_split(EunoTree *tree, BptPlace *place, const BptKey *key,

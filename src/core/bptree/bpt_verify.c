@@ -14,8 +14,8 @@
 #include "core/bptree/bpt_scatter.h"
 
 /*
- * A segment's version counts so often in the sum of versions: an annex goes away
- * with its leaf's next version, and that must not look as if nothing had
+ * A segment's version counts so often in the sum of versions: an annex goes
+ * away with its leaf's next version, and that must not look as if nothing had
  * happened.
  */
 #define SEGMENT_WEIGHT	UINT64_C(0x9E3779B97F4A7C15)

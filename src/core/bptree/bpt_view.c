@@ -25,8 +25,8 @@ load_u16(const uint8_t *p)
 }
 
 /*
- * Takes a record apart, of which 8 bytes can be read.  Nothing is checked: what
- * is pointed to may be outside of it.
+ * Takes a record apart, of which 8 bytes can be read.  Nothing is checked:
+ * what is pointed to may be outside of it.
  */
 static inline void
 take_apart(const uint8_t *record, BptFormat format, BptSlot *slot)

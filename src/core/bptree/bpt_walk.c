@@ -60,8 +60,8 @@ typedef struct WalkLeaf
 } WalkLeaf;
 
 /*
- * Why a leaf could not be had: nothing is merged while we walk, so it must not be
- * obsolete.
+ * Why a leaf could not be had: nothing is merged while we walk, so it must not
+ * be obsolete.
  */
 static EunoStatus
 walk_refused(BptLeaf *leaf)
@@ -70,7 +70,9 @@ walk_refused(BptLeaf *leaf)
 		EUNO_CORRUPT : EUNO_CANCELED;
 }
 
-/* Copies a leaf's TIDs.  EUNO_OK, EUNO_STALE, EUNO_CORRUPT or EUNO_CANCELED. */
+/*
+ * Copies a leaf's TIDs.  EUNO_OK, EUNO_STALE, EUNO_CORRUPT or EUNO_CANCELED.
+ */
 static EunoStatus
 walk_copy(EunoContext *cx, BptLeaf *leaf, WalkLeaf *wl)
 {
