@@ -121,6 +121,16 @@ FROM unnest(ARRAY[
 	'b < 25 AND id < 4000 ORDER BY a, b, id', 'a IN (500, 600, 700) ORDER BY a, b, id'
 	]) q;
 
+-- Index only and backward, several ranges to a batch: the keys of all have to stay
+CREATE TABLE back (a int, b int, u uuid);
+INSERT INTO back SELECT n % 2000, n, md5((n % 1500)::text)::uuid FROM generate_series(1, 20000) n;
+CREATE INDEX back_ab ON back USING euno (a, b); CREATE INDEX back_u ON back USING euno (u, b);
+VACUUM ANALYZE back;
+SELECT compare('SELECT a, b FROM back WHERE a = ANY (ARRAY(SELECT n * 7 FROM generate_series(1, 250) n)) ORDER BY a DESC, b DESC', 'Index Only Scan Backward using back_ab'),
+	compare('SELECT a, b FROM back WHERE a = ANY (ARRAY(SELECT n * 3 FROM generate_series(1, 600) n)) AND b > 9000 ORDER BY a DESC, b DESC', 'Index Only Scan Backward using back_ab'),
+	compare('SELECT u, b FROM back WHERE u = ANY (ARRAY(SELECT md5(n::text)::uuid FROM generate_series(1, 1400, 5) n)) ORDER BY u DESC, b DESC', 'Index Only Scan Backward using back_u');
+DROP TABLE back;
+
 -- Keys so long that the buffer of a batch is full before the batch is
 CREATE TABLE long (k text COLLATE "C", v text);
 INSERT INTO long SELECT repeat(chr(97 + n % 26), 1 + n * 37 % 2300) || n, 'p' || n FROM generate_series(1, 1500) n;

@@ -396,8 +396,8 @@ add_parts(EunoWindow *window, const EunoBatch *batch, uint32 nparts,
 			EunoItemKey *item = &batch->keys[i];
 
 			item->offset += used;
-			end = item->offset + MAXALIGN(item->keylen) +
-				MAXALIGN(item->payloadlen);
+			end = Max(end, item->offset + MAXALIGN(item->keylen) +
+					  MAXALIGN(item->payloadlen));	/* backward, they descend */
 		}
 	window->nitems += batch->nitems;
 	window->nparts += nparts;

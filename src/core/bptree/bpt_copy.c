@@ -86,6 +86,111 @@ copy_slot(BptRead *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 	return true;
 }
 
+/* A string of a record, of which 8 bytes more can be read, and written. */
+static inline void
+copy_tail(uint8_t *to, const uint8_t *from, uint32_t n)
+{
+	if (n > 32)
+		euno_copy_out(to, from, n);
+	else
+		for (uint32_t k = 0; k < n; k += 8)
+			euno_copy_out(to + k, from + k, 8);
+}
+
+/*
+ * SLOTTED, OPAQUE: copies "count" slots from i on, upward or downward, up to
+ * one that has a list, is torn, or has no room: copy_slot sees what is to be
+ * done with that.  How many it copied.
+ */
+static inline __attribute__((always_inline)) uint32_t
+copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
+			 bool keys)
+{
+	BptView    *view = &rd->place.view;
+	EunoBatch  *batch = rd->batch;
+	EunoTid    *tids = batch->tids + batch->nitems;
+	EunoItemKey *items = batch->keys + batch->nitems;
+	uint8_t    *buf = batch->buf;
+	const uint8_t *leaf = (const uint8_t *) view->leaf;
+	uint32_t	size = view->size;
+	uint32_t	prefix_len = opaque ? 0 : view->prefix_len;
+	uint32_t	at = rd->used;
+	uint32_t	done;
+
+	if (count > batch->max_items - batch->nitems)
+		count = batch->max_items - batch->nitems;
+	for (done = 0; done < count; done++, i += step)
+	{
+		uint32_t	off = euno_load16(&view->offs[i]);
+		uint64_t	head = euno_load64(&view->heads[i]);
+		const uint8_t *tail = leaf + off + 2;
+		uint32_t	payload_len = 0;
+		uint32_t	info;
+		uint32_t	len;
+		uint32_t	tail_len;
+
+		if (off < view->body || off + 8 > size)
+			break;
+		info = bpt_load_u16(leaf + off);
+		len = info & BPT_REC_LEN;
+		if (info & BPT_REC_LIST)
+			break;
+		if (info & BPT_REC_PAYLOAD)
+		{
+			payload_len = bpt_load_u16(tail);
+			tail += 2;
+		}
+		tail_len = opaque ? len : len > 8 ? len - 8 : 0;
+		if (tail + tail_len + payload_len + BPT_SLACK > leaf + size ||
+			prefix_len + len > BPT_MAX_COMPOSITE)
+			break;
+		if (keys)
+		{
+			uint8_t    *to = buf + at;
+			uint32_t	keylen = prefix_len + len;
+
+			if (at + keylen + payload_len + 32 > batch->buf_size ||
+				(!opaque && keylen < EUNO_TID_BYTES))
+				break;
+			if (opaque)
+				copy_tail(to, tail, len);
+			else
+			{
+				euno_copy_out(to, bpt_low(view->leaf), prefix_len);
+				euno_put_word(to + prefix_len, head);
+				copy_tail(to + prefix_len + 8, tail, tail_len);
+				keylen -= EUNO_TID_BYTES;
+			}
+			items[done] = (EunoItemKey)
+			{
+				.offset = at,.keylen = (uint16_t) keylen,
+				.payloadlen = (uint16_t) payload_len
+			};
+			at += ALIGN8(keylen);
+			copy_tail(buf + at, tail + tail_len, payload_len);
+			at += ALIGN8(payload_len);
+		}
+		tids[done] = opaque ? head & EUNO_TID_MAX :
+			euno_bpt_suffix_tid(view, head, tail, len);
+	}
+	batch->nitems += done;
+	rd->used = at;
+	return done;
+}
+
+/* The same, of a leaf of either sort. */
+static uint32_t
+copy_some(BptRead *rd, uint32_t i, uint32_t count, int step)
+{
+	bool		opaque = rd->place.view.format == BPT_OPAQUE;
+
+	if (rd->batch->want_keys)
+		return opaque ? copy_records(rd, i, count, step, true, true) :
+			copy_records(rd, i, count, step, false, true);
+	return opaque ? copy_records(rd, i, count, step, true, false) :
+		copy_records(rd, i, count, step, false, false);
+}
+
 /* FIXED: where an entry's TID is, its last six bytes. */
 typedef enum TidPlace
 {
@@ -168,14 +273,14 @@ short_key_init(const BptView *view, uint8_t *prefix, ShortKey *key)
  * what is too much, the next key overwrites.
  */
 static inline __attribute__((always_inline)) void
-short_key_put(const ShortKey *key, uint64_t head, const uint8_t *tail,
-			  uint8_t *to)
+short_key_put(const ShortKey *key, TidPlace place, uint64_t head,
+			  const uint8_t *tail, uint8_t *to)
 {
 	memcpy(to, &key->word, 8);
 	if (key->prefix_len > 8)
 		memcpy(to + 8, key->prefix + 8, key->prefix_len - 8);
 	euno_put_word(to + key->prefix_len, head);
-	if (key->past > 0)
+	if (place >= TID_IN_TAIL && key->past > 0)
 		euno_copy_out(to + key->prefix_len + 8, tail, key->past);
 }
 
@@ -254,7 +359,7 @@ copy_fixed(BptRead *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 						 (more ^ last_more)) != 0;
 			if (keys)
 			{
-				short_key_put(&key, head, tail, buf + at);
+				short_key_put(&key, place, head, tail, buf + at);
 				items[n] = (EunoItemKey)
 				{
 					.offset = at,.keylen = (uint16_t) keylen
@@ -279,19 +384,112 @@ copy_fixed(BptRead *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 
 /* The same, of a leaf of any shape. */
 static bool
-copy_slots(BptRead *rd, uint32_t a, uint32_t b, bool keys)
+copy_tids(BptRead *rd, uint32_t a, uint32_t b)
 {
 	switch (tid_place(&rd->place.view))
 	{
 		case TID_IN_HEAD:
-			return copy_fixed(rd, a, b, TID_IN_HEAD, keys);
+			return copy_fixed(rd, a, b, TID_IN_HEAD, false);
 		case TID_IN_BOTH:
-			return copy_fixed(rd, a, b, TID_IN_BOTH, keys);
+			return copy_fixed(rd, a, b, TID_IN_BOTH, false);
 		case TID_IN_TAIL:
-			return copy_fixed(rd, a, b, TID_IN_TAIL, keys);
+			return copy_fixed(rd, a, b, TID_IN_TAIL, false);
 		default:
-			return copy_fixed(rd, a, b, TID_ANYWHERE, keys);
+			return copy_fixed(rd, a, b, TID_ANYWHERE, false);
 	}
+}
+
+static bool
+copy_keys(BptRead *rd, uint32_t a, uint32_t b)
+{
+	switch (tid_place(&rd->place.view))
+	{
+		case TID_IN_HEAD:
+			return copy_fixed(rd, a, b, TID_IN_HEAD, true);
+		case TID_IN_BOTH:
+			return copy_fixed(rd, a, b, TID_IN_BOTH, true);
+		case TID_IN_TAIL:
+			return copy_fixed(rd, a, b, TID_IN_TAIL, true);
+		default:
+			return copy_fixed(rd, a, b, TID_ANYWHERE, true);
+	}
+}
+
+/*
+ * Copies the entries between two gaps, of a leaf of any shape.  True if all
+ * fit; otherwise rd->stop is the gap that was reached.
+ */
+static bool
+copy_any(BptRead *rd, const BptGap *a, const BptGap *b, bool forward)
+{
+	BptView    *view = &rd->place.view;
+	bool		fixed = view->format == BPT_FIXED;
+	uint32_t	last = b->slot + (b->sub > 0);
+
+	for (uint32_t k = a->slot; k < last; k++)
+	{
+		uint32_t	i = forward ? k : last - 1 - (k - a->slot);
+		uint32_t	from = i == a->slot ? a->sub : 0;
+		uint32_t	to = i == b->slot ? b->sub : BPT_LIST_MAX;
+
+		if (fixed && i > a->slot && bpt_same_entry(view, i))
+			continue;
+		if (!fixed && from == 0)
+		{
+			/* Of the first slot there may be a part; that is for copy_slot */
+			uint32_t	count = last - k - (!forward && a->sub > 0);
+			uint32_t	done = copy_some(rd, i, count, forward ? 1 : -1);
+
+			if (done > 0)
+			{
+				k += done - 1;
+				continue;
+			}
+		}
+		if (!copy_slot(rd, i, from, to, forward))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * FIXED, backward: copies the last entries between two gaps, as many as there
+ * is room for.  False: not all; rd->stop says where.
+ */
+static bool
+copy_back(BptRead *rd, const BptGap *a, const BptGap *b)
+{
+	BptView    *view = &rd->place.view;
+	EunoBatch  *batch = rd->batch;
+	bool		keys = batch->want_keys;
+	uint32_t	end = b->slot;
+	uint32_t	from = end -
+		copy_at_once(batch, end - a->slot, 0, 0, keys ?
+					 view->prefix_len + view->suffix_len - EUNO_TID_BYTES : 0);
+
+	/* What is the slot before again is for the batch that has that */
+	while (from > a->slot && from < end && bpt_same_entry(view, from))
+		from++;
+	if (from == end)
+		return copy_any(rd, a, b, false);
+	(void) (keys ? copy_keys(rd, from, end) : copy_tids(rd, from, end));
+	for (uint32_t i = 0, k = batch->nitems; i + 1 < k--; i++)
+	{
+		EunoTid		tid = batch->tids[i];
+
+		batch->tids[i] = batch->tids[k];
+		batch->tids[k] = tid;
+		if (keys)
+		{
+			EunoItemKey item = batch->keys[i];
+
+			batch->keys[i] = batch->keys[k];
+			batch->keys[k] = item;
+		}
+	}
+	rd->stop.slot = from;
+	rd->stop.sub = 0;
+	return from == a->slot;
 }
 
 /*
@@ -302,26 +500,13 @@ bool
 euno_bpt_copy_range(BptRead *rd, const BptGap *a, const BptGap *b,
 					bool forward)
 {
-	BptView    *view = &rd->place.view;
-	uint32_t	last = b->slot + (b->sub > 0);
-
 	rd->batch->nitems = 0;
 	rd->used = 0;
-	if (view->format == BPT_FIXED && forward && !rd->batch->want_keys)
-		return copy_slots(rd, a->slot, b->slot, false);
-	if (view->format == BPT_FIXED && forward && keys_are_short(rd))
-		return copy_slots(rd, a->slot, b->slot, true);
-	for (uint32_t k = a->slot; k < last; k++)
-	{
-		uint32_t	i = forward ? k : last - 1 - (k - a->slot);
-		uint32_t	from = i == a->slot ? a->sub : 0;
-		uint32_t	to = i == b->slot ? b->sub : BPT_LIST_MAX;
-
-		if (view->format == BPT_FIXED && i > a->slot &&
-			bpt_same_entry(view, i))
-			continue;
-		if (!copy_slot(rd, i, from, to, forward))
-			return false;
-	}
-	return true;
+	if (rd->place.view.format != BPT_FIXED ||
+		(rd->batch->want_keys && !keys_are_short(rd)))
+		return copy_any(rd, a, b, forward);
+	if (!forward)
+		return copy_back(rd, a, b);
+	return rd->batch->want_keys ? copy_keys(rd, a->slot, b->slot) :
+		copy_tids(rd, a->slot, b->slot);
 }

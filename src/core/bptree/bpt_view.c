@@ -18,12 +18,6 @@ euno_bpt_view(const BptLeaf *leaf, BptView *view)
 	return bpt_view(leaf, view);
 }
 
-static inline uint32_t
-load_u16(const uint8_t *p)
-{
-	return (uint32_t) euno_load8(p) | (uint32_t) euno_load8(p + 1) << 8;
-}
-
 /*
  * Takes a record apart, of which 8 bytes can be read.  Nothing is checked:
  * what is pointed to may be outside of it.
@@ -32,7 +26,7 @@ static inline void
 take_apart(const uint8_t *record, BptFormat format, BptSlot *slot)
 {
 	const uint8_t *p = record;
-	uint32_t	head = load_u16(p);
+	uint32_t	head = bpt_load_u16(p);
 
 	p += 2;
 	slot->len = head & BPT_REC_LEN;
@@ -44,13 +38,13 @@ take_apart(const uint8_t *record, BptFormat format, BptSlot *slot)
 	slot->ntids = 1;
 	if (head & BPT_REC_PAYLOAD)
 	{
-		slot->payload_len = load_u16(p);
+		slot->payload_len = bpt_load_u16(p);
 		p += 2;
 	}
 	if (head & BPT_REC_LIST)
 	{
 		slot->ntids += euno_load8(p);
-		slot->list_len = load_u16(p + 1);
+		slot->list_len = bpt_load_u16(p + 1);
 		p += 3;
 	}
 	slot->tail = p;

@@ -142,6 +142,13 @@ bpt_guess(uint32_t alphabet, uint64_t h, uint64_t low, uint64_t high,
 	return at < slots ? at : slots - 1;
 }
 
+/* A number in a record. */
+static inline uint32_t
+bpt_load_u16(const uint8_t *p)
+{
+	return (uint32_t) euno_load8(p) | (uint32_t) euno_load8(p + 1) << 8;
+}
+
 /* FIXED: do slot i - 1 and slot i hold one entry?  i is at least 1. */
 static inline bool
 bpt_same_entry(const BptView *view, uint32_t i)
