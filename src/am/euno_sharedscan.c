@@ -91,7 +91,7 @@ load(EunoScan *so, const EunoSharedScan *shared, bool forward)
 	EunoCursor *cursor = &window->cursor;
 	EunoPositionBuffer *end = forward ? &cursor->right : &cursor->left;
 
-	window->nitems = 0;
+	window->nitems = window->formed = 0;
 	window->pos = -1;
 	if (so->range.parts)
 	{

@@ -149,11 +149,12 @@ describe_key_column(Relation index, int i, EunoKeyColumn *col,
 static void
 describe_integer(EunoKeyColumn *col)
 {
-	uint64_t	sign = UINT64_C(1) << (8 * col->attlen - 1);
+	uint64_t	sign;
 
 	col->integer = col->kind >= EUNO_KIND_INT16 && col->kind <= EUNO_KIND_UINT64;
 	if (!col->integer)
 		return;
+	sign = UINT64_C(1) << (8 * col->attlen - 1);
 	if (col->kind <= EUNO_KIND_INT64)
 		col->flip = sign;
 	if (col->desc)

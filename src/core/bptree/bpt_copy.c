@@ -109,7 +109,7 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
 	EunoTid    *tids = batch->tids + batch->nitems;
-	EunoItemKey *items = batch->keys + batch->nitems;
+	EunoItemKey *items = keys ? batch->keys + batch->nitems : NULL;
 	uint8_t    *buf = batch->buf;
 	const uint8_t *leaf = (const uint8_t *) view->leaf;
 	uint32_t	size = view->size;
