@@ -169,6 +169,32 @@ SELECT count(*) FROM gone WHERE id = 1;
 COMMIT;
 DROP TABLE tmp;
 
+-- A session keeps nothing of indexes that are gone
+CREATE FUNCTION kept() RETURNS bigint LANGUAGE sql AS $$
+	SELECT count(*) FROM pg_backend_memory_contexts WHERE name ~ '^euno (index|scan)$'
+$$;
+SELECT kept() AS before \gset
+CREATE PROCEDURE pass_by(n int, keep bool) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1..n LOOP
+		CREATE TEMP TABLE brief AS SELECT generate_series(1, 100) AS id;
+		CREATE INDEX brief_id ON brief USING euno (id);
+		PERFORM id FROM brief WHERE id = i;
+		IF keep THEN
+			COMMIT;
+			DROP TABLE brief;
+			COMMIT;
+		ELSE
+			ROLLBACK;
+		END IF;
+	END LOOP;
+END $$;
+CALL pass_by(20, true);
+CALL pass_by(20, false);
+SELECT kept() - :before AS more;
+DROP PROCEDURE pass_by;
+DROP FUNCTION kept;
+
 -- Partitions
 CREATE TABLE part (id int, v int) PARTITION BY RANGE (id);
 CREATE TABLE part1 PARTITION OF part FOR VALUES FROM (0) TO (100);

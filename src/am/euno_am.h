@@ -78,13 +78,14 @@ typedef struct EunoIndex
 	struct EunoScan *kept_scan; /* one that has ended, or NULL */
 	bool		used;			/* in this transaction: next_used is set */
 	struct EunoIndex *next_used;
+	struct EunoIndex *next_retired;
 	MemoryContext context;		/* holds this struct and all it points to */
 	uint8_t    *form_buffer;	/* EUNO_KEY_FORM_BYTES */
 } EunoIndex;
 
 /*
- * The backend's view of an open index; valid until the end of the transaction
- * (a relcache invalidation makes a new one, the old one stays that long).
+ * The backend's view of an open index.  After a relcache invalidation there is
+ * a new one; the old one stays until the end of the transaction.
  */
 extern EunoIndex *euno_index_open(Relation index);
 
@@ -94,7 +95,7 @@ extern EunoIndex *euno_index_open(Relation index);
  */
 extern EunoIndex *euno_index_known(Oid index_oid);
 
-/* At the end of a transaction: what euno_index_open has replaced in it. */
+/* At the end of a transaction: what was known of indexes that have changed. */
 extern void euno_index_free_retired(void);
 
 extern void euno_index_init(void);	/* once per backend */

@@ -18,8 +18,7 @@
 typedef struct IndexEntry
 {
 	Oid			oid;			/* hash key */
-	bool		valid;
-	EunoIndex  *idx;			/* may be NULL */
+	EunoIndex  *idx;			/* NULL: it has changed, or was dropped */
 } IndexEntry;
 
 /* What rd_amcache points to. */
@@ -29,10 +28,24 @@ typedef struct IndexReference
 } IndexReference;
 
 static HTAB *index_hash = NULL;
-static List *retired_indexes = NIL; /* EunoIndex, freed at transaction end */
+static EunoIndex *retired_indexes = NULL;	/* freed at transaction end */
+
+/* Somebody may still use it in this transaction. */
+static void
+retire(IndexEntry *entry)
+{
+	EunoIndex  *idx = entry->idx;
+
+	entry->idx = NULL;
+	if (idx == NULL)
+		return;
+	idx->next_retired = retired_indexes;
+	retired_indexes = idx;
+}
 
 /*
- * Relcache callback: what we know of this index (or of all) may be wrong.
+ * Relcache callback: what we know of this index (or of all) may be wrong, or
+ * never be asked for again.
  */
 static void
 invalidate(Datum arg, Oid relid)
@@ -43,7 +56,7 @@ invalidate(Datum arg, Oid relid)
 	{
 		entry = hash_search(index_hash, &relid, HASH_FIND, NULL);
 		if (entry)
-			entry->valid = false;
+			retire(entry);
 	}
 	else
 	{
@@ -51,7 +64,7 @@ invalidate(Datum arg, Oid relid)
 
 		hash_seq_init(&status, index_hash);
 		while ((entry = hash_seq_search(&status)) != NULL)
-			entry->valid = false;
+			retire(entry);
 	}
 }
 
@@ -107,25 +120,14 @@ make_index(Relation index)
 	return idx;
 }
 
-/* Somebody may still use it in this transaction. */
-static void
-retire(IndexEntry *entry)
-{
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-
-	retired_indexes = lappend(retired_indexes, entry->idx);
-	MemoryContextSwitchTo(old);
-	entry->idx = NULL;
-}
-
 void
 euno_index_free_retired(void)
 {
-	while (retired_indexes != NIL)
+	while (retired_indexes != NULL)
 	{
-		EunoIndex  *idx = linitial(retired_indexes);
+		EunoIndex  *idx = retired_indexes;
 
-		retired_indexes = list_delete_first(retired_indexes);
+		retired_indexes = idx->next_retired;
 		euno_scan_forget(idx);
 		MemoryContextDelete(idx->context);
 	}
@@ -140,31 +142,21 @@ euno_index_open(Relation index)
 	IndexEntry *entry;
 	bool		found;
 
-	if (likely(ref != NULL && ref->entry->valid &&
+	if (likely(ref != NULL && ref->entry->idx != NULL &&
 			   ref->entry->idx->key.number == euno_rel_number(index)))
 		return ref->entry->idx;
 
 	entry = hash_search(index_hash, &oid, HASH_ENTER, &found);
 	if (!found)
-	{
 		entry->idx = NULL;
-		entry->valid = false;
-	}
-	if (!entry->valid || entry->idx->key.number != euno_rel_number(index))
+	if (entry->idx == NULL || entry->idx->key.number != euno_rel_number(index))
 	{
-		entry->valid = false;
-		if (entry->idx)
-		{
-			euno_index_flush(entry->idx);
-			retire(entry);
-		}
+		retire(entry);
 
-		/* May process invalidations, of this very entry even. */
+		/* May open this very index. */
 		idx = make_index(index);
-		if (entry->idx)
-			retire(entry);
+		retire(entry);
 		entry->idx = idx;
-		entry->valid = true;
 	}
 
 	if (index->rd_amcache == NULL)
@@ -181,5 +173,5 @@ euno_index_known(Oid index_oid)
 {
 	IndexEntry *entry = hash_search(index_hash, &index_oid, HASH_FIND, NULL);
 
-	return entry != NULL && entry->valid ? entry->idx : NULL;
+	return entry != NULL ? entry->idx : NULL;
 }
