@@ -13,7 +13,11 @@ INSERT INTO t SELECT n, nullif(n * 7919 % 211, 5), nullif(n * 31 % 29, 3), 'c' |
 	FROM generate_series(1, 12000) n;
 CREATE INDEX t_abid ON t USING euno (a, b, id);
 CREATE INDEX t_desc ON t USING euno (b DESC, a NULLS FIRST, c DESC);
-CREATE INDEX t_d ON t USING euno (d, a);
+-- An operator class whose comparator is not known: its index is in COMPARE order
+CREATE FUNCTION compared_cmp(numeric, numeric) RETURNS int LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_cmp';
+CREATE OPERATOR CLASS compared FOR TYPE numeric USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared_cmp(numeric, numeric);
+CREATE INDEX t_d ON t USING euno (d compared, a);
 CREATE INDEX t_f ON t USING euno (f DESC, by, c);
 CREATE INDEX t_c ON t USING euno (c, a);
 CREATE INDEX t_by ON t USING euno (by DESC, a);
@@ -142,4 +146,5 @@ DROP INDEX long_k;
 SELECT compare('SELECT length(k) FROM long WHERE k = ANY (ARRAY(SELECT k FROM long WHERE length(k) > 700)) ORDER BY k', 'Index Only Scan using long_art on long(.|\n)*Index Cond');
 SELECT euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 't';
 DROP TABLE t, o, long;
-DROP FUNCTION compare, walk;
+DROP OPERATOR FAMILY compared USING euno;
+DROP FUNCTION compare, walk, compared_cmp;

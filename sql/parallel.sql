@@ -10,7 +10,11 @@ ALTER TABLE p SET (autovacuum_enabled = off);
 INSERT INTO p SELECT n, nullif(n * 7919 % 997, 5), nullif(n * 31 % 29, 3), 'c' || n % 37, (n * 13 % 5000) / 4.0 FROM generate_series(1, 40000) n;
 CREATE INDEX p_ab ON p USING euno (a, b DESC, id);
 CREATE INDEX p_c ON p USING euno (c, a) INCLUDE (b);
-CREATE INDEX p_d ON p USING euno (d, id);
+-- An operator class whose comparator is not known: its index is in COMPARE order
+CREATE FUNCTION compared_cmp(numeric, numeric) RETURNS int LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_cmp';
+CREATE OPERATOR CLASS compared FOR TYPE numeric USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared_cmp(numeric, numeric);
+CREATE INDEX p_d ON p USING euno (d compared, id);
 CREATE INDEX p_art ON p USING euno (b, id, a) WITH (structure = art);
 VACUUM ANALYZE p;
 
@@ -74,4 +78,5 @@ SELECT count(*) FROM (SELECT FROM p WHERE a >= 0 AND odd(id) LIMIT 10) s;
 SET enable_bitmapscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off;
 SELECT compare('SELECT id FROM p WHERE a IN (1, 5, 9, 300) AND odd(id)', 'Parallel Bitmap Heap Scan(.|\n)*Bitmap Index Scan');
 DROP TABLE p, seen;
-DROP FUNCTION compare, odd, steps;
+DROP OPERATOR FAMILY compared USING euno;
+DROP FUNCTION compare, odd, steps, compared_cmp;

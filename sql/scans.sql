@@ -9,7 +9,11 @@ INSERT INTO s SELECT n, nullif(n * 7919 % 211, 5), nullif(n % 10, 3), 'c' || n %
 	FROM generate_series(1, 3000) n;
 CREATE INDEX s_ab ON s USING euno (a, b);
 CREATE INDEX s_desc ON s USING euno (b DESC, c, a NULLS FIRST);
-CREATE INDEX s_d ON s USING euno (d);
+-- An operator class whose comparator is not known: its index is in COMPARE order
+CREATE FUNCTION compared_cmp(numeric, numeric) RETURNS int LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_cmp';
+CREATE OPERATOR CLASS compared FOR TYPE numeric USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared_cmp(numeric, numeric);
+CREATE INDEX s_d ON s USING euno (d compared);
 CREATE INDEX s_c ON s USING euno (c);
 VACUUM ANALYZE s;
 
@@ -195,4 +199,5 @@ SELECT idx_scan > 0 AS scanned, idx_tup_read > 0 AS read FROM pg_stat_user_index
 SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes
 	WHERE relname IN ('s', 'dups') ORDER BY 1;
 DROP TABLE s, o, dups;
-DROP FUNCTION compare;
+DROP OPERATOR FAMILY compared USING euno;
+DROP FUNCTION compare, compared_cmp;

@@ -10,7 +10,8 @@
  * properties.
  *
  * What an encoding cannot tell apart is what the comparator calls equal: the
- * two zeros and all NaNs of a float, the trailing blanks of bpchar.
+ * two zeros and all NaNs of a float, the trailing blanks of bpchar, how many
+ * decimals of a numeric are shown.
  *
  *-------------------------------------------------------------------------
  */
@@ -271,6 +272,7 @@ euno_encode_put(const EunoKeyColumn *col, Datum value, uint8_t *p,
 							  (uint32_t) strnlen(NameStr(*DatumGetName(value)),
 												 NAMEDATALEN),
 							  p, avail);
+		case EUNO_KIND_NUMERIC:
 		case EUNO_KIND_TEXT:
 		case EUNO_KIND_BPCHAR:
 		case EUNO_KIND_BYTEA:
@@ -290,7 +292,9 @@ euno_encode_put(const EunoKeyColumn *col, Datum value, uint8_t *p,
 	n = VARSIZE_ANY_EXHDR(v);
 	if (col->kind == EUNO_KIND_BPCHAR)
 		n = bpchartruelen((char *) data, n);
-	if (col->kind == EUNO_KIND_BYTEA)
+	if (col->kind == EUNO_KIND_NUMERIC)
+		need = euno_numeric_put(col->desc, v, p, avail);
+	else if (col->kind == EUNO_KIND_BYTEA)
 		need = put_bytea(col->desc, data, n, p, avail);
 	else
 		need = put_string(col->desc, data, n, p, avail);
@@ -343,6 +347,11 @@ euno_encode_skip(const EunoKeyColumn *col, const uint8_t *p,
 
 	switch (col->kind)
 	{
+		case EUNO_KIND_NUMERIC:
+			p = euno_numeric_skip(col->desc, p, end);
+			if (p == NULL)
+				overrun();
+			return p;
 		case EUNO_KIND_NAME:
 		case EUNO_KIND_TEXT:
 		case EUNO_KIND_BPCHAR:
@@ -392,6 +401,10 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 				overrun();
 			n = next++ - p;
 			break;
+		case EUNO_KIND_NUMERIC:
+			next = euno_encode_skip(col, p, end);
+			n = euno_numeric_get(col->desc, p, next, data);
+			break;
 		case EUNO_KIND_BYTEA:
 			next = get_bytea(col->desc, p, end, data, &n);
 			break;
@@ -410,7 +423,7 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 		*scratch += NAMEDATALEN;
 		return next;
 	}
-	if (col->kind != EUNO_KIND_BYTEA)
+	if (col->kind == EUNO_KIND_TEXT || col->kind == EUNO_KIND_BPCHAR)
 		copy_bytes(col->desc, data, p, n);
 	SET_VARSIZE(*scratch, VARHDRSZ + n);
 	*scratch += MAXALIGN(VARHDRSZ + n);
@@ -428,8 +441,7 @@ euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
 				 uint64_t *hidden)
 {
 	struct varlena *v;
-	uint32_t	n;
-	uint32_t	blanks;
+	uint32_t	len;
 
 	if (col->kind == EUNO_KIND_FLOAT4)
 	{
@@ -446,24 +458,61 @@ euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
 		return bits == float8_canonical(bits) ? 0 : sizeof(bits);
 	}
 
-	Assert(col->kind == EUNO_KIND_BPCHAR);
 	v = PG_DETOAST_DATUM_PACKED(value);
-	n = VARSIZE_ANY_EXHDR(v);
-	blanks = n - bpchartruelen(VARDATA_ANY(v), n);
+	if (col->kind == EUNO_KIND_NUMERIC)
+	{
+		uint16		lost;
+
+		len = euno_numeric_lost(v, &lost) ? sizeof(lost) : 0;
+		memcpy(p, &lost, len);
+	}
+	else
+	{
+		uint32_t	n = VARSIZE_ANY_EXHDR(v);
+		uint32_t	blanks = n - bpchartruelen(VARDATA_ANY(v), n);
+
+		Assert(col->kind == EUNO_KIND_BPCHAR);
+		*hidden += blanks;
+		len = blanks > 0 ? sizeof(blanks) : 0;
+		memcpy(p, &blanks, len);
+	}
 	if ((Pointer) v != DatumGetPointer(value))
 		pfree(v);
-	*hidden += blanks;
-	memcpy(p, &blanks, sizeof(blanks));
-	return blanks == 0 ? 0 : sizeof(blanks);
+	return len;
 }
 
-/* To be called right after euno_encode_get of the same value. */
+/* So many blanks follow, or a number shows so many decimals. */
+static void
+restore_varlena(const EunoKeyColumn *col, uint32_t lost, uint8_t *v,
+				uint8_t **scratch)
+{
+	uint32_t	len = VARSIZE(v);
+
+	if (col->kind == EUNO_KIND_NUMERIC)
+		len = VARHDRSZ + euno_numeric_restore((uint16) lost, v + VARHDRSZ,
+											  len - VARHDRSZ);
+	else
+	{
+		if (unlikely(lost > EUNO_MAX_ENTRY))
+			overrun();
+		memset(v + len, ' ', lost);
+		len += lost;
+	}
+	SET_VARSIZE(v, len);
+	*scratch = v + MAXALIGN(len);
+}
+
+/*
+ * To be called right after euno_encode_get of the same value, which is the last
+ * one in scratch: there is room behind it.
+ */
 const uint8_t *
 euno_encode_restore(const EunoKeyColumn *col, const uint8_t *p,
 					const uint8_t *end, uint8_t **scratch, Datum *value)
 {
-	uint32_t	width = col->kind == EUNO_KIND_FLOAT8 ? 8 : 4;
-	uint32_t	number;
+	uint32_t	width = col->kind == EUNO_KIND_FLOAT8 ? 8 :
+		col->kind == EUNO_KIND_NUMERIC ? 2 : 4;
+	uint32_t	number = 0;
 
 	if ((uint32_t) (end - p) < width)
 		overrun();
@@ -475,21 +524,19 @@ euno_encode_restore(const EunoKeyColumn *col, const uint8_t *p,
 		*value = Int64GetDatum(bits);
 		return p + width;
 	}
-	memcpy(&number, p, sizeof(number));
+	if (col->kind == EUNO_KIND_NUMERIC)
+	{
+		uint16		decimals;
+
+		memcpy(&decimals, p, sizeof(decimals));
+		number = decimals;
+	}
+	else
+		memcpy(&number, p, sizeof(number));
 	if (col->kind == EUNO_KIND_FLOAT4)
 		*value = Int32GetDatum((int32) number);
 	else
-	{
-		/* The value is the last one in scratch: there is room behind it */
-		uint8_t    *v = (uint8_t *) DatumGetPointer(*value);
-		uint32_t	len = VARSIZE(v);
-
-		if (unlikely(number > EUNO_MAX_ENTRY))
-			overrun();
-		memset(v + len, ' ', number);
-		SET_VARSIZE(v, len + number);
-		*scratch = v + MAXALIGN(len + number);
-	}
+		restore_varlena(col, number, (uint8_t *) DatumGetPointer(*value), scratch);
 	return p + width;
 }
 
@@ -520,6 +567,8 @@ euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b)
 		case EUNO_KIND_NAME:
 			return strncmp(NameStr(*DatumGetName(a)), NameStr(*DatumGetName(b)),
 						   NAMEDATALEN);
+		case EUNO_KIND_NUMERIC:
+			return DatumGetInt32(DirectFunctionCall2(numeric_cmp, a, b));
 		case EUNO_KIND_TEXT:
 		case EUNO_KIND_BPCHAR:
 		case EUNO_KIND_BYTEA:

@@ -84,6 +84,27 @@ put_string(const EunoKeyColumn *col, const uint8_t *p, uint32_t n, char *data,
 	return at + n;
 }
 
+/* A number at "at" in the data; what follows it. */
+static uint32_t
+put_numeric(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
+			char *data, uint32_t at)
+{
+	char	   *number = data + at + VARHDRSZ_SHORT;
+	uint32_t	n = euno_numeric_get(col->desc, p, end, (uint8_t *) number);
+	uint32_t	start;
+
+	if (likely(n <= SHORT_STRING) && col->may_short)
+	{
+		SET_VARSIZE_SHORT(data + at, n + VARHDRSZ_SHORT);
+		return at + VARHDRSZ_SHORT + n;
+	}
+	start = att_align_nominal(at, col->attalign);
+	memmove(data + start + VARHDRSZ, number, n);
+	pad(data, at, start);
+	SET_VARSIZE(data + start, n + VARHDRSZ);
+	return start + VARHDRSZ + n;
+}
+
 /* A value of a fixed length that is no integer. */
 static pg_noinline void
 put_other(const EunoKeyColumn *col, const uint8_t *p, char *to)
@@ -156,7 +177,9 @@ bytes_tuple(const EunoKeySchema *schema, const uint8_t *key,
 			continue;
 		}
 		p = euno_encode_skip(col, start, end);
-		if (col->attlen == -1)
+		if (col->kind == EUNO_KIND_NUMERIC)
+			at = put_numeric(col, start, p, data, at);
+		else if (col->attlen == -1)
 			at = put_string(col, start, p - 1 - start, data, at);
 		else
 		{
@@ -214,6 +237,26 @@ string_tuple(const uint8_t *key, uint32_t keylen, IndexTuple itup)
 	return one_varlena(key + 1, keylen - 2, true, itup);
 }
 
+/* The only number of a key.  0: it is long, or NULL. */
+static inline uint32_t
+number_tuple(const EunoKeyColumn *col, const uint8_t *key, uint32_t keylen,
+			 IndexTuple itup)
+{
+	char	   *data = (char *) itup + IndexInfoFindDataOffset(0);
+	uint32_t	n;
+	uint32_t	size;
+
+	/* It is at most two bytes longer than its key */
+	if (unlikely(key[0] != EUNO_MARK_VALUE || keylen > SHORT_STRING - 2))
+		return 0;
+	n = VARHDRSZ_SHORT + euno_numeric_get(col->desc, key + 1, key + keylen,
+										  (uint8_t *) data + VARHDRSZ_SHORT);
+	SET_VARSIZE_SHORT(data, n);
+	size = IndexInfoFindDataOffset(0) + pad(data, n, MAXALIGN(n));
+	itup->t_info = (uint16) (size | INDEX_VAR_MASK);
+	return size;
+}
+
 /*
  * A tuple of one column that is a varlena.  0: it is not, or not that simple.
  */
@@ -223,6 +266,8 @@ varlena_only(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
 {
 	if (schema->string_key)
 		return string_tuple(key, keylen, itup);
+	if (schema->number_key)
+		return number_tuple(&schema->cols[0], key, keylen, itup);
 	if (schema->varlena_row)
 		return varlena_tuple(&schema->cols[0], key, keylen, itup);
 	return 0;

@@ -51,6 +51,7 @@ typedef enum EunoKeyKind
 	EUNO_KIND_FLOAT4,
 	EUNO_KIND_FLOAT8,
 	EUNO_KIND_FIXED,			/* attlen bytes, by reference, memcmp order */
+	EUNO_KIND_NUMERIC,			/* see key_numeric.c */
 	EUNO_KIND_NAME,
 	EUNO_KIND_TEXT,				/* no zero bytes; ends with one */
 	EUNO_KIND_BPCHAR,			/* text without trailing blanks */
@@ -86,9 +87,11 @@ struct EunoKeySchema
 	int			nkeys;			/* key columns */
 	int			natts;			/* key and INCLUDE columns */
 	int			nlossy;			/* key columns whose encoding can lose */
+	int			opaque;			/* the first key column without one, or -1 */
 	bool		varlenas;		/* some column is one */
 	bool		bytes_tuple;	/* BYTES order; see key_image.c */
 	bool		string_key;		/* BYTES order, and one string, not DESC, is all */
+	bool		number_key;		/* BYTES order, and one numeric is all */
 	bool		varlena_row;	/* COMPARE order, and one varlena column is all */
 	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a
 								 * key without NULLs, else 0, */
@@ -126,6 +129,22 @@ extern const uint8_t *euno_encode_restore(const EunoKeyColumn *col,
 										  const uint8_t *p,
 										  const uint8_t *end,
 										  uint8_t **scratch, Datum *value);
+
+/*
+ * key_numeric.c: the same for numeric.  "put" is as above.  "skip" returns NULL
+ * if the encoding has no end.  "get" decodes one that has, [p, end), without a
+ * varlena's header, at "to" (any alignment; at most 8 bytes more than it has),
+ * and returns the length.  "lost": is something lost, and what?  "restore"
+ * applies that to a decoded value of n bytes, with room for 2 more; its length.
+ */
+extern uint32_t euno_numeric_put(bool desc, const struct varlena *v,
+								 uint8_t *p, uint32_t avail);
+extern const uint8_t *euno_numeric_skip(bool desc, const uint8_t *p,
+										const uint8_t *end);
+extern uint32_t euno_numeric_get(bool desc, const uint8_t *p,
+								 const uint8_t *end, uint8_t *to);
+extern bool euno_numeric_lost(const struct varlena *v, uint16 *lost);
+extern uint32_t euno_numeric_restore(uint16 lost, uint8_t *value, uint32_t n);
 
 /*
  * Compares two values of a kind that has an encoding, in the column's

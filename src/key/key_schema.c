@@ -53,6 +53,7 @@ static const EunoKnownComparator known_comparators[] = {
 	{F_UUID_CMP, EUNO_KIND_FIXED, 16, ANY_COLLATION},
 	{F_MACADDR_CMP, EUNO_KIND_FIXED, 6, ANY_COLLATION},
 	{F_MACADDR8_CMP, EUNO_KIND_FIXED, 8, ANY_COLLATION},
+	{F_NUMERIC_CMP, EUNO_KIND_NUMERIC, -1, ANY_COLLATION},
 	{F_BTNAMECMP, EUNO_KIND_NAME, NAMEDATALEN, C_COLLATION},
 	{F_BTTEXTCMP, EUNO_KIND_TEXT, -1, C_COLLATION},
 	{F_BPCHARCMP, EUNO_KIND_BPCHAR, -1, C_COLLATION},
@@ -162,6 +163,19 @@ describe_integer(EunoKeyColumn *col)
 }
 
 /*
+ * Some column has no encoding.  A packed row has numbers as they are, and these
+ * are compared by nobody but their own comparator.
+ */
+static void
+order_by_comparison(EunoKeySchema *schema)
+{
+	schema->order = EUNO_ORDER_COMPARE;
+	for (int i = 0; i < schema->nkeys; i++)
+		if (schema->cols[i].kind == EUNO_KIND_NUMERIC)
+			schema->cols[i].kind = EUNO_KIND_OPAQUE;
+}
+
+/*
  * Which index tuples can be made of keys at once, and where values are in
  * them.
  */
@@ -191,8 +205,11 @@ describe_tuple(EunoKeySchema *schema)
 			IndexInfoFindDataOffset(0);
 	else
 		schema->fixed_len = 0;
+	schema->number_key = schema->bytes_tuple && schema->natts == 1 &&
+		schema->cols[0].may_short && schema->cols[0].kind == EUNO_KIND_NUMERIC;
 	schema->string_key = schema->bytes_tuple && schema->natts == 1 &&
-		schema->cols[0].may_short && !schema->cols[0].desc;
+		schema->cols[0].may_short && !schema->cols[0].desc &&
+		schema->cols[0].kind != EUNO_KIND_NUMERIC;
 	schema->varlena_row = schema->order == EUNO_ORDER_COMPARE &&
 		schema->natts == 1 && schema->cols[0].attlen == -1;
 }
@@ -209,6 +226,7 @@ euno_key_schema(Relation index, MemoryContext context)
 	schema = palloc0(offsetof(EunoKeySchema, cols) +
 					 desc->natts * sizeof(EunoKeyColumn));
 	schema->order = EUNO_ORDER_BYTES;
+	schema->opaque = -1;
 	schema->nkeys = nkeys;
 	schema->natts = desc->natts;
 	strlcpy(schema->name, RelationGetRelationName(index), NAMEDATALEN);
@@ -229,14 +247,15 @@ euno_key_schema(Relation index, MemoryContext context)
 
 		describe_key_column(index, i, col, context);
 		equalimage = equalimage && column_equalimage(col);
-		if (col->kind == EUNO_KIND_OPAQUE)
-			schema->order = EUNO_ORDER_COMPARE;
-		else if (col->kind == EUNO_KIND_FLOAT4 ||
-				 col->kind == EUNO_KIND_FLOAT8 ||
-				 col->kind == EUNO_KIND_BPCHAR)
+		if (col->kind == EUNO_KIND_OPAQUE && schema->opaque < 0)
+			schema->opaque = i;
+		if (col->kind == EUNO_KIND_FLOAT4 || col->kind == EUNO_KIND_FLOAT8 ||
+			col->kind == EUNO_KIND_BPCHAR || col->kind == EUNO_KIND_NUMERIC)
 			col->lossy = schema->nlossy++;
 		describe_integer(col);
 	}
+	if (schema->opaque >= 0)
+		order_by_comparison(schema);
 	describe_tuple(schema);
 
 	/*
@@ -252,12 +271,7 @@ euno_key_schema(Relation index, MemoryContext context)
 int
 euno_key_opaque_column(const EunoKeySchema *schema)
 {
-	for (int i = 0; i < schema->nkeys; i++)
-	{
-		if (schema->cols[i].kind == EUNO_KIND_OPAQUE)
-			return i;
-	}
-	return -1;
+	return schema->opaque;
 }
 
 bool

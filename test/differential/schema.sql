@@ -128,7 +128,8 @@ INSERT INTO diff.col (tab, name, type, generator, canon, crosses) VALUES
 	-- Sparse, so that a statement for many rows often has no duplicate
 	('uniq', 'id', 'bigint', NULL, NULL, '{}'),
 	('uniq', 'k', 'bigint', 'trunc(random() * 100000)::int8', NULL, '{50000::int4, 7::int2}'),
-	('uniq', 'n', 'numeric', 'round(trunc(random() * 100000)::numeric, trunc(random() * 3)::int)', 'trim_scale(n)', '{50000}'),
+	('uniq', 'n', 'interval', 'CASE WHEN random() < 0.5 THEN justify_hours(trunc(random() * 100000) * interval ''1 hour'') ELSE trunc(random() * 100000) * interval ''1 hour'' END',
+	 'extract(epoch FROM n)', '{}'),
 	('uniq', 'c', 'text COLLATE "C"', 'chr(97 + trunc(random() * 20)::int)', NULL, '{}'),
 	('uniq', 'note', 'text', 'md5(random()::text)', NULL, '{}');
 

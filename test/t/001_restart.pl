@@ -13,14 +13,13 @@ use EunoTest;
 my $node = euno_node('restart', "wal_writer_delay = 10s\nbgwriter_delay = 10s");
 $node->start;
 
-$node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION euno_index;
+$node->safe_psql('postgres', $extension . <<'SQL');
 CREATE ROLE owner;
 GRANT CREATE ON SCHEMA public TO owner;
 CREATE TABLE t (a int, b text, c numeric);
 INSERT INTO t SELECT g, 'b' || g, g / 4.0 FROM generate_series(1, 20000) g;
 CREATE INDEX t_a ON t USING euno (a);
-CREATE INDEX t_bc ON t USING euno (b, c DESC) INCLUDE (a);
+CREATE INDEX t_bc ON t USING euno (b, c compared DESC) INCLUDE (a);
 CREATE INDEX t_part ON t USING euno ((a % 100)) WHERE a > 10000;
 CREATE UNLOGGED TABLE u (a int);
 CREATE INDEX u_a ON u USING euno (a);

@@ -16,14 +16,13 @@ my $settings = "euno.snapshot_on_shutdown = on\neuno.auto_rebuild = off\nwal_kee
 my $node = euno_node('snapshot', $settings, allows_streaming => 1);
 my $file = $node->data_dir . '/euno_index.snapshot';
 $node->start;
-$node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION euno_index;
+$node->safe_psql('postgres', $extension . <<'SQL');
 CREATE TABLE t (a int, b text, c numeric);
 INSERT INTO t SELECT g, 'b' || g, g / 4.0 FROM generate_series(1, 20000) g;
 CREATE INDEX t_a ON t USING euno (a);
 CREATE INDEX t_art ON t USING euno (a) WITH (structure = art);
-CREATE INDEX t_bc ON t USING euno (b, c DESC) INCLUDE (a);
-CREATE UNIQUE INDEX t_c ON t USING euno (c);
+CREATE INDEX t_bc ON t USING euno (b, c compared DESC) INCLUDE (a);
+CREATE UNIQUE INDEX t_c ON t USING euno (c compared);
 CREATE INDEX t_part ON t USING euno ((a % 100)) WHERE a > 10000;
 CREATE UNLOGGED TABLE u (a int);
 CREATE INDEX u_a ON u USING euno (a);

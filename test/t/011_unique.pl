@@ -17,12 +17,11 @@ $node->start;
 
 # b: in BYTES order; c: in COMPARE order, 1.0 and 1.00 are one key; a: in a radix
 # tree; x: by an exclusion constraint, and with ON CONFLICT.
-$node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION euno_index;
+$node->safe_psql('postgres', $extension . <<'SQL');
 CREATE TABLE b (k int8, v int);
 CREATE UNIQUE INDEX b_k ON b USING euno (k) INCLUDE (v);
 CREATE TABLE c (k numeric, v int);
-CREATE UNIQUE INDEX c_k ON c USING euno (k);
+CREATE UNIQUE INDEX c_k ON c USING euno (k compared);
 CREATE TABLE a (k int8, v int);
 CREATE UNIQUE INDEX a_k ON a USING euno (k) WITH (structure = art);
 CREATE TABLE x (k int8, v int, CONSTRAINT x_k EXCLUDE USING euno (k WITH =));

@@ -18,12 +18,11 @@ max_worker_processes = 12
 max_parallel_workers = 8
 CONF
 $node->start;
-$node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION euno_index;
+$node->safe_psql('postgres', $extension . <<'SQL');
 CREATE TABLE t (a int, b text, c numeric) WITH (parallel_workers = 8);
 INSERT INTO t SELECT g, 'b' || g, g / 4.0 FROM generate_series(1, 30000) g;
 CREATE INDEX t_a ON t USING euno (a);
-CREATE INDEX t_c ON t USING euno (c) INCLUDE (b);
+CREATE INDEX t_c ON t USING euno (c compared) INCLUDE (b);
 CREATE INDEX t_art ON t USING euno (b COLLATE "C") WITH (structure = art);
 CREATE INDEX t_part ON t USING euno (a, b) WHERE a % 2 = 0;
 SQL

@@ -14,18 +14,19 @@ use EunoTest;
 
 my $node = euno_node('serializable', "deadlock_timeout = 20ms\nclient_min_messages = error\nmax_pred_locks_per_transaction = 1000\nmax_connections = 200");
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION euno_index');
+$node->safe_psql('postgres', $extension);
 
 # Table e: euno; c: euno in COMPARE order; r: a radix tree; b: btree, a control.
-my %key = (e => 'k', c => 'k::numeric', r => 'k', b => 'k');
+my %key = (e => 'k', c => '(k::numeric)', r => 'k', b => 'k');
 for my $t (qw(e c r b))
 {
 	my $using = $t eq 'b' ? "btree" : 'euno';
+	my $class = $t eq 'c' ? 'compared' : '';
 	my $with = $t eq 'r' ? 'WITH (structure = art)' : '';
 
 	$node->safe_psql('postgres', <<"SQL");
 CREATE TABLE $t (k int, mine bool);
-CREATE INDEX ${t}_k ON $t USING $using (($key{$t})) $with;
+CREATE INDEX ${t}_k ON $t USING $using (($key{$t}) $class) $with;
 INSERT INTO $t SELECT random() * 40000, false FROM generate_series(1, 5000);
 CREATE FUNCTION add_$t(pair int) RETURNS text LANGUAGE plpgsql AS \$\$
 DECLARE

@@ -12,13 +12,12 @@ use EunoTest;
 
 my $node = euno_node('domains', "euno.domains = 4\neuno.naptime = 1s\nmax_connections = 30");
 $node->start;
-$node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION euno_index;
+$node->safe_psql('postgres', $extension . <<'SQL');
 CREATE TABLE t (id bigint, a uuid, b text COLLATE "C", n numeric);
 INSERT INTO t SELECT g, gen_random_uuid(), 'key ' || g % 1000, g % 5000 FROM generate_series(1, 20000) g;
 CREATE INDEX t_a ON t USING euno (a) WITH (replicate = on);
 CREATE INDEX t_b ON t USING euno (b, id);
-CREATE INDEX t_n ON t USING euno (n);
+CREATE INDEX t_n ON t USING euno (n compared);
 CREATE INDEX t_off ON t USING euno (id) WITH (replicate = off);
 SQL
 

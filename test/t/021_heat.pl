@@ -13,12 +13,11 @@ use EunoTest;
 
 my $node = euno_node('heat', "euno.naptime = 1s\neuno.hot_leaf_conflicts = 1\nmax_connections = 30\neuno.auto_rebuild = off");
 $node->start;
-$node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION euno_index;
+$node->safe_psql('postgres', $extension . <<'SQL');
 CREATE TABLE t (id bigint, n numeric, filler text);
 INSERT INTO t SELECT g * 100, g FROM generate_series(1, 50000) g;
 CREATE INDEX t_id ON t USING euno (id);
-CREATE INDEX t_n ON t USING euno (n);
+CREATE INDEX t_n ON t USING euno (n compared);
 CREATE INDEX t_art ON t USING euno (id) WITH (structure = art);
 CREATE UNLOGGED TABLE h AS SELECT id FROM t;
 SET euno.debug_modes = stalling;

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(euno_node wait_for_state wait_for_recovery same_answers
+our @EXPORT = qw(euno_node $extension wait_for_state wait_for_recovery same_answers
   by_index by_seqscan check_indexes used_bytes kill_process);
 
 # A session of background_psql may take so long in all, not for a statement; some
@@ -22,6 +22,15 @@ my $index_settings =
   "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;";
 my $seqscan_settings =
   "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;";
+
+# The extension, and an operator class for numeric whose comparator it does not know:
+# with it an index is in COMPARE order, and 1.0 and 1.00 are one key but not one image.
+our $extension = <<'SQL';
+CREATE EXTENSION euno_index;
+CREATE FUNCTION compared_cmp(numeric, numeric) RETURNS int LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_cmp';
+CREATE OPERATOR CLASS compared FOR TYPE numeric USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared_cmp(numeric, numeric);
+SQL
 
 # A server with euno_index preloaded, not started.  With EUNO_DOMAINS it has so many
 # domains, and every B+tree inner nodes in each of them, unless the settings say
