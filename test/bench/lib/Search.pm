@@ -14,20 +14,26 @@ my $probes = int($run{rows} / 5);
 my $nestloop = 'enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;'
   . ' SET enable_bitmapscan = off; SET enable_material = off; SET max_parallel_workers_per_gather = 0';
 my $indexed = "$nestloop; SET enable_seqscan = off; SET enable_sort = off; SET random_page_cost = 0.1";
-my %texts;
+my $string = "to_hex(hashint4(n)) || '.user' || n || '\@example.org'";
+my %wide;
 
-# The collations of text columns, as far as the server has them.
-sub find_texts
+# Columns that are there only if they are asked for: [type, value].  Text in
+# collations, as far as the server has them; an interval is compared by its
+# comparator.
+sub find_wide
 {
-	%texts = (text_c => 'text COLLATE "C"');
-	$texts{text_libc} = 'text COLLATE en_us' if sql("SELECT count(*) FROM pg_collation WHERE collname = 'en_us'");
-	$texts{text_icu} = 'text COLLATE "und-x-icu"' if sql("SELECT count(*) FROM pg_collation WHERE collname = 'und-x-icu'");
-	say_so('no collation of en_US.UTF-8') unless $texts{text_libc};
-	say_so('no collation of ICU') unless $texts{text_icu};
-	for my $column (keys %texts)
+	%wide = (
+		numeric => ['numeric(18,2)', 'hashint8(n)::numeric * 1000000 + n + 0.01 * (n % 100)'],
+		interval => ['interval', "make_interval(days => hashint4(n::int) % 100000, secs => n)"],
+		text_c => ['text COLLATE "C"', $string]);
+	$wide{text_libc} = ['text COLLATE en_us', $string] if sql("SELECT count(*) FROM pg_collation WHERE collname = 'en_us'");
+	$wide{text_icu} = ['text COLLATE "und-x-icu"', $string] if sql("SELECT count(*) FROM pg_collation WHERE collname = 'und-x-icu'");
+	say_so('no collation of en_US.UTF-8') unless $wide{text_libc};
+	say_so('no collation of ICU') unless $wide{text_icu};
+	for my $column (keys %wide)
 	{
 		my $name = $column =~ tr/_/ /r;
-		delete $texts{$column} unless wants_any("build, $name", "size of an entry, $name", "lookup, $name", "lookup, $name, Zipf 0.99");
+		delete $wide{$column} unless wants_any("build, $name", "size of an entry, $name", "lookup, $name", "lookup, $name, Zipf 0.99");
 	}
 	return;
 }
@@ -40,9 +46,9 @@ sub load
 	my $u = '(1 - random())';
 
 	say_so("loading $rows rows");
-	find_texts();
-	my $columns = join('', map { ", $_ $texts{$_}" } sort keys %texts);
-	my $values = join('', map { ", to_hex(hashint4(n)) || '.user' || n || '\@example.org'" } keys %texts);
+	find_wide();
+	my $columns = join('', map { ", $_ $wide{$_}[0]" } sort keys %wide);
+	my $values = join('', map { ", $wide{$_}[1]" } sort keys %wide);
 	sql("CREATE TABLE item (id int8, s int8, a int4, b int4, f float8, u uuid, v int4$columns)",
 		"INSERT INTO item SELECT n, hashint8(n)::int8 << 32 | n, n / 100, n % 100, hashint8(n)::float8 * 0.37 + n * 1e-9, md5(n::text)::uuid, n % 1000$values
 			FROM generate_series(1, $rows) n",
@@ -104,12 +110,13 @@ sub sets
 	push @sets, ['int8 sparse', 's', [qw(btree euno art hash)],
 		['lookup, int8 sparse', $nestloop, $probes, 'SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.s = w.s', 'hash'],
 		['lookup, int8 sparse, index only', $nestloop, $probes, 'SELECT count(i.s) FROM {wanted} w LEFT JOIN item i ON i.s = w.s', '']];
-	for my $column ('f', 'u', sort keys %texts)
+	for my $column ('f', 'u', sort keys %wide)
 	{
 		my $name = { f => 'float8', u => 'uuid' }->{$column} // $column =~ tr/_/ /r;
-		my @ams = $column =~ /icu|libc/ ? qw(btree euno hash floor) : qw(btree euno art hash floor);
+		my $floor = $column =~ /numeric|interval/ ? '' : 'floor';
+		my @ams = (qw(btree euno hash), $column =~ /icu|libc|interval/ ? () : 'art', $floor || ());
 		push @sets, [$name, $column, \@ams,
-			["lookup, $name", $nestloop, $probes, "SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.$column = w.$column", 'hash floor']];
+			["lookup, $name", $nestloop, $probes, "SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.$column = w.$column", "hash $floor"]];
 	}
 	push @sets, ['int4, int4', 'a, b', [qw(btree euno art)],
 		['lookup, two columns', $nestloop, $probes, 'SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.a = w.a AND i.b = w.b', '']];
