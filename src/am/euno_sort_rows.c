@@ -69,12 +69,12 @@ in_order(const RowSort *sort, const EunoSortItem *a, const EunoSortItem *b)
 								  b->head) <= 0;
 }
 
-/* Rows lie all over the buffer. */
+/* Rows lie all over the buffer; this one of n items is read now. */
 static inline void
-fetch_ahead(const RowSort *sort, const EunoSortItem *item)
+fetch_ahead(const RowSort *sort, const EunoSortItem *items, uint32 n, uint32 i)
 {
-	if (sort->items + sort->n - item > AHEAD)
-		euno_prefetch(sort->buffer + item[AHEAD].offset);
+	if (n - i > AHEAD)
+		euno_prefetch(sort->buffer + items[i + AHEAD].offset);
 }
 
 /*
@@ -101,9 +101,15 @@ merge_sort(const RowSort *sort, EunoSortItem *items, uint32 n,
 	while (left < half && right < n)
 	{
 		if (in_order(sort, &scratch[left], &items[right]))
+		{
+			fetch_ahead(sort, scratch, half, left);
 			items[to++] = scratch[left++];
+		}
 		else
+		{
+			fetch_ahead(sort, items, n, right);
 			items[to++] = items[right++];
+		}
 	}
 	memcpy(items + to, scratch + left, (half - left) * sizeof(EunoSortItem));
 }
@@ -204,7 +210,7 @@ put_apart(const RowSort *sort, uint32 *kept)
 
 		if ((i % INTERRUPTS_EVERY) == 0)
 			CHECK_FOR_INTERRUPTS();
-		fetch_ahead(sort, &items[i]);
+		fetch_ahead(sort, items, sort->n, i);
 		if (likely(in_order(sort, &items[n - 1], &item)))
 			in_a_row = 0;
 		else if (n > 1 && in_order(sort, &items[n - 2], &item))
