@@ -119,6 +119,32 @@ art_record_memory(size_t size)
 	return (size + 7) & ~(size_t) 7;
 }
 
+/* The first n bytes, at most 8, on top of a word. */
+static inline uint64_t
+art_top_bytes(const uint8_t *bytes, uint32_t n)
+{
+	uint32_t	first;
+	uint32_t	last;
+
+	if (n >= 4)
+	{
+		memcpy(&first, bytes, 4);
+		memcpy(&last, bytes + n - 4, 4);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+		first = __builtin_bswap32(first);
+		last = __builtin_bswap32(last);
+#endif
+		return (uint64_t) first << 32 | (uint64_t) last << (64 - 8 * n);
+	}
+	if (n == 0)
+		return 0;
+
+	/* the first, the second if there is one, the last */
+	return (uint64_t) bytes[0] << 56 |
+		(uint64_t) bytes[n / 2] << (56 - 8 * (n / 2)) |
+		(uint64_t) bytes[n - 1] << (64 - 8 * n);
+}
+
 /* Byte i of a bound, which has no end. */
 static inline int
 art_key_byte(const ArtKey *key, uint32_t i)

@@ -23,29 +23,6 @@ record_header(ArtRef ref, uint32_t *start, uint32_t *payload_len)
 	return n * (uint32_t) sizeof(uint16_t);
 }
 
-/* The first n bytes, at most 8, on top of a word. */
-static inline uint64_t
-top_bytes(const uint8_t *bytes, uint32_t n)
-{
-	uint32_t	first;
-	uint32_t	last;
-	uint64_t	word = 0;
-
-	if (n >= 4)
-	{
-		memcpy(&first, bytes, 4);
-		memcpy(&last, bytes + n - 4, 4);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-		first = __builtin_bswap32(first);
-		last = __builtin_bswap32(last);
-#endif
-		return (uint64_t) first << 32 | (uint64_t) last << (64 - 8 * n);
-	}
-	for (uint32_t i = 0; i < n; i++)
-		word |= (uint64_t) bytes[i] << (56 - 8 * i);
-	return word;
-}
-
 /* Bytes as INLINE; at most 23 of them. */
 void
 euno_art_inline(const uint8_t *bytes, uint32_t n, ArtChild *child)
@@ -53,10 +30,10 @@ euno_art_inline(const uint8_t *bytes, uint32_t n, ArtChild *child)
 	const uint32_t most = art_inline_max(1);
 	uint32_t	rest = n > most ? n - most : 0;
 
-	child->ref = top_bytes(bytes, n - rest) | ART_TAG_INLINE |
+	child->ref = art_top_bytes(bytes, n - rest) | ART_TAG_INLINE |
 		(ArtRef) n << ART_COUNT_SHIFT;
-	child->more[0] = top_bytes(bytes + most, rest < 8 ? rest : 8);
-	child->more[1] = rest > 8 ? top_bytes(bytes + most + 8, rest - 8) : 0;
+	child->more[0] = art_top_bytes(bytes + most, rest < 8 ? rest : 8);
+	child->more[1] = rest > 8 ? art_top_bytes(bytes + most + 8, rest - 8) : 0;
 }
 
 /*

@@ -54,23 +54,32 @@ art_inline_tid(ArtRef ref, const ArtRef *slot)
 }
 
 /*
- * Does an INLINE start with these bytes?  It has that many, and 6 more; behind
- * them there are 8 that may be read.
+ * Does an INLINE, which this slot has held, start with these bytes?  It has
+ * that many, and 6 more.
  */
 static inline bool
-art_inline_starts(const ArtChild *leaf, const uint8_t *bytes, uint32_t n)
+art_inline_starts(ArtRef ref, const ArtRef *slot, const uint8_t *bytes,
+				  uint32_t n)
 {
-	uint64_t	differ;
+	uint64_t	word = ref;
 
-	if (n == 0)
-		return true;
-	differ = (leaf->ref ^ euno_load_be(bytes, 8)) >> (n < 7 ? 64 - 8 * n : 8);
 	if (n > 7)
-		differ |= (leaf->more[0] ^ euno_load_be(bytes + 7, 8)) >>
-			(n < 15 ? 120 - 8 * n : 0);
-	if (n > 15)
-		differ |= (leaf->more[1] ^ euno_load_be(bytes + 15, 8)) >> (184 - 8 * n);
-	return differ == 0;
+	{
+		if (((word ^ euno_get_word(bytes)) >> 8) != 0)
+			return false;
+		word = euno_load64(slot + 1);
+		bytes += 7;
+		n -= 7;
+		if (n > 8)
+		{
+			if (word != euno_get_word(bytes))
+				return false;
+			word = euno_load64(slot + 2);
+			bytes += 8;
+			n -= 8;
+		}
+	}
+	return n == 0 || (word ^ art_top_bytes(bytes, n)) >> (64 - 8 * n) == 0;
 }
 
 /* Does a record, "tail" are its last bytes, start with these? */
@@ -79,13 +88,13 @@ art_record_starts(const uint8_t *tail, const uint8_t *bytes, uint32_t n)
 {
 	for (; n >= 8; n -= 8, bytes += 8, tail += 8)
 	{
-		if (euno_load_be(tail, 8) != euno_load_be(bytes, 8))
+		if (euno_load_be(tail, 8) != euno_get_word(bytes))
 			return false;
 	}
 
 	/* The TID is behind the key: two bytes of that make eight to be read. */
-	return n == 1 ? euno_load8(tail) == bytes[0] :
-		euno_load_be(tail, n) == euno_load_be(bytes, n);
+	return n < 2 ? n == 0 || euno_load8(tail) == bytes[0] :
+		(euno_load_be(tail, 8) ^ art_top_bytes(bytes, n)) >> (64 - 8 * n) == 0;
 }
 
 /*
@@ -104,17 +113,18 @@ art_record_tid(ArtRef ref, uint32_t start)
 }
 
 /*
- * Does the composite of a leaf, which is not one of the removed, start with
- * the key, of which it has all in front of "depth"?  If so, *tid is its TID.
- * "whole": and is the key all that it has besides that?  False, and nothing is
- * known, if the leaf is not one of a longer composite, or not of a whole one.
+ * Does the composite of a leaf, which this slot has held and is not one of
+ * the removed, start with the key, of which it has all in front of "depth"?
+ * If so, *tid is its TID.  "whole": and is the key all that it has besides
+ * that?  False, and nothing is known, if the leaf is not one of a longer
+ * composite, or not of a whole one.
  */
 static inline bool
-art_leaf_match(const ArtChild *leaf, uint32_t depth, const ArtKey *key,
-			   bool whole, bool *found, EunoTid *tid)
+art_leaf_match(ArtRef ref, const ArtRef *slot, uint32_t depth,
+			   const uint8_t *key, uint32_t len, bool whole, bool *found,
+			   EunoTid *tid)
 {
-	ArtRef		ref = leaf->ref;
-	uint32_t	n = key->len - depth;
+	uint32_t	n = len - depth;
 	uint32_t	longer;
 	const uint8_t *record = art_record(ref);
 	const uint8_t *tail;
@@ -122,23 +132,21 @@ art_leaf_match(const ArtChild *leaf, uint32_t depth, const ArtKey *key,
 
 	if (!art_is_leaf(ref))
 	{
-		uint32_t	count = art_inline_count(ref);
-
-		longer = count - n - EUNO_TID_BYTES;
-		if (count < n + EUNO_TID_BYTES || (whole && longer > 0))
+		longer = art_inline_count(ref) - (n + EUNO_TID_BYTES);
+		if ((int32_t) longer < 0 || (whole && longer > 0))
 			return false;
-		*tid = art_inline_bytes(leaf, count, EUNO_TID_BYTES);
-		*found = art_inline_starts(leaf, key->bytes + depth, n);
+		*tid = art_inline_tid(ref, slot);
+		*found = art_inline_starts(ref, slot, key + depth, n);
 		return true;
 	}
 	euno_copy_out(&start, record, sizeof(start));
-	longer = art_leaf_len(ref) - key->len - EUNO_TID_BYTES;
-	if (start > depth || art_leaf_len(ref) < key->len + EUNO_TID_BYTES ||
+	longer = art_leaf_len(ref) - len - EUNO_TID_BYTES;
+	if (start > depth || art_leaf_len(ref) < len + EUNO_TID_BYTES ||
 		(whole && (longer > 0 || (ref & ART_PAYLOAD) != 0)))
 		return false;
 	tail = record + depth - start + ((ref & ART_PAYLOAD) != 0 ? 4 : 2);
 	*tid = art_record_tid(ref, start);
-	*found = art_record_starts(tail, key->bytes + depth, n);
+	*found = art_record_starts(tail, key + depth, n);
 	return true;
 }
 

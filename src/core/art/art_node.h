@@ -336,13 +336,17 @@ art_node_ref(const ArtNode *node)
 
 /* The path segment: the bytes [level - length, level). */
 static inline const uint8_t *
-art_segment(const ArtNode *node)
+art_segment_of(const ArtNode *node, ArtType type)
 {
-	ArtType		type = art_type(node);
-
 	return (const uint8_t *) node + (type <= ART_LAST_LIST ?
 									 euno_art_layouts[type].children :
 									 euno_art_layouts[type].size);
+}
+
+static inline const uint8_t *
+art_segment(const ArtNode *node)
+{
+	return art_segment_of(node, art_type(node));
 }
 
 static inline uint32_t
@@ -352,14 +356,19 @@ art_segment_size(uint32_t len)
 }
 
 static inline ArtRef *
-art_children(ArtNode *node)
+art_children_of(ArtNode *node, ArtType type)
 {
-	ArtType		type = art_type(node);
 	uint32_t	at = euno_art_layouts[type].children;
 
 	if (type <= ART_LAST_LIST)
 		at += art_segment_size(art_segment_len(node));
 	return (ArtRef *) ((uint8_t *) node + at);
+}
+
+static inline ArtRef *
+art_children(ArtNode *node)
+{
+	return art_children_of(node, art_type(node));
 }
 
 /*

@@ -24,7 +24,7 @@
  * large node the lines where the byte's child should be.
  */
 static inline void
-prefetch_child(ArtRef ref, const ArtKey *key)
+prefetch_child(ArtRef ref, const uint8_t *key, uint32_t len)
 {
 	const uint8_t *p = art_is_node(ref) ? art_pointer(ref) : art_record(ref);
 	const ArtLayout *layout;
@@ -48,7 +48,7 @@ prefetch_child(ArtRef ref, const ArtKey *key)
 		euno_prefetch(p + layout->size - 1);
 		return;
 	}
-	byte = level < key->len ? key->bytes[level] : 0;
+	byte = level < len ? key[level] : 0;
 	place = p + layout->children + 8 * layout->words *
 		(art_ref_type(ref) == ART_N256 ? byte : art_place(layout->capacity, byte));
 	euno_prefetch(place);
@@ -62,33 +62,46 @@ prefetch_child(ArtRef ref, const ArtKey *key)
 		euno_prefetch(p + layout->children - 1);
 }
 
-/* One node down.  False: the key has come to where it ends. */
+/*
+ * Do the key's bytes [depth, level) differ from a node's path?  Eight bytes of
+ * the node are read, of which the last ones are the path's.
+ */
+static inline bool
+off_path(const ArtNode *node, ArtType type, const uint8_t *key, uint32_t depth,
+		 uint32_t level)
+{
+	const uint8_t *end = art_segment_of(node, type) + art_segment_len(node);
+
+	for (; level - depth > 8; depth += 8)
+	{
+		if (euno_load_be(end - (level - depth), 8) != euno_get_word(key + depth))
+			return true;
+	}
+	return euno_load_be(end - 8, 8) << (64 - 8 * (level - depth)) !=
+		art_top_bytes(key + depth, level - depth);
+}
+
+/*
+ * One node down, from a reference to a node.  False: the key ends above the
+ * node.
+ */
 static inline __attribute__((always_inline)) bool
-step(ArtLookup *at, const ArtKey *key, bool alone)
+step(ArtLookup *at, const uint8_t *key, uint32_t len, bool alone)
 {
 	ArtNode    *node = art_pointer(at->ref);
+	ArtType		type = art_ref_type(at->ref);
 	uint32_t	level = art_ref_level(at->ref);
-	uint32_t	match;
-	ArtRef		child;
 
-	if (!art_is_node(at->ref) || level < at->depth || level >= key->len)
+	if (level - at->depth >= len - at->depth)
 		return false;
 	if (alone)
-		art_fetch_node(at->ref, key->bytes[level]);	/* not asked for yet */
-	match = art_path_match(node, key, at->depth);
-	if (match == level)
-		at->slot = art_slot(node, art_ref_type(at->ref), key->bytes[level],
-							&child);
-	if (match != level || at->slot == NULL)
-	{
-		at->absent = true;
-		return false;
-	}
-	at->ref = child;
+		art_fetch_node(at->ref, key[level]);	/* not asked for yet */
+	if (level > at->depth && off_path(node, type, key, at->depth, level))
+		at->ref = 0;
+	else
+		at->slot = art_slot(node, type, key[level], &at->ref);
 	at->depth = level + 1;
-	if (!alone)
-		prefetch_child(child, key);
-	return alone || !art_is_absent(child);
+	return true;
 }
 
 /*
@@ -96,19 +109,18 @@ step(ArtLookup *at, const ArtKey *key, bool alone)
  * not one entry or none, or has no room.
  */
 static inline bool
-take(const ArtLookup *at, const ArtKey *key, EunoBatch *batch, uint32_t *used)
+take(const ArtLookup *at, const uint8_t *key, uint32_t len, EunoBatch *batch,
+	 uint32_t *used)
 {
 	EunoItemKey *item;
-	ArtChild	leaf;
 	EunoTid		tid = 0;
 	bool		found = false;
 
-	if (at->absent || art_is_absent(at->ref))
+	if (art_is_absent(at->ref))
 		return true;
-	if (art_is_node(at->ref))
-		return false;
-	leaf = art_child(at->ref, at->slot);
-	if (!art_leaf_match(&leaf, at->depth, key, batch->want_keys, &found, &tid))
+	if (art_is_node(at->ref) ||
+		!art_leaf_match(at->ref, at->slot, at->depth, key, len,
+						batch->want_keys, &found, &tid))
 		return false;
 	if (!found)
 		return true;
@@ -116,17 +128,49 @@ take(const ArtLookup *at, const ArtKey *key, EunoBatch *batch, uint32_t *used)
 		return false;
 	if (batch->want_keys)
 	{
-		if (*used + key->len > batch->buf_size)
+		if (*used + len > batch->buf_size)
 			return false;
 		item = &batch->keys[batch->nitems];
 		item->offset = *used;
-		item->keylen = (uint16_t) key->len;
+		item->keylen = (uint16_t) len;
 		item->payloadlen = 0;
-		memcpy(batch->buf + *used, key->bytes, key->len);
-		*used += (key->len + 7) & ~UINT32_C(7);
+		memcpy(batch->buf + *used, key, len);
+		*used += art_align8(len);
 	}
 	batch->tids[batch->nitems++] = tid;
 	return true;
+}
+
+/* A copy of a key, with what loads may meet behind it. */
+static inline void
+set_key(ArtKey *key, const uint8_t *bytes, uint32_t len)
+{
+	if (len > 0)
+		memcpy(key->bytes, bytes, len);
+	euno_art_key_set(key, len);
+}
+
+/* A node that is known to be on the way; 0: there is none. */
+static __attribute__((noinline)) ArtRef
+start_below(EunoContext *cx, EunoTree *tree, const uint8_t *bytes,
+			uint32_t len, uint32_t *depth)
+{
+	uint64_t	version;
+	ArtKey		key;
+
+	set_key(&key, bytes, len);
+	return euno_art_start(cx, tree, &key, depth, &version);
+}
+
+/* This lookup is one of the sample. */
+static __attribute__((noinline, cold)) void
+sample(EunoContext *cx, EunoTree *tree, const uint8_t *bytes, uint32_t len,
+	   uint32_t weight)
+{
+	ArtKey		key;
+
+	set_key(&key, bytes, len);
+	euno_art_sample(cx, tree, &key, false, weight);
 }
 
 /*
@@ -134,24 +178,40 @@ take(const ArtLookup *at, const ArtKey *key, EunoBatch *batch, uint32_t *used)
  * to be on the way.  Within an epoch.
  */
 static inline ArtLookup
-start(EunoContext *cx, EunoTree *tree, const ArtKey *key)
+start(EunoContext *cx, EunoTree *tree, const uint8_t *key, uint32_t len)
 {
 	ArtLookup	at = {.slot = &art_body(tree)->root};
 	uint32_t	weight;
-	uint64_t	version;
+	uint32_t	depth;
 
 	cx->counters.descents++;
 	weight = euno_sample_weight(cx, tree);
 	if (weight > 0)
-		euno_art_sample(cx, tree, key, false, weight);
+		sample(cx, tree, key, len, weight);
 	if (cx->last.again || cx->domain > 0)
-		at.ref = euno_art_start(cx, tree, key, &at.depth, &version);
+	{
+		at.ref = start_below(cx, tree, key, len, &depth);
+		at.depth = depth;
+	}
 	if (at.ref == 0)
 	{
 		at.ref = euno_load64_acquire(&art_body(tree)->root);
 		at.depth = 0;
 	}
 	return at;
+}
+
+/* The short way was not enough.  Within the same epoch. */
+static __attribute__((noinline)) EunoStatus
+read_below(EunoContext *cx, EunoTree *tree, EunoCursor *cursor, bool forward,
+		   const ArtLookup *at, EunoBatch *batch)
+{
+	const EunoPosition *pos = &cursor->lo;
+	ArtKey		key;
+
+	set_key(&key, pos->key, pos->keylen < EUNO_MAX_ENTRY ? pos->keylen :
+			EUNO_MAX_ENTRY);
+	return euno_art_read_below(cx, tree, cursor, forward, &key, at, batch);
 }
 
 /*
@@ -162,25 +222,26 @@ EunoStatus __attribute__((flatten))
 euno_art_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 				  bool forward, EunoBatch *batch)
 {
-	const EunoPosition *pos = &cursor->lo;
-	uint32_t	len = pos->keylen < EUNO_MAX_ENTRY ? pos->keylen : EUNO_MAX_ENTRY;
+	const uint8_t *key = cursor->lo.key;
+	uint32_t	len = cursor->lo.keylen < EUNO_MAX_ENTRY ? cursor->lo.keylen :
+		EUNO_MAX_ENTRY;
 	EunoStatus	status = EUNO_OK;
 	uint32_t	used = 0;
 	ArtLookup	at;
-	ArtKey		key;
 
-	if (len > 0)
-		memcpy(key.bytes, pos->key, len);
-	euno_art_key_set(&key, len);
 	batch->nitems = 0;
 	euno_epoch_enter(cx->process);
-	at = start(cx, tree, &key);
-	while (step(&at, &key, true))
+	at = start(cx, tree, key, len);
+	while (art_is_node(at.ref) && step(&at, key, len, true))
 		;
-	if (take(&at, &key, batch, &used))
+	if (take(&at, key, len, batch, &used))
 		cursor->started = cursor->at_lo = cursor->at_hi = true;
 	else
-		status = euno_art_read_below(cx, tree, cursor, forward, &key, &at, batch);
+	{
+		ArtLookup	place = at;	/* else it would not be kept in registers */
+
+		status = read_below(cx, tree, cursor, forward, &place, batch);
+	}
 	euno_epoch_exit(cx->process);
 	return status;
 }
@@ -191,7 +252,6 @@ euno_art_read_keys(EunoContext *cx, EunoTree *tree,
 				   const EunoPosition *positions, uint32_t n,
 				   EunoBatch *batch, uint32_t *ends)
 {
-	ArtKey		keys[EUNO_KEYS_MAX];
 	ArtLookup	at[EUNO_KEYS_MAX];
 	uint32_t	going = 0;		/* a set of keys */
 	uint32_t	used = 0;
@@ -201,20 +261,24 @@ euno_art_read_keys(EunoContext *cx, EunoTree *tree,
 	euno_epoch_enter(cx->process);
 	for (i = 0; i < n; i++)
 	{
-		memcpy(keys[i].bytes, positions[i].key, positions[i].keylen);
-		euno_art_key_set(&keys[i], positions[i].keylen);
-		at[i] = start(cx, tree, &keys[i]);
+		at[i] = start(cx, tree, positions[i].key, positions[i].keylen);
 		going |= 1U << i;
 	}
 	while (going != 0)
 	{
 		for (i = 0; i < n; i++)
 		{
-			if ((going >> i & 1) != 0 && !step(&at[i], &keys[i], false))
+			if ((going >> i & 1) == 0)
+				continue;
+			if (art_is_node(at[i].ref) &&
+				step(&at[i], positions[i].key, positions[i].keylen, false))
+				prefetch_child(at[i].ref, positions[i].key, positions[i].keylen);
+			else
 				going &= ~(1U << i);
 		}
 	}
-	for (i = 0; i < n && take(&at[i], &keys[i], batch, &used); i++)
+	for (i = 0; i < n && take(&at[i], positions[i].key, positions[i].keylen,
+							  batch, &used); i++)
 		ends[i] = batch->nitems;
 	euno_epoch_exit(cx->process);
 	return i;

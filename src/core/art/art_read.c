@@ -230,7 +230,7 @@ read_range(EunoContext *cx, EunoTree *tree, EunoCursor *cursor, bool forward,
 	return status;
 }
 
-/* Is the range all that starts with one key? */
+/* Is the range said to be all that starts with one key? */
 static inline bool
 is_prefix(const EunoCursor *cursor)
 {
@@ -238,7 +238,7 @@ is_prefix(const EunoCursor *cursor)
 	const EunoPosition *hi = &cursor->hi;
 
 	return lo->side < 0 && hi->side > 0 && lo->keylen == hi->keylen &&
-		(lo->key == hi->key || memcmp(lo->key, hi->key, lo->keylen) == 0);
+		lo->keylen > 0 && lo->key == hi->key;
 }
 
 /*

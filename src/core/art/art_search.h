@@ -50,7 +50,7 @@ art_list_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 	uint32_t	capacity = euno_art_layouts[type].capacity;
 	uint32_t	words = euno_art_layouts[type].words;
 	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
-	ArtRef	   *children = art_children(node);
+	ArtRef	   *children = art_children_of(node, type);
 
 	for (uint32_t base = 0; base < capacity; base += 16)
 	{
