@@ -32,7 +32,7 @@ const Case	cases[] = {
 	{"split-merge-2", KEYS_SLOTTED, "i0-12 r1-3 r5-7 r9-11", {"i5 i6 i7 c8", "m", "i9 r0"}, 2, 8, 0},
 	{"merge-read", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "f0-9"}, 1, 8, 0},
 	{"merge-back", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "b0-9"}, 1, 8, 0},
-	{"batch-last", KEYS_FIXED, "i0-4", {"r1 m i1", "f0-4"}, 1, 2, CASE_RADIX},
+	{"batch-last", KEYS_FIXED, "i0-4", {"r1 m i1", "F0-4"}, 1, 2, CASE_RADIX},
 	{"merge-find", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "c9 r9 c0"}, 1, 8, 0},
 	{"merge-insert", KEYS_FIXED, "i0-9 r1-2 r4-8", {"m", "i5 r3 c9"}, 1, 8, 0},
 	{"merge-below", KEYS_POSTING, "i4 i0-2 i8 i12 i16 i20 r4 r8 r12 r16 r20", {"m", "i3 c0"}, 1, 8, 0},
@@ -214,6 +214,7 @@ const Case	cases[] = {
 	{"path-dead", KEYS_FIXED, "i0 i1 r1", {"i2", "i1 c0 m", "m"}, 1, 8, CASE_RADIX},
 	{"below", KEYS_FAN, "i0 i1 i40", {"i2", "f0-40 c1"}, 1, 8, CASE_RADIX},
 	{"few", KEYS_FAN, "i0 i40-42 i44", {"i43 r41", "f0-44"}, 1, 8, CASE_RADIX},
+	{"few-next", KEYS_WIDE, "i0 i2 i3 i4 i8", {"i5", "f0-8"}, 1, 8, CASE_RADIX},
 	{"few-back", KEYS_FAN, "i0 i42 i40 i41 i44", {"i43 c40", "b0-44", "r42"}, 1, 8, CASE_RADIX},
 	/* inserts that begin at the node that the last ones went to */
 	{"row", KEYS_FAN, "i0 i1 i2", {"i3 i4 i5 i6", "i8 r3", "c4 c6"}, 1, 8, CASE_RADIX},

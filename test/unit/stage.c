@@ -833,6 +833,11 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 		case 'b':
 			do_read(player, what == 'f', a, b);
 			break;
+		case 'F':
+			player->batch.want_keys = false;
+			do_read(player, true, a, b);
+			player->batch.want_keys = true;
+			break;
 		case 'l':
 			do_lookup(player, a);
 			break;

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * art_gather.c
- *	  What is INLINE in one node into a range's batch, at once.
+ *	  What is INLINE in one node, and in small ones below it, into a range's
+ *	  batch, at once.
  *
  * Most entries of most scans are read here.  What was gathered is believed once
  * the node's version has been looked at again.
@@ -17,20 +18,19 @@
 #define FEW		32
 
 /*
- * The composite of an INLINE below a path of so many bytes.  At most as many
- * are written as inline_room says.
+ * The composite of an INLINE of so many bytes, in the slot for a byte of a node
+ * of this level.  At most as many are written as inline_room says.
  */
 static inline void
-put_inline(uint8_t *to, const uint8_t *path, uint32_t depth, ArtRef ref,
-		   const ArtRef *slot)
+put_inline(uint8_t *to, const uint8_t *path, uint32_t level, int byte,
+		   uint32_t count, ArtRef ref, const ArtRef *slot)
 {
-	uint32_t	count = art_inline_count(ref);
-
-	if (depth <= SHORT_PATH)
+	if (level <= SHORT_PATH)
 		memcpy(to, path, SHORT_PATH);
 	else
-		memcpy(to, path, depth);
-	to += depth;
+		memcpy(to, path, level);
+	to += level;
+	*to++ = (uint8_t) byte;
 	euno_put_word(to, ref);
 	if (count > art_inline_max(1))
 		euno_put_word(to + art_inline_max(1), euno_load64(slot + 1));
@@ -44,34 +44,70 @@ inline_room(uint32_t depth)
 	return art_align8((depth < SHORT_PATH ? SHORT_PATH : depth) + 8 * ART_WORDS);
 }
 
-/* What no slot holds. */
-#define NO_ENTRY	UINT64_C(0xFF)
+/* How no reference ends. */
+#define NO_KIND		0xFF
 
 /* What was gathered from a node: the batch with it, and the last entry. */
 typedef struct Gathered
 {
 	uint32_t	n;				/* batch->nitems */
 	uint32_t	used;			/* of batch->buf */
+	uint32_t	room;			/* what is used is less than this: a key fits */
+	uint8_t		kind;			/* the last byte of all references like the last
+								 * one; NO_KIND: there were none */
+	uint32_t	count;			/* bytes of such an INLINE */
 	int			byte;
-	ArtRef		ref;			/* NO_ENTRY: there were none */
+	ArtRef		ref;
 	const ArtRef *slot;
 } Gathered;
 
-/* Is this the reference of an entry that is INLINE? */
-static inline bool
-is_inline_entry(ArtRef ref)
+/* Nothing has been gathered yet from a node of this level. */
+static inline Gathered
+gather_begin(const ArtRead *rd, uint32_t level)
 {
-	uint32_t	count = art_inline_count(ref);
+	uint32_t	room = inline_room(level + 1);
 
-	return (ref & (ART_TAG_MASK | ART_ABSENT)) == ART_TAG_INLINE &&
-		count >= EUNO_TID_BYTES && count <= art_inline_max(ART_WORDS);
+	return (Gathered) {
+		.n = rd->batch->nitems,.used = rd->used,.kind = NO_KIND,
+		.room = rd->batch->buf_size < room ? 0 : rd->batch->buf_size - room + 1
+	};
 }
 
 /*
- * Adds an entry that is INLINE in a node of this level.  False: its key has no
- * room.
+ * Is this the reference of an entry that is INLINE in a node of this level?
+ * Most have the same number of bytes.
  */
-static inline __attribute__((always_inline)) bool
+static inline bool
+is_inline_entry(ArtRef ref, uint32_t level, Gathered *to)
+{
+	uint32_t	count = art_inline_count(ref);
+
+	if ((uint8_t) ref == to->kind)
+		return true;
+	if ((ref & (ART_TAG_MASK | ART_ABSENT)) != ART_TAG_INLINE ||
+		level + 1 + count < EUNO_TID_BYTES ||
+		count > art_inline_max(ART_WORDS))
+		return false;
+	to->kind = (uint8_t) ref;
+	to->count = count;
+	return true;
+}
+
+/* The TID of an entry of which an INLINE has only the last bytes. */
+static inline EunoTid
+split_tid(const uint8_t *path, uint32_t level, int byte, uint32_t count,
+		  ArtRef ref)
+{
+	EunoTid		tid = 0;
+
+	for (uint32_t i = level + 1 + count - EUNO_TID_BYTES; i < level; i++)
+		tid = tid << 8 | path[i];
+	tid = tid << 8 | (EunoTid) byte;
+	return count == 0 ? tid : tid << 8 * count | ref >> (64 - 8 * count);
+}
+
+/* Adds an entry that is INLINE in a node of this level; its key has room. */
+static inline __attribute__((always_inline)) void
 gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 			 const ArtRef *slot, Gathered *to)
 {
@@ -79,35 +115,40 @@ gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 
 	if (keys)
 	{
-		EunoItemKey *item = &batch->keys[to->n];
+		uint32_t	keylen = level + 1 + to->count - EUNO_TID_BYTES;
 
-		if (to->used + inline_room(level + 1) > batch->buf_size)
-			return false;
-		rd->key.bytes[level] = (uint8_t) byte;
-		put_inline(batch->buf + to->used, rd->key.bytes, level + 1, ref, slot);
-		item->offset = to->used;
-		item->keylen = (uint16_t) (level + 1 + art_inline_count(ref) -
-								   EUNO_TID_BYTES);
-		item->payloadlen = 0;
-		to->used += art_align8(item->keylen);
+		put_inline(batch->buf + to->used, rd->key.bytes, level, byte, to->count,
+				   ref, slot);
+		batch->keys[to->n] = (EunoItemKey) {to->used, (uint16_t) keylen, 0};
+		to->used += art_align8(keylen);
 	}
-	batch->tids[to->n++] = art_inline_tid(ref, slot);
-	to->ref = ref;
-	to->slot = slot;
-	to->byte = byte;
-	return true;
+	else
+	{
+		to->ref = ref;
+		to->slot = slot;
+		to->byte = byte;
+	}
+	batch->tids[to->n++] = to->count == EUNO_TID_BYTES ? ref >> 16 :
+		to->count < EUNO_TID_BYTES ?
+		split_tid(rd->key.bytes, level, byte, to->count, ref) :
+		art_inline_tid(ref, slot);
 }
 
-/* What was gathered from a node of this level is to be believed. */
+/*
+ * What was gathered from a node of this level is to be believed.  The last
+ * entry is remembered where the batch does not have it.
+ */
 static inline void
 gather_end(ArtRead *rd, uint32_t level, const Gathered *from)
 {
 	rd->batch->nitems = from->n;
 	rd->used = from->used;
 	rd->full = from->n >= rd->batch->max_items;
-	rd->key.bytes[level] = (uint8_t) from->byte;
-	put_inline(rd->last.bytes, rd->key.bytes, level + 1, from->ref, from->slot);
-	rd->last.len = level + 1 + art_inline_count(from->ref);
+	if (rd->batch->want_keys)
+		return;
+	put_inline(rd->last.bytes, rd->key.bytes, level, from->byte, from->count,
+			   from->ref, from->slot);
+	rd->last.len = level + 1 + from->count;
 	rd->last_leaf.ref = 0;
 }
 
@@ -116,46 +157,55 @@ gather_end(ArtRead *rd, uint32_t level, const Gathered *from)
  * child that is something else, the byte "end", or the last item that fits.
  */
 static inline __attribute__((always_inline)) void
-gather_slots(ArtRead *rd, ArtFrame *frame, int end, bool keys, Gathered *to)
+gather_slots(ArtRead *rd, ArtFrame *frame, int end, bool keys, bool forward,
+			 Gathered *to)
 {
 	const ArtRef *slots = frame->slots;
 	uint32_t	words = frame->words;
+	uint32_t	level = frame->level;
 	uint32_t	max = rd->batch->max_items;
 	int			byte = frame->next;
 	int			base = byte & ~63;
-	uint64_t	bits = frame->map[base / 64] & UINT64_MAX << byte % 64;
+	uint64_t	bits = frame->map[base / 64] &
+		(forward ? UINT64_MAX << byte % 64 : UINT64_MAX >> (63 - byte % 64));
 
-	for (; to->n < max; bits &= bits - 1)
+	while (to->n < max)
 	{
 		const ArtRef *slot;
 		ArtRef		ref;
 
-		while (bits == 0 && base < 192)
-			bits = frame->map[(base += 64) / 64];
-		byte = bits == 0 ? 256 : base + __builtin_ctzll(bits);
-		if (byte >= end)
+		while (bits == 0 && (forward ? base < 192 : base > 0))
+		{
+			base += forward ? 64 : -64;
+			bits = frame->map[base / 64];
+		}
+		if (forward)
+			byte = bits == 0 ? 256 : base + __builtin_ctzll(bits);
+		else
+			byte = bits == 0 ? -1 : base + 63 - __builtin_clzll(bits);
+		if (forward ? byte >= end : byte <= end)
 			break;
 		slot = slots + frame->places[byte] * words;
 		ref = euno_load64_acquire(slot);
-
-		/* most have the same number of bytes */
-		if ((uint8_t) ref != (uint8_t) to->ref && !is_inline_entry(ref))
+		if (is_inline_entry(ref, level, to))
 		{
-			if (art_is_absent(ref))
-				continue;
-			break;
+			if (keys && to->used >= to->room)
+				break;
+			gather_entry(rd, level, keys, byte, ref, slot, to);
 		}
-		if (!gather_entry(rd, frame->level, keys, byte, ref, slot, to))
+		else if (!art_is_absent(ref))
 			break;
+		bits &= forward ? bits - 1 : ~(UINT64_C(1) << (byte - base));
 	}
 	frame->next = byte;
 }
 
-/* The same in a node with a slot for each byte, without keys. */
+/* The same in a node with a slot for each byte, forward and without keys. */
 static inline void
 gather_direct(ArtRead *rd, ArtFrame *frame, int end, Gathered *to)
 {
 	const ArtRef *slot = frame->slots + frame->next;
+	uint32_t	level = frame->level;
 	uint32_t	max = rd->batch->max_items;
 	int			byte;
 
@@ -163,39 +213,79 @@ gather_direct(ArtRead *rd, ArtFrame *frame, int end, Gathered *to)
 	{
 		ArtRef		ref = euno_load64_acquire(slot);
 
-		if ((uint8_t) ref != (uint8_t) to->ref && !is_inline_entry(ref))
-		{
-			if (art_is_absent(ref))
-				continue;
+		if (is_inline_entry(ref, level, to))
+			gather_entry(rd, level, false, byte, ref, slot, to);
+		else if (!art_is_absent(ref))
 			break;
-		}
-		(void) gather_entry(rd, frame->level, false, byte, ref, slot, to);
 	}
 	frame->next = byte;
 }
 
 /*
- * Adds what is INLINE in the frame's node to the batch, forward: where most
- * entries of most scans are read.
+ * Adds what is INLINE in the frame's node from its next byte on to the batch.
  */
-EunoStatus
-euno_art_gather(ArtRead *rd, ArtFrame *frame, int end)
+static inline EunoStatus
+gather_inlines(ArtRead *rd, ArtFrame *frame, int end)
 {
-	EunoBatch  *batch = rd->batch;
-	Gathered	to = {batch->nitems, rd->used, 0, NO_ENTRY, NULL};
+	Gathered	to = gather_begin(rd, frame->level);
 
-	if (batch->want_keys)
-		gather_slots(rd, frame, end, true, &to);
+	if (rd->batch->want_keys && rd->forward)
+		gather_slots(rd, frame, end, true, true, &to);
+	else if (rd->batch->want_keys)
+		gather_slots(rd, frame, end, true, false, &to);
+	else if (!rd->forward)
+		gather_slots(rd, frame, end, false, false, &to);
 	else if (frame->type == ART_N256)
 		gather_direct(rd, frame, end, &to);
 	else
-		gather_slots(rd, frame, end, false, &to);
-	if (to.ref == NO_ENTRY)
+		gather_slots(rd, frame, end, false, true, &to);
+	if (to.kind == NO_KIND)
 		return EUNO_OK;
 	if (!art_frame_valid(rd, frame))
 		return euno_art_read_stale(rd, frame->level, frame->node);
 	gather_end(rd, frame->level, &to);
 	return EUNO_OK;
+}
+
+/*
+ * Gathers a LIST whose slots are in the order of their bytes and hold nothing
+ * but what is INLINE.  False: that is not so.  There is room for all.
+ */
+static inline __attribute__((always_inline)) bool
+gather_list(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
+			bool keys, bool forward, Gathered *to)
+{
+	const ArtLayout *layout = &euno_art_layouts[type];
+	const uint8_t *first = (const uint8_t *) node + ART_KEYS;
+	const uint8_t *key = forward ? first : first + layout->capacity - 1;
+	const ArtRef *slot = art_children_of(node, type);
+	ptrdiff_t	words = layout->words;
+	int			last = forward ? -1 : 256;
+
+	if (!forward)
+	{
+		slot += (layout->capacity - 1) * words;
+		words = -words;
+	}
+	for (const uint8_t *end = forward ? first + layout->capacity : first - 1;
+		 key != end; key += forward ? 1 : -1, slot += words)
+	{
+		ArtRef		ref = euno_load64_acquire(slot);
+		int			byte;
+
+		if (!is_inline_entry(ref, level, to))
+		{
+			if (!art_is_absent(ref))
+				return false;
+			continue;
+		}
+		byte = euno_load8(key); /* there since the child is */
+		if (forward ? byte < last : byte > last)
+			return false;
+		gather_entry(rd, level, keys, byte, ref, slot, to);
+		last = byte;
+	}
+	return true;
 }
 
 /* The leaves of a LIST of few slots, in the order of their bytes. */
@@ -214,10 +304,12 @@ typedef struct Few
  * order.
  */
 static inline bool
-look_at_few(ArtNode *node, const ArtLayout *layout, Few *few)
+look_at_few(ArtNode *node, ArtType type, uint32_t level, Few *few)
 {
+	const ArtLayout *layout = &euno_art_layouts[type];
 	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
-	const ArtRef *slot = art_children(node);
+	const ArtRef *slot = art_children_of(node, type);
+	Gathered	none = {.kind = NO_KIND};
 	uint32_t	n = 0;
 
 	few->records = false;
@@ -229,7 +321,7 @@ look_at_few(ArtNode *node, const ArtLayout *layout, Few *few)
 
 		if (art_is_absent(ref))
 			continue;
-		if (!is_inline_entry(ref))
+		if (!is_inline_entry(ref, level, &none))
 		{
 			if (!art_is_leaf(ref))
 				return false;
@@ -251,20 +343,21 @@ look_at_few(ArtNode *node, const ArtLayout *layout, Few *few)
 	return true;
 }
 
-static inline __attribute__((always_inline)) void
-take_few(ArtRead *rd, uint32_t level, const Few *few, bool keys, Gathered *to)
+/* Those that are INLINE.  False: there is no room for the keys. */
+static bool
+take_few(ArtRead *rd, uint32_t level, const Few *few, Gathered *to)
 {
-	uint32_t	room = rd->batch->max_items - to->n;
-	uint32_t	n = few->n < room ? few->n : room;
-
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < few->n && to->n < rd->batch->max_items; i++)
 	{
 		uint32_t	k = rd->forward ? i : few->n - 1 - i;
 
-		if (!gather_entry(rd, level, keys, few->bytes[k], few->refs[k],
-						  few->slots[k], to))
-			break;
+		if (!is_inline_entry(few->refs[k], level, to) ||
+			(rd->batch->want_keys && to->used >= to->room))
+			return false;
+		gather_entry(rd, level, rd->batch->want_keys, few->bytes[k],
+					 few->refs[k], few->slots[k], to);
 	}
+	return true;
 }
 
 /*
@@ -288,33 +381,27 @@ take_records(ArtRead *rd, ArtNode *node, uint32_t level, uint64_t version,
 	return euno_art_take_run(rd, level);
 }
 
-/*
- * Adds all of a child of the frame's node, no edge, that is a LIST of few
- * slots with nothing but leaves.  False: it is not, or there is no room for
- * the keys of INLINEs; enter it.
- */
-bool
-euno_art_gather_few(ArtRead *rd, ArtFrame *frame, ArtRef ref,
-					EunoStatus *status)
+/* What was gathered from a node of this level, if this is still its version. */
+static inline EunoStatus
+end_list(ArtRead *rd, ArtNode *node, uint32_t level, uint64_t version,
+		 const Gathered *from)
 {
-	const ArtLayout *layout = &euno_art_layouts[art_ref_type(ref)];
-	ArtNode    *node = art_pointer(ref);
-	uint32_t	level = art_ref_level(ref);
-	Gathered	to = {rd->batch->nitems, rd->used, 0, NO_ENTRY, NULL};
-	uint64_t	version = 0;
+	if (!rd->rowex && !euno_lock_validate(&node->lock, version))
+		return euno_art_read_stale(rd, level, node);
+	if (from->kind != NO_KIND)
+		gather_end(rd, level, from);
+	return EUNO_OK;
+}
+
+/* All of a LIST that gather_list is not for.  False: enter it. */
+static __attribute__((noinline)) bool
+gather_few(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
+		   uint64_t version, EunoStatus *status)
+{
+	Gathered	to = gather_begin(rd, level);
 	Few			few;
 
-	if (layout->capacity > FEW || art_ref_type(ref) > ART_LAST_LIST ||
-		level <= frame->level || level >= ART_MAX_COMPOSITE)
-		return false;
-	if (level > frame->level + 1)
-		euno_art_path_copy(node, frame->level + 1, rd->key.bytes);
-	*status = rd->rowex ? EUNO_OK : art_begin_node(rd, node, level, &version);
-	if (*status == EUNO_OK && !art_frame_valid(rd, frame))
-		*status = euno_art_read_stale(rd, frame->level, frame->node);
-	if (*status != EUNO_OK)
-		return true;
-	if (!look_at_few(node, layout, &few))
+	if (!look_at_few(node, type, level, &few))
 		return false;
 	rd->full = few.n > 0 && to.n >= rd->batch->max_items;
 	if (rd->full)
@@ -324,15 +411,91 @@ euno_art_gather_few(ArtRead *rd, ArtFrame *frame, ArtRef ref,
 		*status = take_records(rd, node, level, version, &few);
 		return true;
 	}
-	if (rd->batch->want_keys)
-		take_few(rd, level, &few, true, &to);
-	else
-		take_few(rd, level, &few, false, &to);
-	if (to.n - rd->batch->nitems < few.n && to.n < rd->batch->max_items)
+	if (!take_few(rd, level, &few, &to))
 		return false;
-	if (!rd->rowex && !euno_lock_validate(&node->lock, version))
-		*status = euno_art_read_stale(rd, level, node);
-	else if (to.ref != NO_ENTRY)
-		gather_end(rd, level, &to);
+	*status = end_list(rd, node, level, version, &to);
 	return true;
+}
+
+/*
+ * Adds all of a child of the frame's node that is a LIST of few slots with
+ * nothing but leaves; its path is in rd->key.  False: it is not, or there is
+ * no room for the keys of INLINEs; enter it.
+ */
+static inline bool
+gather_child(ArtRead *rd, ArtFrame *frame, ArtRef ref, EunoStatus *status)
+{
+	ArtType		type = art_ref_type(ref);
+	ArtNode    *node = art_pointer(ref);
+	uint32_t	level = art_ref_level(ref);
+	uint32_t	capacity = euno_art_layouts[type].capacity;
+	uint64_t	version = 0;
+	Gathered	to;
+	bool		done;
+
+	if (type > ART_LAST_LIST || capacity > FEW ||
+		level <= frame->level || level >= ART_MAX_COMPOSITE)
+		return false;
+	if (level > frame->level + 1)
+		euno_art_path_copy(node, frame->level + 1, rd->key.bytes);
+	*status = rd->rowex ? EUNO_OK : art_begin_node(rd, node, level, &version);
+	if (*status == EUNO_OK && !art_frame_valid(rd, frame))
+		*status = euno_art_read_stale(rd, frame->level, frame->node);
+	if (*status != EUNO_OK)
+		return true;
+	to = gather_begin(rd, level);
+	if (to.n + capacity > rd->batch->max_items)
+		done = false;
+	else if (!rd->batch->want_keys)
+		done = rd->forward ?
+			gather_list(rd, node, type, level, false, true, &to) :
+			gather_list(rd, node, type, level, false, false, &to);
+	else if (to.used + capacity * inline_room(level + 1) > rd->batch->buf_size)
+		done = false;
+	else
+		done = rd->forward ?
+			gather_list(rd, node, type, level, true, true, &to) :
+			gather_list(rd, node, type, level, true, false, &to);
+	if (!done)
+		return gather_few(rd, node, type, level, version, status);
+	*status = end_list(rd, node, level, version, &to);
+	return true;
+}
+
+/*
+ * Adds what is INLINE in the frame's node from its next byte on, and children
+ * that are a LIST of few slots with nothing but leaves, up to a child that is
+ * something else or was not fetched, or the byte "end": where most entries of
+ * most scans are read.  None of these children is an edge.
+ */
+EunoStatus
+euno_art_gather(ArtRead *rd, ArtFrame *frame, int end)
+{
+	int			step = rd->forward ? 1 : -1;
+	EunoStatus	status;
+
+	for (;;)
+	{
+		int			byte = art_next_byte(frame, frame->next, rd->forward);
+		ArtRef		ref;
+
+		if (byte < 0 || (byte - end) * step >= 0)
+			return EUNO_OK;
+		frame->next = byte;
+		ref = euno_load64_acquire(art_frame_slot(frame, byte));
+		if (!art_is_node(ref))
+		{
+			status = gather_inlines(rd, frame, end);
+			if (status != EUNO_OK || rd->full || frame->next == byte)
+				return status;
+			continue;
+		}
+		rd->key.bytes[frame->level] = (uint8_t) byte;
+		if ((byte - frame->ahead) * step >= 0 ||
+			!gather_child(rd, frame, ref, &status))
+			return EUNO_OK;
+		if (status != EUNO_OK || rd->full)
+			return status;
+		frame->next = byte + step;
+	}
 }

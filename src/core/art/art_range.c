@@ -39,39 +39,6 @@ euno_art_read_wait(ArtRead *rd, uint32_t level, ArtNode *node)
 	return euno_lock_wait(&node->lock, rd->cx->env, &rd->cx->counters, true);
 }
 
-/* The next byte at or beyond "from" that has a slot; -1 if none. */
-static inline int
-next_byte(const ArtFrame *frame, int from, bool forward)
-{
-	while (from >= 0 && from < 256)
-	{
-		uint64_t	word = frame->map[from / 64];
-
-		if (forward)
-		{
-			word &= UINT64_MAX << from % 64;
-			if (word != 0)
-				return (from & ~63) + __builtin_ctzll(word);
-			from = (from | 63) + 1;
-		}
-		else
-		{
-			word &= UINT64_MAX >> (63 - from % 64);
-			if (word != 0)
-				return (from | 63) - __builtin_clzll(word);
-			from = (from & ~63) - 1;
-		}
-	}
-	return -1;
-}
-
-/* The slot of a byte that has one. */
-static inline const ArtRef *
-frame_slot(const ArtFrame *frame, int byte)
-{
-	return frame->slots + frame->places[byte] * frame->words;
-}
-
 /* The sign of path - bound in the bytes [from, to). */
 static int
 compare_path(const ArtRead *rd, const ArtKey *bound, uint32_t from, uint32_t to)
@@ -222,33 +189,45 @@ prefetch(ArtRef ref, uint32_t level)
  * Fetches some of the children that come next, up to one with the byte "end":
  * as many as a batch may want, if they were full.
  */
-static void
-fetch_ahead(ArtRead *rd, ArtFrame *frame, int end)
+static __attribute__((noinline)) void
+fetch_more(ArtRead *rd, ArtFrame *frame, int end)
 {
 	int			step = rd->forward ? 1 : -1;
 	int			byte = frame->next;
 	uint32_t	room = rd->batch->max_items - rd->batch->nitems;
 	uint32_t	entries = 0;
 
-	if (rd->batch->max_items == 1 || (byte - frame->ahead) * step < 0)
-		return;
 	for (uint32_t lines = 0; lines < AHEAD && entries < room;)
 	{
 		ArtRef		ref;
 
-		byte = next_byte(frame, byte, rd->forward);
+		byte = art_next_byte(frame, byte, rd->forward);
 		if (byte < 0 || (byte - end) * step > 0)
 		{
 			byte = rd->forward ? 256 : -1;
 			break;
 		}
-		ref = euno_load64_acquire(frame_slot(frame, byte));
+		ref = euno_load64_acquire(art_frame_slot(frame, byte));
 		entries += art_is_node(ref) ?
 			euno_art_layouts[art_ref_type(ref)].capacity : 1;
 		lines += 1 + prefetch(ref, frame->level);
 		byte += step;
 	}
 	frame->ahead = byte;
+}
+
+/* The same when those that were fetched have been read. */
+static inline void
+fetch_ahead(ArtRead *rd, ArtFrame *frame, int end)
+{
+	int			step = rd->forward ? 1 : -1;
+
+	if ((frame->next - frame->ahead) * step < 0)
+		return;
+	if (rd->batch->max_items > 1)
+		fetch_more(rd, frame, end);
+	else
+		frame->ahead = frame->next + step;
 }
 
 /*
@@ -269,11 +248,11 @@ euno_art_advance(ArtRead *rd)
 
 	if (room > ART_RUN)
 		room = ART_RUN;
-	while ((byte = next_byte(frame, frame->next, rd->forward)) >= 0)
+	while ((byte = art_next_byte(frame, frame->next, rd->forward)) >= 0)
 	{
 		bool		at_edge = byte == at_byte;
 		bool		end_edge = frame->end_edge && byte == end_byte;
-		const ArtRef *slot = frame_slot(frame, byte);
+		const ArtRef *slot = art_frame_slot(frame, byte);
 		ArtRef		ref;
 
 		if ((byte - end_byte) * step > 0)
@@ -288,18 +267,19 @@ euno_art_advance(ArtRead *rd)
 			frame->next = byte + step;
 			continue;
 		}
+		frame->next = byte;
+		if (rd->nrun == 0 && !at_edge && !end_edge)
+		{
+			if (art_is_node(ref))
+				fetch_ahead(rd, frame, end_byte);
+			status = euno_art_gather(rd, frame, end_byte);
+			if (status != EUNO_OK || rd->full)
+				return status;
+			if (frame->next != byte)
+				continue;
+		}
 		if (!art_is_node(ref) && !at_edge && !end_edge)
 		{
-			if (rd->nrun == 0 && rd->forward)
-			{
-				frame->next = byte;
-				status = euno_art_gather(rd, frame, end_byte);
-				if (status != EUNO_OK || rd->full)
-					return status;
-				if (frame->next > byte)
-					continue;
-			}
-			frame->next = byte;
 			if (art_is_leaf(ref))
 				fetch_ahead(rd, frame, end_byte);
 			frame->next = byte + step;
@@ -309,9 +289,13 @@ euno_art_advance(ArtRead *rd)
 				return art_take_run(rd, frame);
 			continue;
 		}
-		status = art_take_run(rd, frame);
-		if (status != EUNO_OK || rd->full)
-			return status;
+		if (rd->nrun > 0)
+		{
+			status = art_take_run(rd, frame);
+			if (status != EUNO_OK || rd->full)
+				return status;
+			continue;
+		}
 		if (!art_frame_valid(rd, frame))
 			return euno_art_read_stale(rd, frame->level, frame->node);
 		frame->next = byte + step;
@@ -323,12 +307,6 @@ euno_art_advance(ArtRead *rd)
 			return euno_art_take_edge(rd, &leaf, frame->level + 1, at_edge, end_edge);
 		}
 		fetch_ahead(rd, frame, end_byte);
-		if (!at_edge && !end_edge && euno_art_gather_few(rd, frame, ref, &status))
-		{
-			if (status != EUNO_OK || rd->full)
-				return status;
-			continue;
-		}
 		return euno_art_enter(rd, ref, frame->level + 1, at_edge, end_edge);
 	}
 	status = art_take_run(rd, frame);

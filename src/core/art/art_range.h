@@ -104,8 +104,6 @@ extern EunoStatus euno_art_take_last(ArtRead *rd);
 
 /* art_gather.c */
 extern EunoStatus euno_art_gather(ArtRead *rd, ArtFrame *frame, int end);
-extern bool euno_art_gather_few(ArtRead *rd, ArtFrame *frame, ArtRef ref,
-								EunoStatus *status);
 
 /* art_range.c */
 extern EunoStatus euno_art_read_stale(ArtRead *rd, uint32_t level,
@@ -116,6 +114,39 @@ extern uint64_t euno_art_read_wait(ArtRead *rd, uint32_t level,
 extern EunoStatus euno_art_enter(ArtRead *rd, ArtRef ref, uint32_t depth,
 								 bool at_edge, bool end_edge);
 extern EunoStatus euno_art_advance(ArtRead *rd);
+
+/* The next byte at or beyond "from" that has a slot; -1 if none. */
+static inline int
+art_next_byte(const ArtFrame *frame, int from, bool forward)
+{
+	while (from >= 0 && from < 256)
+	{
+		uint64_t	word = frame->map[from / 64];
+
+		if (forward)
+		{
+			word &= UINT64_MAX << from % 64;
+			if (word != 0)
+				return (from & ~63) + __builtin_ctzll(word);
+			from = (from | 63) + 1;
+		}
+		else
+		{
+			word &= UINT64_MAX >> (63 - from % 64);
+			if (word != 0)
+				return (from | 63) - __builtin_clzll(word);
+			from = (from & ~63) - 1;
+		}
+	}
+	return -1;
+}
+
+/* The slot of a byte that has one. */
+static inline const ArtRef *
+art_frame_slot(const ArtFrame *frame, int byte)
+{
+	return frame->slots + frame->places[byte] * frame->words;
+}
 
 /* Is what was read in the node to be believed? */
 static inline bool

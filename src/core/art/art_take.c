@@ -173,8 +173,19 @@ euno_art_take_edge(ArtRead *rd, const ArtChild *leaf, uint32_t depth,
 EunoStatus
 euno_art_take_last(ArtRead *rd)
 {
+	const EunoBatch *batch = rd->batch;
 	ArtTail		tail;
 
+	if (batch->want_keys)
+	{
+		const EunoItemKey *item = &batch->keys[batch->nitems - 1];
+
+		memcpy(rd->last.bytes, batch->buf + item->offset, item->keylen);
+		euno_put_tid(rd->last.bytes + item->keylen,
+					 batch->tids[batch->nitems - 1]);
+		rd->last.len = item->keylen + EUNO_TID_BYTES;
+		return EUNO_OK;
+	}
 	if (rd->last_leaf.ref == 0)
 		return EUNO_OK;			/* it is */
 	memcpy(rd->key.bytes, rd->last.bytes, rd->last.len);
