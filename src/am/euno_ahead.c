@@ -27,7 +27,7 @@
 #include "core/euno_shared.h"
 #include "euno_compat.h"
 
-/* An index-only scan rarely comes to the heap, and local buffers are few. */
+/* A setting, which the table's tablespace may have for itself. */
 static bool
 may_look_ahead(IndexScanDesc scan)
 {

@@ -169,6 +169,9 @@ extern void euno_require_serving(Relation index);
 /* The registry's slot of an index; ERROR 53400 if there is none left. */
 extern EunoTreeSlot *euno_index_slot(EunoIndex *idx);
 
+/* ERROR if this session is in the middle of building the tree. */
+extern void euno_refuse_own_build(const EunoTreeSlot *slot, Relation index);
+
 /* Build the tree if it is not READY.  May wait for another builder. */
 extern void euno_index_ensure_ready(EunoIndex *idx, Relation index);
 

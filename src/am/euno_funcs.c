@@ -36,7 +36,8 @@ euno_open_index_by_oid(Oid oid, LOCKMODE lockmode)
 	else if (relkind != '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an index", get_rel_name(oid))));
+				 errmsg("\"%s\" is not a euno index", get_rel_name(oid)),
+				 errdetail_relkind_not_supported(relkind)));
 
 	/* Perhaps it was dropped just now. */
 	if (index == NULL)
@@ -91,6 +92,8 @@ euno_evict(PG_FUNCTION_ARGS)
 	slot = euno_tree_lookup(&idx->key);
 	if (slot)
 	{
+		if (euno_tree_state(slot) == EUNO_STATE_BUILDING)
+			euno_refuse_own_build(slot, index);
 		while (!euno_tree_retire(slot, 10))
 			CHECK_FOR_INTERRUPTS();
 		slot->evicted = true;

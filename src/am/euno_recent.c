@@ -82,6 +82,7 @@ euno_recent_begin(IndexScanDesc scan)
 {
 	Relation	heap = scan->heapRelation;
 
+	/* Index-only scans rarely come to the heap, and local buffers are few */
 	if (heap == NULL || scan->xs_want_itup || RelationUsesLocalBuffers(heap) ||
 		heap->rd_tableam != GetHeapamTableAmRoutine())
 		return false;

@@ -142,6 +142,17 @@ euno_index_slot(EunoIndex *idx)
 	return slot;
 }
 
+void
+euno_refuse_own_build(const EunoTreeSlot *slot, Relation index)
+{
+	if (euno_index_is_builder(slot) || euno_is_build_worker)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("cannot use euno index \"%s\" while this session is building it",
+						RelationGetRelationName(index)),
+				 errhint("Functions in index expressions and predicates must not query the table itself.")));
+}
+
 /*
  * Make a tree READY.  The build lock is held.
  */
@@ -160,12 +171,7 @@ bring_up(EunoIndex *idx, Relation index)
 			euno_rebuild_tree(idx, index, slot);
 			continue;
 		}
-		if (euno_index_is_builder(slot) || euno_is_build_worker)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_IN_USE),
-					 errmsg("cannot use euno index \"%s\" while this session is building it",
-							RelationGetRelationName(index)),
-					 errhint("Functions in index expressions and predicates must not query the table itself.")));
+		euno_refuse_own_build(slot, index);
 		if (state != EUNO_STATE_RETIRING &&
 			!builder_is_in_our_group(slot->builder_pid))
 			euno_tree_retire(slot, 0);

@@ -19,8 +19,8 @@
  * The payload holds what the key cannot give back: INCLUDE columns, and the
  * original datum of a key column whenever its encoding loses something (-0,
  * a NaN with an odd bit pattern, trailing blanks of bpchar, zeros at the end of
- *	  a numeric's decimals).  So every column
- * can be returned, bit-identical to what was stored.
+ * a numeric's decimals).  So every column can be returned, bit-identical to
+ * what was stored.
  *
  *-------------------------------------------------------------------------
  */

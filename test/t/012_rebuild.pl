@@ -122,6 +122,8 @@ BEGIN
   IF current_setting('my.selfish', true) = 'leader' AND current_setting('my.leader', true) = pg_backend_pid()::text OR
      current_setting('my.selfish', true) = 'worker' AND current_setting('my.leader', true) <> pg_backend_pid()::text THEN
     PERFORM public.euno_rebuild('public.t_selfish');
+  ELSIF current_setting('my.selfish', true) = 'evicting' THEN
+    PERFORM public.euno_evict('public.t_selfish');
   ELSIF current_setting('my.selfish', true) = 'worker' AND a % 1000 = 0 THEN
     PERFORM pg_sleep(10); -- until the worker's error
   END IF;
@@ -137,6 +139,9 @@ for my $who ('leader', 'worker')
 	is($stderr =~ /parallel worker/ ? 'worker' : 'leader', $who, "in that process");
 	$node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");
 }
+($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT euno_evict('t_selfish'); SET my.selfish = 'evicting'; SET statement_timeout = '4min'; SELECT euno_rebuild('t_selfish')");
+like($stderr, qr/cannot use euno index "t_selfish" while this session is building it/, 'a function that evicts the index: an error, too');
+$node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");
 check_indexes($node, 'postgres', 'after such errors');
 
 # Without a postmaster there are no workers, and nobody to ask for them.
