@@ -154,6 +154,10 @@ typedef struct EunoContext
 	EunoLast	last;
 	uint8_t		last_path[EUNO_LAST_PATH];	/* radix trees, with last.again: of the
 											 * node, up to the byte it branches on */
+	uint16_t	grown_level;	/* radix trees: of the last node that grew as
+								 * ascending keys want it to, and about how many
+								 * children such nodes had then */
+	uint16_t	grown_at;
 	EunoLast	next;			/* the leaf at which a scan's next batch begins;
 								 * "again" is not used */
 	uint32_t	conflicts;		/* at leaves, ever; of which some are looked at */

@@ -43,7 +43,6 @@ typedef enum ArtWhere
 /* Where a descent ended. */
 typedef struct ArtPlace
 {
-	EunoTree   *tree;
 	ArtWhere	where;
 	bool		rowex;			/* the versions mean nothing */
 	bool		near;			/* AT_GAP: the descent began at the slot's node;
@@ -152,6 +151,51 @@ art_key_byte(const ArtKey *key, uint32_t i)
 	return i < key->len ? key->bytes[i] : 0;
 }
 
+/* The bytes are there: sets the length, and the zeros that loads may meet. */
+static inline void
+euno_art_key_set(ArtKey *key, uint32_t len)
+{
+	key->len = len;
+	memset(key->bytes + len, 0, 32);
+}
+
+/* The composite of an entry, which is not longer than EUNO_MAX_ENTRY. */
+static inline void
+euno_art_key_entry(const EunoEntry *entry, ArtKey *key)
+{
+	uint32_t	n = entry->keylen;
+
+	if (n >= 8 && n <= 16)
+	{
+		uint64_t	first;
+		uint64_t	last;
+
+		memcpy(&first, entry->key, 8);
+		memcpy(&last, entry->key + n - 8, 8);
+		memcpy(key->bytes, &first, 8);
+		memcpy(key->bytes + n - 8, &last, 8);
+	}
+	else if (n > 0)
+		memcpy(key->bytes, entry->key, n);
+	euno_put_tid(key->bytes + n, entry->tid);
+	euno_art_key_set(key, n + EUNO_TID_BYTES);
+}
+
+/*
+ * What is behind the first "depth" bytes of a composite, at most 23, as INLINE.
+ */
+static inline void
+art_key_inline(const ArtKey *key, uint32_t depth, ArtChild *child)
+{
+	const uint8_t *bytes = key->bytes + depth;
+
+	/* there are zeros behind it */
+	child->ref = (euno_get_word(bytes) & ~UINT64_C(0xFF)) | ART_TAG_INLINE |
+		(ArtRef) (key->len - depth) << ART_COUNT_SHIFT;
+	child->more[0] = euno_get_word(bytes + art_inline_max(1));
+	child->more[1] = euno_get_word(bytes + art_inline_max(2));
+}
+
 /* This process's stripe. */
 static inline ArtStripe *
 art_stripe(EunoContext *cx, EunoTree *tree)
@@ -187,9 +231,7 @@ art_lock(EunoContext *cx, EunoLock *lock, uint64_t version, bool rowex)
 }
 
 /* art_key.c */
-extern void euno_art_key_entry(const EunoEntry *entry, ArtKey *key);
 extern void euno_art_key_position(const EunoPosition *pos, ArtKey *key);
-extern void euno_art_key_set(ArtKey *key, uint32_t len);
 extern bool euno_art_key_after(ArtKey *key, uint32_t len);
 extern int	euno_art_key_compare(const ArtKey *a, const ArtKey *b);
 
@@ -285,6 +327,9 @@ extern uint32_t euno_art_leaf_mismatch(const ArtTail *tail, uint32_t depth,
 extern void euno_art_inline(const uint8_t *bytes, uint32_t n, ArtChild *child);
 
 /* art_descend.c */
+extern uint64_t euno_art_wait(EunoContext *cx, EunoTree *tree, EunoLock *lock,
+							  const ArtKey *key, uint32_t level,
+							  const ArtNode *node) __attribute__((cold));
 extern EunoStatus euno_art_descend(EunoContext *cx, EunoTree *tree,
 								   const ArtKey *key, bool rowex,
 								   bool from_root, ArtPlace *place);

@@ -8,17 +8,29 @@
 #include "core/art/art_search.h"
 
 /*
+ * A lock word that is LOCKED or OBSOLETE was read on the way to a key: waits,
+ * and returns the word seen then.  See euno_art_conflict.
+ */
+uint64_t
+euno_art_wait(EunoContext *cx, EunoTree *tree, EunoLock *lock,
+			  const ArtKey *key, uint32_t level, const ArtNode *node)
+{
+	uint64_t	version;
+
+	(void) art_read_lock(cx, tree, lock, &version, key, ART_ENTRY, level, node);
+	return version;
+}
+
+/*
  * Finds the slot where the composite belongs.  EUNO_OK; EUNO_STALE (never with
  * "rowex"): start again; EUNO_CORRUPT.  The epoch has been entered; nothing is
  * locked.  "from_root": the slot's holder must be known, wherever that is.
  */
-EunoStatus
+EunoStatus __attribute__((flatten))
 euno_art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 				 bool rowex, bool from_root, ArtPlace *place)
 {
-	return rowex ?
-		art_descend(cx, tree, key, true, false, from_root, place, NULL) :
-		art_descend(cx, tree, key, false, false, from_root, place, NULL);
+	return art_descend(cx, tree, key, rowex, false, from_root, place, NULL);
 }
 
 /*
@@ -30,9 +42,7 @@ euno_art_descend_two(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 {
 	above->version = 0;
 	above->rowex = true;
-	return rowex ?
-		art_descend(cx, tree, key, true, false, false, place, above) :
-		art_descend(cx, tree, key, false, false, false, place, above);
+	return art_descend(cx, tree, key, rowex, false, false, place, above);
 }
 
 /*
@@ -59,6 +69,8 @@ euno_art_lock_slot(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 
 	if (art_lock(cx, place->lock, place->version, place->rowex))
 	{
+		if (!place->rowex)
+			return place->slot; /* at this version it holds the same */
 		if (place->holder != NULL)
 			slot = art_slot(place->holder, art_type(place->holder),
 							key->bytes[place->depth - 1], &ref);

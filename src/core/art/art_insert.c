@@ -36,9 +36,15 @@ typedef struct Insert
 } Insert;
 
 /* The entry's leaf, for a slot of so many words at this depth. */
-static bool
+static inline bool
 new_leaf(Insert *ins, uint32_t depth, uint32_t words, ArtChild *leaf)
 {
+	if (ins->entry->payloadlen == 0 &&
+		ins->key.len - depth <= art_inline_max(words))
+	{
+		art_key_inline(&ins->key, depth, leaf);
+		return true;
+	}
 	return euno_art_build_leaf(&ins->build, ins->key.bytes, ins->key.len,
 							   depth, ins->entry->payload,
 							   ins->entry->payloadlen, words, leaf);
@@ -66,10 +72,12 @@ grown(uint32_t nchildren)
  * behind those of all its children, as ascending keys' are: as many as it will
  * have if they go on in such steps up to the last byte, and an eighth of what
  * is yet to come.  They may also end here, so no more than ART_STEPS times
- * what there were.
+ * what there were, or an eighth more than nodes of this level have had lately
+ * when they grew so.
  */
 static uint32_t
-grown_by_steps(const ArtChildren *children, uint8_t byte)
+grown_by_steps(EunoContext *cx, const ArtChildren *children, uint8_t byte,
+			   uint32_t level)
 {
 	uint32_t	n = children->n;
 	uint32_t	left = 255U - byte;
@@ -77,6 +85,12 @@ grown_by_steps(const ArtChildren *children, uint8_t byte)
 	uint32_t	wanted = n + (steps + steps / 8 < left ? steps + steps / 8 : left);
 	uint32_t	most = ART_STEPS * (n - 1);
 
+	if (cx->grown_level != level || cx->grown_at < n)
+		cx->grown_at = (uint16_t) n;
+	else if (most < cx->grown_at + cx->grown_at / 8U)
+		most = cx->grown_at + cx->grown_at / 8U;
+	cx->grown_level = (uint16_t) level;
+	cx->grown_at -= (uint16_t) ((cx->grown_at - n) / 8);
 	if (wanted > most)
 		wanted = most;
 	return wanted > n ? wanted : n;
@@ -95,7 +109,8 @@ capacity(const Insert *ins, uint8_t byte)
 
 	if (n > 1 && byte > children->bytes[n - 2] &&
 		last->leaf == art_pointer(ins->place.ref) && last->stamp == ins->stamp)
-		return grown_by_steps(children, byte);
+		return grown_by_steps(ins->cx, children, byte,
+							  art_level(art_pointer(ins->place.ref)));
 	return grown(n);
 }
 
@@ -257,10 +272,15 @@ insert_empty(Insert *ins)
 	ArtChild	leaf;
 	ArtRef	   *slot;
 
-	if (!euno_art_build_leaf_for(&ins->build, ins->key.bytes, ins->key.len,
-								 ins->entry->payload, ins->entry->payloadlen,
-								 &ins->place, &leaf) ||
-		(retire && !euno_art_reserve(cx, ins->tree, 1)))
+	if (ins->entry->payloadlen == 0 &&
+		ins->key.len - ins->place.depth <= art_inline_max(1))
+		art_key_inline(&ins->key, ins->place.depth, &leaf);
+	else if (!euno_art_build_leaf_for(&ins->build, ins->key.bytes, ins->key.len,
+									  ins->entry->payload,
+									  ins->entry->payloadlen, &ins->place,
+									  &leaf))
+		return EUNO_NO_MEMORY;
+	if (retire && !euno_art_reserve(cx, ins->tree, 1))
 		return EUNO_NO_MEMORY;
 	slot = euno_art_lock_slot(cx, ins->tree, &ins->key, &ins->place);
 	if (slot == NULL)
@@ -303,32 +323,40 @@ insert_leaf(Insert *ins)
 	return insert_above(ins, at, other, &old);
 }
 
-/* Finds the slot where the entry belongs.  As euno_art_descend. */
-static EunoStatus
-find_from(Insert *ins, bool rowex, bool from_root)
+/*
+ * Finds the slot where the entry belongs.  As euno_art_descend.  A node that is
+ * full has to be replaced, and so its holder to be known.
+ */
+static inline EunoStatus
+find(Insert *ins, bool rowex)
 {
-	EunoStatus	status = euno_art_descend(ins->cx, ins->tree, &ins->key, rowex,
-										  from_root, &ins->place);
-	ArtNode    *node = art_pointer(ins->place.ref);
+	for (bool from_root = false;; from_root = true)
+	{
+		ArtPlace   *place = &ins->place;
+		EunoStatus	status = euno_art_descend(ins->cx, ins->tree, &ins->key, rowex,
+											  from_root, place);
 
-	if (status == EUNO_OK && ins->place.where == ART_AT_GAP)
-		ins->at = euno_art_node_place(node, ins->key.bytes[art_level(node)]);
-	return status;
+		if (status != EUNO_OK || place->where != ART_AT_GAP)
+			return status;
+		ins->at = euno_art_node_place(art_pointer(place->ref),
+									  ins->key.bytes[art_ref_level(place->ref)]);
+		if (!place->near || ins->at != ART_NO_SLOT)
+			return EUNO_OK;
+	}
 }
 
 /*
- * The same; a node that is full has to be replaced, and so its holder to be
- * known.
+ * Before each try: has whoever leads at a crowded place inserted the entry, or
+ * failed?
  */
-static EunoStatus
-find(Insert *ins, bool rowex)
+static bool
+is_performed(Insert *ins, uint32_t attempts, EunoStatus *status)
 {
-	EunoStatus	status = find_from(ins, rowex, false);
+	EunoWish	wish = {.ops = &euno_art_olc_ops,.entry = ins->entry,
+	.no_split = ins->no_split};
 
-	if (status == EUNO_OK && ins->place.where == ART_AT_GAP &&
-		ins->place.near && ins->at == ART_NO_SLOT)
-		status = find_from(ins, rowex, true);
-	return status;
+	return euno_art_crowd(ins->cx, ins->tree, &ins->key, attempts,
+						  ins->place.depth, &wish, status);
 }
 
 /*
@@ -340,8 +368,6 @@ static EunoStatus __attribute__((noinline))
 insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				bool no_split, uint64_t stamp, bool *waste)
 {
-	EunoWish	wish = {.ops = &euno_art_olc_ops,.entry = entry,
-	.no_split = no_split};
 	EunoStatus	status;
 	Insert		ins;
 
@@ -358,8 +384,7 @@ insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		uint64_t	waits = cx->counters.lock_waits;
 
 		if (art_may_be_crowded(cx, tree, attempts) &&
-			euno_art_crowd(cx, tree, &ins.key, attempts,
-						   ins.place.depth, &wish, &status))
+			is_performed(&ins, attempts, &status))
 			break;
 		status = find(&ins, art_body(tree)->rowex || attempts >= ART_PATIENCE);
 		if (status == EUNO_OK)

@@ -7,24 +7,6 @@
  */
 #include "core/art/art.h"
 
-/* The bytes are there: sets the length, and the zeros that loads may meet. */
-void
-euno_art_key_set(ArtKey *key, uint32_t len)
-{
-	key->len = len;
-	memset(key->bytes + len, 0, 32);
-}
-
-/* The composite of an entry, which is not longer than EUNO_MAX_ENTRY. */
-void
-euno_art_key_entry(const EunoEntry *entry, ArtKey *key)
-{
-	if (entry->keylen > 0)
-		memcpy(key->bytes, entry->key, entry->keylen);
-	euno_put_tid(key->bytes + entry->keylen, entry->tid);
-	euno_art_key_set(key, entry->keylen + EUNO_TID_BYTES);
-}
-
 /*
  * A position as a bound: what is at its right is greater or equal, what is at
  * its left is less.  Zeros at the end are left away.

@@ -9,6 +9,45 @@
  */
 #include "core/art/art_search.h"
 
+/* Does a key, which is longer, begin with the remembered bytes, so many? */
+static inline bool
+is_path(const EunoContext *cx, const uint8_t *bytes, uint32_t len,
+		uint32_t level)
+{
+	if (level - 1 >= 8 || len < 8)
+		return memcmp(bytes, cx->last_path, level) == 0;
+	return (euno_get_word(bytes) ^ euno_get_word(cx->last_path)) >>
+		(64 - 8 * level) == 0;
+}
+
+/* The last n bytes of an entry's key and its TID, 23 at most, as INLINE. */
+static inline void
+last_inline(const EunoEntry *entry, uint32_t n, ArtChild *leaf)
+{
+	const uint8_t *end = entry->key + entry->keylen;
+	uint64_t	tid = entry->tid << 16;
+	uint64_t	high = tid;
+	uint64_t	low = 0;
+	uint8_t		rest[8 * ART_WORDS];
+
+	if (n > 7 || entry->keylen < 8)
+	{
+		memcpy(rest, end - n, n);
+		euno_put_tid(rest + n, entry->tid);
+		euno_art_inline(rest, n + EUNO_TID_BYTES, leaf);
+		return;
+	}
+	if (n > 0)
+	{
+		high = euno_get_word(end - 8) << (64 - 8 * n) | tid >> 8 * n;
+		low = tid << (64 - 8 * n);
+	}
+	leaf->ref = (high & ~UINT64_C(0xFF)) | ART_TAG_INLINE |
+		(ArtRef) (n + EUNO_TID_BYTES) << ART_COUNT_SHIFT;
+	leaf->more[0] = high << 56 | low >> 8;
+	leaf->more[1] = 0;
+}
+
 /*
  * The node that the last inserts went to, with the bytes that lead to it and
  * its version; all of its path is the key's, and the key has a byte for it.
@@ -26,8 +65,7 @@ last_find(EunoContext *cx, EunoTree *tree, const ArtKey *key, uint32_t *depth,
 		last->stamp != euno_load64(&art_body(tree)->stamp))
 		return 0;
 	level = art_level(node);
-	if (level >= key->len ||
-		memcmp(key->bytes, cx->last_path, level) != 0 ||
+	if (level >= key->len || !is_path(cx, key->bytes, key->len, level) ||
 		!euno_lock_glance(&node->lock, version))
 		return 0;
 	*depth = level - art_segment_len(node);
@@ -62,7 +100,6 @@ euno_art_append(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				uint64_t stamp)
 {
 	ArtNode    *node = cx->last.leaf;
-	uint8_t		rest[8 * ART_WORDS + EUNO_TID_BYTES];
 	uint64_t	version;
 	uint32_t	level;
 	uint32_t	n;
@@ -81,16 +118,13 @@ euno_art_append(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	n = entry->keylen - level - 1;
 	if (level >= entry->keylen || n + EUNO_TID_BYTES >
 		art_inline_max(euno_art_layouts[type].words) ||
-		memcmp(entry->key, cx->last_path, level) != 0)
+		!is_path(cx, entry->key, entry->keylen, level))
 		return false;
 	byte = entry->key[level];
 	(void) art_slot(node, type, byte, &ref);
-	at = euno_art_node_place(node, byte);
-	if (ref != 0 || at == ART_NO_SLOT)
+	if (ref != 0 || (at = euno_art_node_place(node, byte)) == ART_NO_SLOT)
 		return false;
-	memcpy(rest, entry->key + level + 1, n);
-	euno_put_tid(rest + n, entry->tid);
-	euno_art_inline(rest, n + EUNO_TID_BYTES, &leaf);
+	last_inline(entry, n, &leaf);
 
 	/* At the version that was read, it is what it was. */
 	if (!euno_lock_upgrade(&node->lock, version))

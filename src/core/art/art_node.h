@@ -286,6 +286,17 @@ art_ref_type(ArtRef ref)
 	return (ArtType) (ref >> ART_TYPE_SHIFT | (ref & 12) << 2);
 }
 
+/* NODE: of type ART_N256? */
+static inline bool
+art_is_direct(ArtRef ref)
+{
+	const ArtRef high = (ArtRef) 15 << ART_TYPE_SHIFT;
+	const ArtRef type = (ArtRef) ART_N256 << ART_TYPE_SHIFT |
+		(ArtRef) (ART_N256 >> 4) << 2;
+
+	return (ref & (high | 12)) == type;
+}
+
 /* LEAF: length of the composite */
 static inline uint32_t
 art_leaf_len(ArtRef ref)

@@ -71,6 +71,16 @@ art_list_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 	return NULL;
 }
 
+/* The slot of a byte in an N256 and what it holds. */
+static inline ArtRef *
+art_direct_slot(ArtNode *node, uint8_t byte, ArtRef *ref)
+{
+	ArtRef	   *slot = (ArtRef *) node->body + byte;
+
+	*ref = euno_load64_acquire(slot);
+	return slot;
+}
+
 /*
  * The slot of a byte and what it holds (0 if there is no slot).  "type" is the
  * node's, from the reference to it: so the slot's line can be fetched along
@@ -80,12 +90,7 @@ static inline ArtRef *
 art_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 {
 	if (type == ART_N256)
-	{
-		ArtRef	   *slot = (ArtRef *) node->body + byte;
-
-		*ref = euno_load64_acquire(slot);
-		return slot;
-	}
+		return art_direct_slot(node, byte, ref);
 	if (type > ART_LAST_LIST)
 	{
 		uint32_t	i = euno_load8(&node->body[byte]);
@@ -219,6 +224,13 @@ art_read_lock(EunoContext *cx, EunoTree *tree, EunoLock *lock,
 	return (word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) == 0;
 }
 
+/* The lock of what has a slot, a node or the tree. */
+static inline EunoLock *
+art_lock_of(EunoTree *tree, ArtNode *holder)
+{
+	return holder != NULL ? &holder->lock : &art_body(tree)->root_lock;
+}
+
 /*
  * Finds the slot where the composite belongs; with "prefix", the slot that all
  * composites are below that start with the key: ART_AT_TREE, or ART_AT_LEAF
@@ -226,10 +238,11 @@ art_read_lock(EunoContext *cx, EunoTree *tree, EunoLock *lock,
  * "rowex"): start again; EUNO_CORRUPT.  The epoch has been entered; nothing is
  * locked.
  *
- * OLC: "The ART of Practical Synchronization", figure 3 and appendix B.  A
- * node's version is taken, then its parent's is looked at again; what was read
- * in a node is believed, and a pointer followed, when its version has been
- * looked at again.
+ * It goes as ROWEX writers do in both protocols ("The ART of Practical
+ * Synchronization", section 4): every slot holds at every moment something
+ * that was right to find there, and a node's level and path never change.  In
+ * OLC each node's version is taken before its slot is read, for who locks it
+ * at that version; none is looked at again.  README, "Insert".
  *
  * It begins at the node that the last inserts went to, or as low as the
  * domain's map says, if that is known to be on the way; unless "from_root" is
@@ -238,20 +251,19 @@ art_read_lock(EunoContext *cx, EunoTree *tree, EunoLock *lock,
  * "above", if it is not NULL, becomes the place of the slot's holder, to be
  * locked as in ROWEX; its slot is NULL if that is not known, or there is no
  * holder.
- *
- * ROWEX: section 4.  No versions.  Every slot holds at every moment something
- * that was right to find there, and a node's level and path never change.
  */
-static inline EunoStatus
+static inline __attribute__((always_inline)) EunoStatus
 art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 			bool prefix, bool from_root, ArtPlace *place, ArtPlace *above)
 {
+	const uint64_t busy = rowex ? 0 : EUNO_LOCK_LOCKED | EUNO_LOCK_OBSOLETE;
 	ArtBody    *body = art_body(tree);
 	ArtNode    *holder = NULL;
-	ArtRef	   *at = &body->root;
-	EunoLock   *lock = &body->root_lock;
+	ArtRef	   *slot = &body->root;
 	uint64_t	version = 0;
 	uint64_t	node_version = 0;
+	uint64_t	start_version;
+	uint32_t	start_depth;
 	uint32_t	depth = 0;
 	uint32_t	level;
 	uint32_t	weight;
@@ -262,60 +274,68 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 	weight = euno_sample_weight(cx, tree);
 	if (weight > 0)
 		euno_art_sample(cx, tree, key, from_root, weight);
-	place->tree = tree;			/* for conflicts: not kept in a register */
 	place->rowex = rowex;
 	place->where = ART_AT_LEAF;
 	place->near = false;
 	if (above != NULL)
 		above->slot = NULL;
 	if ((cx->last.again || cx->domain > 0) && !from_root)
-		ref = euno_art_start(cx, tree, key, &depth, &version);
+		ref = euno_art_start(cx, tree, key, &start_depth, &start_version);
 	if (ref != 0)
 	{
 		place->near = true;
-		node_version = version;
+		depth = start_depth;
+		node_version = start_version;
 		node = art_pointer(ref);
 		level = art_ref_level(ref);
 		goto on_path;			/* that has been looked at */
 	}
-	if (!rowex && !art_read_lock(cx, place->tree, lock, &version, key,
-								 ART_ENTRY, 0, NULL))
-		return EUNO_STALE;		/* canceled */
+	version = euno_load64_acquire(&body->root_lock.word);
+	if (__builtin_expect((version & busy) != 0, 0))
+	{
+		version = euno_art_wait(cx, tree, &body->root_lock, key, 0, NULL);
+		if ((version & busy) != 0)
+			return EUNO_STALE;	/* canceled */
+	}
 	ref = euno_load64_acquire(&body->root);
-	if (!rowex && !euno_lock_validate(lock, version))
-		return euno_art_stale(cx, place->tree, key, ART_ENTRY, 0, NULL);
 	for (; art_is_node(ref); depth = level + 1)
 	{
-		ArtRef	   *slot;
+		ArtRef	   *next;
 		ArtRef		child;
 
 		node = art_pointer(ref);
 		level = art_ref_level(ref);
-		if (level < depth || level >= ART_MAX_COMPOSITE)
+		if (level != depth && (level < depth || level >= ART_MAX_COMPOSITE))
 			return EUNO_CORRUPT;
-		art_fetch_node(ref, key->bytes[level]);
-		if (!rowex && !art_read_lock(cx, place->tree, &node->lock, &node_version, key,
-									 ART_ENTRY, level, node))
-			return euno_art_stale(cx, place->tree, key, ART_ENTRY, level, node);
-		if (!rowex && !euno_lock_validate(lock, version))
-			return euno_art_stale(cx, place->tree, key, ART_ENTRY,
-								  depth > 0 ? depth - 1 : 0, holder);
-		place->mismatch = art_path_match(node, key, depth);
-		if (place->mismatch < level || level >= key->len)
+		if (!art_is_direct(ref))
+			art_fetch_node(ref, key->bytes[level]);
+		node_version = euno_load64_acquire(&node->lock.word);
+		if (__builtin_expect((node_version & busy) != 0, 0))
 		{
-			place->where = ART_AT_PATH;
-			if (place->mismatch < key->len)
+			node_version = euno_art_wait(cx, tree, &node->lock, key, level, node);
+			if ((node_version & busy) != 0)
+				return euno_art_stale(cx, tree, key, ART_ENTRY, level, node);
+		}
+		if (level != depth || level >= key->len)
+		{
+			place->mismatch = art_path_match(node, key, depth);
+			if (place->mismatch < level || level >= key->len)
+			{
+				place->where = ART_AT_PATH;
+				if (place->mismatch < key->len)
+					break;
+				if (!prefix)
+					return EUNO_CORRUPT;	/* a prefix of another composite */
+				place->where = ART_AT_TREE;
 				break;
-			if (!prefix)
-				return EUNO_CORRUPT;	/* a prefix of another composite */
-			place->where = ART_AT_TREE;
-			break;
+			}
 		}
 on_path:
-		slot = art_slot(node, art_ref_type(ref), key->bytes[level], &child);
-		if (!rowex && !euno_lock_validate(&node->lock, node_version))
-			return euno_art_stale(cx, place->tree, key, ART_ENTRY, level, node);
-		if (slot == NULL)
+		if (art_is_direct(ref))
+			next = art_direct_slot(node, key->bytes[level], &child);
+		else
+			next = art_slot(node, art_ref_type(ref), key->bytes[level], &child);
+		if (next == NULL)
 		{
 			place->where = ART_AT_GAP;
 			break;
@@ -323,21 +343,20 @@ on_path:
 		if (above != NULL)
 		{
 			above->holder = holder;
-			above->slot = place->near && holder == NULL ? NULL : at;
-			above->lock = lock;
+			above->slot = place->near && holder == NULL ? NULL : slot;
+			above->lock = art_lock_of(tree, holder);
 			above->ref = ref;
 			above->depth = depth;
 		}
 		holder = node;
-		at = slot;
-		lock = &node->lock;
+		slot = next;
 		version = node_version;
 		ref = child;
 	}
 	place->near = place->near && holder == NULL;
 	place->holder = holder;
-	place->slot = at;
-	place->lock = lock;
+	place->slot = slot;
+	place->lock = art_lock_of(tree, holder);
 	place->version = version;
 	place->node_version = node_version;
 	place->ref = ref;
