@@ -18,98 +18,19 @@
  */
 #include "postgres.h"
 
-#include <sys/mman.h>
-
-#include "storage/bufmgr.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
 
 #include "am/euno_sort_work.h"
 
-#define HUGE_PAGE_SIZE	((uintptr_t) 2 * 1024 * 1024)
+#define LEAST_MEMORY	((Size) 2 * 1024 * 1024)
+#define MOST_MEMORY		((Size) 0xFFFFFFF0) /* offsets are 32 bits wide */
 
-#define MIN_BUFFER	((Size) 1024 * 1024)
-#define MAX_BUFFER	((Size) 0xFFFFFFF0)	/* offsets are 32 bits wide */
-
-/*
- * Sorting goes all over its memory, and so through the page tables, too; and
- * small pages take a fault each.  The system may decline.
- */
-static void *
-ask_huge_pages(void *memory, Size size)
-{
-#ifdef MADV_HUGEPAGE
-	uintptr_t	start = TYPEALIGN(HUGE_PAGE_SIZE, (uintptr_t) memory);
-	uintptr_t	end = TYPEALIGN_DOWN(HUGE_PAGE_SIZE, (uintptr_t) memory + size);
-
-	if (start < end)
-		(void) madvise((void *) start, end - start, MADV_HUGEPAGE);
-#endif
-	return memory;
-}
-
-void *
-euno_sort_alloc(EunoSort *sort, Size size)
-{
-	return ask_huge_pages(MemoryContextAllocHuge(sort->context, size), size);
-}
-
-void
-euno_sort_give_back(EunoSort *sort, uint32 number)
-{
-	uintptr_t	start = TYPEALIGN(HUGE_PAGE_SIZE, (uintptr_t) sort->items);
-	uintptr_t	end = TYPEALIGN_DOWN(HUGE_PAGE_SIZE,
-									 (uintptr_t) sort->items +
-									 (Size) number * EUNO_ITEM_BYTES(sort));
-
-	start += sort->given_back;
-	if (start >= end)
-		return;
-	(void) madvise((void *) start, end - start, MADV_DONTNEED);
-	sort->given_back += end - start;
-}
-
-/*
- * Memory that grows is moved, which breaks up its huge pages, and what follows
- * takes small ones.  So it gets at once what it will hardly use up: addresses,
- * for memory that is not written to takes none.
- */
-static void *
-grow_large(EunoSort *sort, void *memory, Size *size)
-{
-	void	   *large = NULL;
-
-	if (*size < sort->reserve / 2)
-		large = MemoryContextAllocExtended(sort->context, sort->reserve,
-										   MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-	if (large == NULL)
-	{
-		*size = Min(2 * *size, sort->limit);
-		return ask_huge_pages(repalloc_huge(memory, *size), *size);
-	}
-	(void) ask_huge_pages(large, sort->reserve);
-	memcpy(large, memory, *size);
-	pfree(memory);
-	*size = sort->reserve;
-	return large;
-}
-
-/* How much of the limit is taken; rows are merged with scratch memory. */
-static inline Size
-memory_used(const EunoSort *sort)
-{
-	Size		items = (Size) sort->nitems * EUNO_ITEM_BYTES(sort);
-
-	return sort->buffer_used + items + (sort->rows != NULL ? items / 2 : 0);
-}
-
-/* From now on composites are in the buffer. */
+/* From now on composites are in the buffer, which are chunks. */
 static void
 begin_long(EunoSort *sort)
 {
 	sort->is_short = false;
-	sort->buffer_size = MIN_BUFFER / 2;
-	sort->buffer = MemoryContextAllocHuge(sort->context, sort->buffer_size);
+	euno_sort_begin_chunks(sort);
 }
 
 /* All composites so far have this length. */
@@ -118,7 +39,7 @@ begin_short(EunoSort *sort, uint32 length)
 {
 	sort->short_length = length;
 	sort->words = length <= 2 * sizeof(uint64) ? 2 : EUNO_ITEM_WORDS;
-	sort->max_items = MIN_BUFFER / 2 / EUNO_ITEM_BYTES(sort);
+	sort->max_items = (uint32) (sort->item_bytes / EUNO_ITEM_BYTES(sort));
 }
 
 EunoSort *
@@ -134,14 +55,12 @@ euno_sort_begin(Relation heap, const EunoKeySchema *schema, int work_mem_kb,
 	sort->schema = schema;
 	sort->form_buffer = palloc(EUNO_KEY_FORM_BYTES);
 	sort->context = context;
-	sort->limit = Max((Size) work_mem_kb * 1024, 2 * MIN_BUFFER);
-	sort->limit = Min(sort->limit, MAX_BUFFER);
-	sort->reserve = Min((Size) RelationGetNumberOfBlocks(heap) * BLCKSZ,
-						sort->limit);
+	sort->limit = Max((Size) work_mem_kb * 1024, LEAST_MEMORY);
+	sort->limit = Min(sort->limit, MOST_MEMORY);
+	euno_sort_begin_memory(sort, heap);
 	sort->is_short = true;
 	sort->words = sizeof(EunoSortItem) / sizeof(uint64);
-	sort->max_items = MIN_BUFFER / 2 / EUNO_ITEM_BYTES(sort);
-	sort->items = palloc(sort->max_items * EUNO_ITEM_BYTES(sort));
+	sort->max_items = (uint32) (sort->item_bytes / EUNO_ITEM_BYTES(sort));
 	sort->ascending = true;
 	if (share != NULL)
 	{
@@ -165,26 +84,19 @@ become_long(EunoSort *sort)
 		euno_sort_write_run(sort);
 	begin_long(sort);
 	sort->words = sizeof(EunoSortItem) / sizeof(uint64);
-	sort->max_items = MIN_BUFFER / 2 / EUNO_ITEM_BYTES(sort);
-	sort->items = repalloc_huge(sort->items,
-								sort->max_items * EUNO_ITEM_BYTES(sort));
+	sort->max_items = (uint32) (sort->item_bytes / EUNO_ITEM_BYTES(sort));
 }
 
 /* Room for one more entry: grow within the limit, else write a run. */
 static void
-make_room(EunoSort *sort, Size bytes)
+make_room(EunoSort *sort, Size bytes, EunoTid tid)
 {
-	if (memory_used(sort) + bytes + EUNO_ITEM_BYTES(sort) > sort->limit)
+	if (euno_sort_used(sort) + bytes + EUNO_ITEM_BYTES(sort) > sort->limit)
 		euno_sort_write_run(sort);
-	if (sort->buffer_used + bytes > sort->buffer_size)
-		sort->buffer = grow_large(sort, sort->buffer, &sort->buffer_size);
+	if (sort->buffer_used + bytes > sort->buffer_end)
+		euno_sort_next_chunk(sort);
 	if (sort->nitems >= sort->max_items)
-	{
-		Size		size = (Size) sort->max_items * EUNO_ITEM_BYTES(sort);
-
-		sort->items = grow_large(sort, sort->items, &size);
-		sort->max_items = (uint32) (size / EUNO_ITEM_BYTES(sort));
-	}
+		euno_sort_more_items(sort, tid);
 }
 
 /* The key is in the form buffer, which has room behind it. */
@@ -196,7 +108,7 @@ add_short(EunoSort *sort, const EunoEntry *entry)
 	uint64	   *item;
 
 	if (unlikely(sort->nitems >= sort->max_items))
-		make_room(sort, 0);
+		make_room(sort, 0, entry->tid);
 	euno_put_tid(composite + entry->keylen, entry->tid);
 	memset(composite + entry->keylen + EUNO_TID_BYTES, 0, EUNO_SORT_SHORT);
 	item = sort->numbers + (Size) sort->nitems++ * words;
@@ -211,7 +123,7 @@ add_short(EunoSort *sort, const EunoEntry *entry)
 static inline void
 note_prefix(EunoSort *sort, const uint8_t *composite, uint32 length)
 {
-	const uint8_t *first = sort->buffer + sort->items[0].offset;
+	const uint8_t *first = euno_sort_at(sort->chunks, &sort->items[0]);
 
 	sort->prefix = Min(sort->prefix, length);
 	if (memcmp(first, composite, sort->prefix) != 0)
@@ -232,22 +144,22 @@ add_composite(EunoSort *sort, const EunoEntry *entry)
 	EunoSortItem *item;
 	uint8_t    *composite;
 
-	if (unlikely(sort->buffer_used + bytes > sort->buffer_size ||
+	if (unlikely(sort->buffer_used + bytes > sort->buffer_end ||
 				 sort->nitems >= sort->max_items ||
-				 memory_used(sort) + bytes + EUNO_ITEM_BYTES(sort) >
+				 euno_sort_used(sort) + bytes + EUNO_ITEM_BYTES(sort) >
 				 sort->limit))
-		make_room(sort, bytes);
-
-	composite = sort->buffer + sort->buffer_used;
-	memcpy(composite, entry->key, entry->keylen);
-	euno_put_tid(composite + entry->keylen, entry->tid);
-	if (entry->payloadlen > 0)
-		memcpy(composite + length, entry->payload, entry->payloadlen);
+		make_room(sort, bytes, entry->tid);
 
 	item = &sort->items[sort->nitems++];
 	item->offset = (uint32) sort->buffer_used;
 	item->length = (uint16) length;
 	item->payloadlen = (uint16) entry->payloadlen;
+
+	composite = euno_sort_at(sort->chunks, item);
+	memcpy(composite, entry->key, entry->keylen);
+	euno_put_tid(composite + entry->keylen, entry->tid);
+	if (entry->payloadlen > 0)
+		memcpy(composite + length, entry->payload, entry->payloadlen);
 	sort->buffer_used += bytes;
 	return item;
 }
@@ -261,9 +173,9 @@ add_long(EunoSort *sort, const EunoEntry *entry)
 		sort->prefix = item->length;
 	else
 	{
-		note_prefix(sort, sort->buffer + item->offset, item->length);
+		note_prefix(sort, euno_sort_at(sort->chunks, item), item->length);
 		sort->ascending = sort->ascending &&
-			euno_sort_less(sort->buffer, item - 1, item, sort->prefix);
+			euno_sort_less(sort->chunks, item - 1, item, sort->prefix);
 	}
 }
 
@@ -272,7 +184,7 @@ add_row(EunoSort *sort, const EunoEntry *entry)
 {
 	(void) add_composite(sort, entry);
 
-	/* Rows are aligned; the buffer has a multiple of that. */
+	/* Rows are aligned; a chunk has a multiple of that. */
 	sort->buffer_used = MAXALIGN(sort->buffer_used);
 	sort->ascending = false;
 }

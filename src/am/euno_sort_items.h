@@ -19,7 +19,7 @@
 typedef struct EunoSortItem
 {
 	uint64		head;			/* the eight bytes being sorted by */
-	uint32		offset;			/* of the composite in the buffer */
+	uint32		offset;			/* of the composite in the chunks */
 	uint16		length;			/* of the composite */
 	uint16		payloadlen;		/* the payload follows it */
 } EunoSortItem;
@@ -27,6 +27,22 @@ typedef struct EunoSortItem
 /* An item is two words, or so many; scratch memory is for so many items. */
 #define EUNO_ITEM_WORDS		3
 #define EUNO_SCRATCH_ITEMS	16384
+
+/*
+ * Composites lie in chunks, none in two of them.  An offset counts through all
+ * of them.
+ */
+#define EUNO_CHUNK_BITS		21
+#define EUNO_CHUNK_BYTES	((Size) 1 << EUNO_CHUNK_BITS)
+
+typedef uint8_t *const *EunoSortChunks;
+
+static inline uint8_t *
+euno_sort_at(EunoSortChunks chunks, const EunoSortItem *item)
+{
+	return chunks[item->offset >> EUNO_CHUNK_BITS] +
+		(item->offset & (EUNO_CHUNK_BYTES - 1));
+}
 
 /*
  * By one word, as a number; of an EunoSortItem the first one is the head.
@@ -39,7 +55,7 @@ extern void euno_sort_heads(uint64 *items, uint64 *scratch, uint32 n,
  * Composites of rows; may be interrupted, and raise what comparators raise.
  * "scratch": for half as many, or EUNO_SCRATCH_ITEMS if that is more.
  */
-extern void euno_sort_rows(EunoRowOrder *order, const uint8_t *buffer,
+extern void euno_sort_rows(EunoRowOrder *order, EunoSortChunks chunks,
 						   EunoSortItem *items, EunoSortItem *scratch,
 						   uint32 n);
 

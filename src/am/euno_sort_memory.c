@@ -17,7 +17,7 @@
 #include "am/euno_sort_work.h"
 
 static void
-insertion_sort(const uint8_t *buffer, EunoSortItem *items, uint32 n,
+insertion_sort(EunoSortChunks chunks, EunoSortItem *items, uint32 n,
 			   uint32 depth)
 {
 	for (uint32 i = 1; i < n; i++)
@@ -25,7 +25,7 @@ insertion_sort(const uint8_t *buffer, EunoSortItem *items, uint32 n,
 		EunoSortItem	item = items[i];
 		uint32		j = i;
 
-		for (; j > 0 && euno_sort_less(buffer, &item, &items[j - 1], depth);
+		for (; j > 0 && euno_sort_less(chunks, &item, &items[j - 1], depth);
 			 j--)
 			items[j] = items[j - 1];
 		items[j] = item;
@@ -39,7 +39,7 @@ sort_group(EunoSort *sort, EunoSortItem *items, uint32 n, uint32 depth)
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
 	for (uint32 i = 0; i < n; i++)
-		items[i].head = euno_sort_head_at(sort->buffer + items[i].offset,
+		items[i].head = euno_sort_head_at(euno_sort_at(sort->chunks, &items[i]),
 										  items[i].length, depth);
 	euno_sort_heads((uint64 *) items, (uint64 *) sort->scratch, n, 2, 0);
 
@@ -52,7 +52,7 @@ sort_group(EunoSort *sort, EunoSortItem *items, uint32 n, uint32 depth)
 		if (end - i > EUNO_SMALL_GROUP && depth < EUNO_SORT_COMPOSITE)
 			sort_group(sort, items + i, end - i, depth + sizeof(uint64));
 		else if (end - i > 1)
-			insertion_sort(sort->buffer, items + i, end - i,
+			insertion_sort(sort->chunks, items + i, end - i,
 						   depth + sizeof(uint64));
 		i = end;
 	}
@@ -98,7 +98,7 @@ euno_sort_memory(EunoSort *sort)
 		scratch = Max(scratch, sort->nitems / 2);
 	sort->scratch = euno_sort_alloc(sort, scratch * EUNO_ITEM_BYTES(sort));
 	if (sort->rows != NULL)
-		euno_sort_rows(sort->rows, sort->buffer, sort->items, sort->scratch,
+		euno_sort_rows(sort->rows, sort->chunks, sort->items, sort->scratch,
 					   sort->nitems);
 	else if (sort->is_short)
 		sort_numbers(sort, sort->numbers, sort->nitems, 0);

@@ -41,7 +41,7 @@
 typedef struct RowSort
 {
 	EunoRowOrder *order;
-	const uint8_t *buffer;
+	EunoSortChunks chunks;
 	EunoSortItem *items;		/* all */
 	uint32		n;
 	EunoSortItem *scratch;
@@ -63,18 +63,18 @@ euno_sort_compare_rows(EunoRowOrder *order, const uint8_t *a, uint32 alen,
 static inline bool
 in_order(const RowSort *sort, const EunoSortItem *a, const EunoSortItem *b)
 {
-	return euno_sort_compare_rows(sort->order, sort->buffer + a->offset,
+	return euno_sort_compare_rows(sort->order, euno_sort_at(sort->chunks, a),
 								  a->length, a->head,
-								  sort->buffer + b->offset, b->length,
+								  euno_sort_at(sort->chunks, b), b->length,
 								  b->head) <= 0;
 }
 
-/* Rows lie all over the buffer; this one of n items is read now. */
+/* Rows lie all over the chunks; this one of n items is read now. */
 static inline void
 fetch_ahead(const RowSort *sort, const EunoSortItem *items, uint32 n, uint32 i)
 {
 	if (n - i > AHEAD)
-		euno_prefetch(sort->buffer + items[i + AHEAD].offset);
+		euno_prefetch(euno_sort_at(sort->chunks, &items[i + AHEAD]));
 }
 
 /*
@@ -117,7 +117,7 @@ merge_sort(const RowSort *sort, EunoSortItem *items, uint32 n,
 static inline uint64
 head_of(const RowSort *sort, const EunoSortItem *item, uint32 depth)
 {
-	return euno_row_head(sort->order, sort->buffer + item->offset,
+	return euno_row_head(sort->order, euno_sort_at(sort->chunks, item),
 						 item->length - EUNO_TID_BYTES, depth);
 }
 
@@ -152,7 +152,7 @@ learn(const RowSort *sort, const EunoSortItem *items, uint32 n)
 	{
 		if ((i % INTERRUPTS_EVERY) == 0)
 			CHECK_FOR_INTERRUPTS();
-		euno_row_learn(sort->order, sort->buffer + items[i].offset,
+		euno_row_learn(sort->order, euno_sort_at(sort->chunks, &items[i]),
 					   items[i].length - EUNO_TID_BYTES);
 	}
 	return euno_row_learned(sort->order);
@@ -298,10 +298,10 @@ sort_with_heads(const RowSort *sort)
 }
 
 void
-euno_sort_rows(EunoRowOrder *order, const uint8_t *buffer,
+euno_sort_rows(EunoRowOrder *order, EunoSortChunks chunks,
 			   EunoSortItem *items, EunoSortItem *scratch, uint32 n)
 {
-	RowSort		sort = {.order = order, .buffer = buffer, .items = items,
+	RowSort		sort = {.order = order, .chunks = chunks, .items = items,
 	.n = n, .scratch = scratch};
 
 	if (n < 2)

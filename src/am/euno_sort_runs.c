@@ -83,6 +83,7 @@ euno_sort_write_run(EunoSort *sort)
 	sort->run_bytes += bytes_in_memory(sort);
 	sort->nitems = 0;
 	sort->buffer_used = 0;
+	sort->buffer_end = sort->nchunks > 0 ? EUNO_CHUNK_BYTES : 0;
 	sort->ascending = true;
 	MemoryContextSwitchTo(old);
 }

@@ -46,9 +46,17 @@ struct EunoSort
 	MemoryContext context;
 	Size		limit;			/* of the buffer and the items */
 	Size		reserve;		/* that each of them gets at a time */
-	uint8_t    *buffer;
-	Size		buffer_size;
+	Size		table_bytes;
+	int			domain;			/* where memory is borrowed */
+	uint8_t   **chunks;			/* of composites: the buffer */
+	uint32		nchunks;
+	Size		buffer_end;		/* of the chunk that is being filled */
 	Size		buffer_used;
+	uint8_t    *own;			/* private memory, for more chunks */
+	uint32		nown;			/* so many */
+	void	  **loans;			/* the chunks that are the arena's */
+	uint32		nloans;
+	MemoryContextCallback return_loans;
 	union
 	{
 		uint64	   *numbers;	/* of short composites, so many words each */
@@ -57,6 +65,9 @@ struct EunoSort
 	EunoSortItem *scratch;		/* while sorting */
 	uint32		nitems;
 	uint32		max_items;
+	Size		item_bytes;		/* what they have */
+	uint8_t    *item_loan;		/* if that is the arena's, what is still ours */
+	uint32		nitem_loan;
 	int			words;			/* of an item */
 	bool		is_short;		/* the items are short composites, all */
 	uint32		short_length;	/* of this length */
@@ -76,6 +87,15 @@ struct EunoSort
 	bool		begun;			/* the first one's entry has been returned */
 };
 
+/* How much of the limit is taken; rows are merged with scratch memory. */
+static inline Size
+euno_sort_used(const EunoSort *sort)
+{
+	Size		items = (Size) sort->nitems * EUNO_ITEM_BYTES(sort);
+
+	return sort->buffer_used + items + (sort->rows != NULL ? items / 2 : 0);
+}
+
 /* The eight bytes at "depth", as a number; zeros past the end. */
 static inline uint64
 euno_sort_head_at(const uint8_t *composite, uint32 length, uint32 depth)
@@ -91,15 +111,15 @@ euno_sort_head_at(const uint8_t *composite, uint32 length, uint32 depth)
 
 /* All composites are distinct, and no one is the beginning of another. */
 static inline bool
-euno_sort_less(const uint8_t *buffer, const EunoSortItem *a,
+euno_sort_less(EunoSortChunks chunks, const EunoSortItem *a,
 			   const EunoSortItem *b, uint32 depth)
 {
 	uint32		length = Min(a->length, b->length);
 
 	if (length <= depth)
 		return a->length < b->length;
-	return memcmp(buffer + a->offset + depth, buffer + b->offset + depth,
-				  length - depth) < 0;
+	return memcmp(euno_sort_at(chunks, a) + depth,
+				  euno_sort_at(chunks, b) + depth, length - depth) < 0;
 }
 
 /* Compares short composites from this word on. */
@@ -112,7 +132,7 @@ euno_sort_in_order(const uint64 *a, const uint64 *b, int word, int words)
 }
 
 /*
- * Sorted composites lie all over the buffer: each time one is read, one
+ * Sorted composites lie all over the chunks: each time one is read, one
  * further on is asked for.
  */
 static inline void
@@ -122,14 +142,14 @@ euno_sort_prefetch(const EunoSort *sort, uint32 number)
 	if (!sort->is_short && number < sort->nitems)
 	{
 		const EunoSortItem *item = &sort->items[number];
-		const uint8_t *composite = sort->buffer + item->offset;
+		const uint8_t *composite = euno_sort_at(sort->chunks, item);
 
 		euno_prefetch(composite);
 		euno_prefetch(composite + item->length - 1);
 	}
 }
 
-/* The composite of an item, in the buffer or in "room". */
+/* The composite of an item, in a chunk or in "room". */
 static inline const uint8_t *
 euno_sort_composite(const EunoSort *sort, uint32 number, uint8_t *room,
 					uint16 *length, uint16 *payloadlen)
@@ -141,7 +161,7 @@ euno_sort_composite(const EunoSort *sort, uint32 number, uint8_t *room,
 		item = &sort->items[number];
 		*length = item->length;
 		*payloadlen = item->payloadlen;
-		return sort->buffer + item->offset;
+		return euno_sort_at(sort->chunks, item);
 	}
 	for (int i = 0; i < sort->words; i++)
 	{
@@ -155,14 +175,24 @@ euno_sort_composite(const EunoSort *sort, uint32 number, uint8_t *room,
 	return room;
 }
 
-/* ---- euno_sort.c ---- */
+/* ---- euno_sort_chunks.c ---- */
 
 /* Memory in huge pages, if it is large; the system may decline. */
 extern void *euno_sort_alloc(EunoSort *sort, Size size);
 
+/* When context and limit are set: room for some items. */
+extern void euno_sort_begin_memory(EunoSort *sort, Relation heap);
+
+/* Room for more of them; the last one that was added has this TID. */
+extern void euno_sort_more_items(EunoSort *sort, EunoTid tid);
+
+/* Composites go to the first chunk, then to another one. */
+extern void euno_sort_begin_chunks(EunoSort *sort);
+extern void euno_sort_next_chunk(EunoSort *sort);
+
 /*
  * The sorted items before this one are not needed any more: their memory goes
- * back to the system, in whole huge pages.
+ * back, in whole huge pages.
  */
 extern void euno_sort_give_back(EunoSort *sort, uint32 number);
 

@@ -88,6 +88,18 @@ extern EunoStatus euno_arena_make_ready(EunoArena *arena, int domain,
 										uint64_t bytes);
 extern void euno_arena_trim(EunoArena *arena, int domain, uint64_t bytes);
 
+/*
+ * Idle memory of a domain for something else than a pool, until it is
+ * returned, in parts or as a whole: so many times 2 MB in one piece, which can
+ * be huge pages.  NULL if there is none, or if less than "room" bytes of the
+ * domain are free.  The caller holds no lock.
+ */
+#define EUNO_LOAN_BYTES		((size_t) 2 * 1024 * 1024)
+
+extern void *euno_arena_borrow(EunoArena *arena, int domain, uint64_t room,
+							   uint32_t count);
+extern void euno_arena_return(EunoArena *arena, void *loan, uint32_t count);
+
 /* Bytes that only pools of less than 128 kB get. */
 extern uint64_t euno_arena_kept(EunoArena *arena);
 

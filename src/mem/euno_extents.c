@@ -480,6 +480,53 @@ euno_arena_trim(EunoArena *arena, int domain, uint64_t bytes)
 	(void) part_give_pages(arena, domain, bit - bit % HUGE_PAGE_EXTENTS);
 }
 
+/*
+ * Takes the highest extents that would make so many huge pages in a row, and
+ * are all idle.
+ */
+static bool
+part_borrow(EunoArena *arena, EunoArenaPart *part, uint64_t room,
+			uint32_t count, uint32_t *first)
+{
+	uint32_t	bit = arena->part_extents - arena->part_extents % HUGE_PAGE_EXTENTS;
+	uint32_t	found = 0;
+
+	euno_mutex_lock(&part->lock, arena->env);
+	if (part->nidle / HUGE_PAGE_EXTENTS < count ||
+		part->nfree < room / EUNO_EXTENT_SIZE)
+		bit = 0;
+	while (bit > 0 && found < count)
+	{
+		bit -= HUGE_PAGE_EXTENTS;
+		found = (uint32_t) (part->idle_bits[bit / 64] >> bit % 64) == UINT32_MAX ?
+			found + 1 : 0;
+	}
+	for (uint32_t i = 0; found == count && i < count * HUGE_PAGE_EXTENTS; i++)
+		part_remove(part, bit + i);
+	euno_mutex_unlock(&part->lock, arena->env);
+	*first = bit;
+	return found == count;
+}
+
+void *
+euno_arena_borrow(EunoArena *arena, int domain, uint64_t room, uint32_t count)
+{
+	uint32_t	first;
+
+	if (!part_borrow(arena, &arena->shared->parts[domain], room, count, &first))
+		return NULL;
+	(void) count_used(arena->shared, count * HUGE_PAGE_EXTENTS);
+	return euno_arena_extent(arena, (uint32_t) domain * arena->part_extents +
+							 first);
+}
+
+void
+euno_arena_return(EunoArena *arena, void *loan, uint32_t count)
+{
+	euno_extents_give(arena, euno_extent_of(arena, loan),
+					  count * HUGE_PAGE_EXTENTS);
+}
+
 uint32_t
 euno_extent_of(const EunoArena *arena, const void *node)
 {

@@ -107,4 +107,66 @@ for my $columns ('b COLLATE "C"', 'b')
 }
 $node->stop;
 
+# What is idle is lent to sorts, and comes back after errors, in a subtransaction
+# too.
+$node = euno_node('loans', "euno.debug_copies = off\neuno.max_memory = 256MB\nmax_parallel_maintenance_workers = 0");
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE TABLE t AS SELECT g * 7919 % 100003 AS a, md5(g::text) AS b FROM generate_series(1, 100000) g;
+VACUUM t;
+SQL
+for my $how ('idle', 'nothing idle', 'cancel', 'terminate', 'kill')
+{
+	my $least = $how eq 'nothing idle' ? 0 : 4;
+
+	works("sorts, $how") if $least;
+	if (!$least)
+	{
+		$node->restart;
+		$node->poll_query_until('postgres', 'SELECT idle_bytes FROM euno_memory', '0');
+	}
+	my $holder = $node->background_psql('postgres');
+	my $builder = $node->background_psql('postgres', on_error_stop => 0);
+	my $pid = $builder->query('SELECT pg_backend_pid()');
+
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	$builder->query_until(qr/started/, "SET euno.debug_stop = 'build-sort:1';\n\\echo started\n" . create('b') . ";\nDROP INDEX t_index;\n");
+	ok($node->poll_query_until('postgres', "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = $pid"), "$how: it sorts");
+	is($node->safe_psql('postgres', 'SELECT used_bytes >= 4 << 20 FROM euno_memory'), $least ? 't' : 'f', "$how: what it sorts is lent");
+	if ($how eq 'kill')
+	{
+		kill_process($pid);
+		$_->{run}->finish for $holder, $builder;
+		wait_for_recovery($node);
+	}
+	elsif ($how =~ /idle/)
+	{
+		$_->quit for $holder, $builder;
+	}
+	else
+	{
+		$node->safe_psql('postgres', "SELECT pg_${how}_backend($pid)");
+		if ($how eq 'cancel') { $builder->quit } else { $builder->{run}->finish }
+		$holder->quit;
+	}
+	ok($node->poll_query_until('postgres', 'SELECT used_bytes FROM euno_memory', '0'), "$how: all memory is given back");
+}
+works('sorts');
+is($node->safe_psql('postgres', <<'SQL'), '0', 'an error in a subtransaction');
+BEGIN;
+DO $$BEGIN
+	CREATE INDEX ON t USING euno (b, (1 / (a - 50000)));
+EXCEPTION WHEN division_by_zero THEN
+	NULL;
+END$$;
+SELECT used_bytes FROM euno_memory;
+COMMIT;
+SQL
+works("sorts, after the error");
+$node->append_conf('postgresql.conf', "maintenance_work_mem = '4MB'");
+$node->reload;
+works('sorts in runs');
+$node->stop;
+
 done_testing();

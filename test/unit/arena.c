@@ -571,6 +571,80 @@ test_ready(void)
 	tap_end();
 }
 
+/* What is idle is lent, by whole huge pages, where there is room enough. */
+static void
+test_loans(void)
+{
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, ARENA_BYTES, 1);
+	const size_t huge = EUNO_LOAN_BYTES;
+	EunoPool	pool;
+	uint8_t    *one;
+	uint8_t    *two;
+	void	   *start;
+	size_t		size;
+
+	tap_begin("arena: idle memory is lent");
+	euno_arena_no_huge_pages(arena);
+	euno_arena_keep_idle(arena, ARENA_BYTES);
+	euno_arena_part(arena, 0, &start, &size);
+	euno_pool_init(&pool, arena, 0);
+	CHECK(euno_arena_borrow(arena, 0, 0, 1) == NULL, "nothing is idle");
+
+	/* three and a half */
+	for (int i = 0; i < 2 * (3 * 32 + 16); i++)
+		CHECK(euno_pool_alloc(&pool, 32768) != NULL, "no memory");
+	CHECK(euno_arena_borrow(arena, 0, 0, 1) == NULL, "what is used is lent");
+	euno_pool_release(&pool);
+	CHECK(euno_arena_borrow(arena, 0, ARENA_BYTES + huge, 1) == NULL, "no room");
+	CHECK(euno_arena_borrow(arena, 0, 0, 4) == NULL, "more than is idle");
+
+	/* the highest ones; a pool takes the others */
+	one = euno_arena_borrow(arena, 0, ARENA_BYTES, 1);
+	CHECK(one == (uint8_t *) start + 2 * huge, "not the highest one");
+	two = euno_arena_borrow(arena, 0, ARENA_BYTES - huge, 2);
+	CHECK(two == start, "not two in a row");
+	if (one == NULL || two == NULL)
+	{
+		tap_end();
+		return;
+	}
+	CHECK(euno_arena_borrow(arena, 0, 0, 1) == NULL, "lent twice");
+	CHECK(used_bytes(arena) == 3 * huge && euno_arena_idle(arena) == huge / 2,
+		  "%llu bytes are used, %llu idle", (unsigned long long) used_bytes(arena),
+		  (unsigned long long) euno_arena_idle(arena));
+	memset(one, 1, huge);
+	memset(two, 2, 2 * huge);
+	for (int i = 0; i < 2 * 64; i++)
+	{
+		uint8_t    *node = euno_pool_alloc(&pool, 32768);
+
+		CHECK(node >= one + huge, "a pool has what is lent");
+		if (node != NULL)
+			memset(node, 3, 32768);
+	}
+	for (size_t i = 0; i < 2 * huge; i++)
+	{
+		if (two[i] != 2 || one[i / 2] != 1)
+		{
+			CHECK(false, "a loan was written to, at %zu", i);
+			break;
+		}
+	}
+
+	/* in parts, and they are idle again */
+	euno_arena_return(arena, two, 1);
+	CHECK(euno_arena_borrow(arena, 0, 0, 1) == two, "not what was returned");
+	euno_arena_return(arena, two, 1);
+	euno_arena_return(arena, two + huge, 1);
+	euno_arena_return(arena, one, 1);
+	euno_pool_release(&pool);
+	CHECK(used_bytes(arena) == 0 && euno_arena_idle(arena) == 5 * huge,
+		  "%llu bytes are used, %llu idle", (unsigned long long) used_bytes(arena),
+		  (unsigned long long) euno_arena_idle(arena));
+	tap_end();
+}
+
 /* How many extents of a pool that is used in between went back. */
 static uint32_t
 trim(EunoPool *pool)
@@ -815,6 +889,7 @@ test_processes(void)
 	EunoArena  *arena = fresh_arena(&kept, 4 * ARENA_BYTES, 2);
 	Shared	   *shared = shared_memory(sizeof(Shared));
 	pid_t		children[4];
+	uint32_t	nloans = 0;
 
 	tap_begin("arena: several processes");
 	euno_cache_from = 4;
@@ -852,8 +927,20 @@ test_processes(void)
 	}
 	for (int i = 0; i < 200; i++)
 	{
+		uint8_t    *loan;
+
 		(void) euno_arena_make_ready(arena, i % 2, ARENA_BYTES);
+		loan = euno_arena_borrow(arena, i % 2, 0, 1);
+		if (loan != NULL)
+			memset(loan, i, EUNO_LOAN_BYTES);
 		euno_arena_trim(arena, (i + 1) % 2, 0);
+		if (loan != NULL)
+		{
+			nloans++;
+			CHECK(loan[0] == (uint8_t) i && loan[EUNO_LOAN_BYTES - 1] == (uint8_t) i,
+				  "a loan was written to");
+			euno_arena_return(arena, loan, 1);
+		}
 		(void) euno_pool_trim(&shared->common, i % 4 == 0);
 	}
 	for (int c = 0; c < 4; c++)
@@ -864,6 +951,7 @@ test_processes(void)
 			  "process %d failed", c);
 		euno_pool_release(&shared->own[c]);
 	}
+	CHECK(nloans > 0, "nothing was lent");
 	if (tap_bad() > 0)
 	{
 		/* Who has failed may have left something locked. */
@@ -1071,8 +1159,8 @@ main(void)
 {
 	static void (*const tests[]) (void) = {
 		test_nodes, test_exhaustion, test_cache, test_return, test_idle,
-		test_room, test_ready, test_trim, test_join, test_arguments,
-		test_canceled, test_processes, test_images
+		test_room, test_ready, test_loans, test_trim, test_join,
+		test_arguments, test_canceled, test_processes, test_images
 	};
 	double		end = now() + test_seconds();
 
