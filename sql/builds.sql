@@ -35,6 +35,52 @@ SELECT columns, memory, build(columns, memory)
 		unnest(ARRAY['1MB', '64MB']) AS m(memory)
 	ORDER BY number, memory;
 
+-- Columns behind others of any length, dropped and added ones, in rows with and
+-- without NULLs: what is in the index is what is in the table.
+CREATE TABLE widths (a int2, b "char", c text, d int8, e name, f varchar, gone text,
+					 g int2, h numeric, i int4[], j float8);
+INSERT INTO widths
+	SELECT n, 'b', repeat('c', n % 300), n, n, repeat('f', n % 3), repeat('gone', n % 40), n,
+		n / 7.0, ARRAY[n], n FROM generate_series(1, 500) n;
+ALTER TABLE widths DROP COLUMN gone;
+INSERT INTO widths
+	SELECT n, 'b', CASE WHEN n % 2 = 0 THEN 'c' END, n, n, repeat('f', n % 3), n, n / 7.0,
+		ARRAY[n], n FROM generate_series(1, 500) n;
+ALTER TABLE widths ADD COLUMN k text DEFAULT 'k', ADD COLUMN l int8;
+INSERT INTO widths
+	SELECT n, 'b', repeat('c', n % 300), n, n, repeat('f', n % 3), n, n / 7.0, ARRAY[n], n,
+		repeat('k', n % 9), n FROM generate_series(1, 500) n;
+CREATE FUNCTION values_of(name text, index boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text;
+BEGIN
+	PERFORM set_config('enable_seqscan', (NOT index)::text, true),
+		set_config('enable_indexscan', index::text, true);
+	EXECUTE format('SELECT md5(string_agg(coalesce(%1$I::text, ''NULL''), '','' ORDER BY %1$I)) FROM widths', name)
+		INTO result;
+	RETURN result;
+END $$;
+CREATE FUNCTION build_of(name text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	result boolean;
+BEGIN
+	EXECUTE format('CREATE INDEX widths_index ON widths USING euno (%I)', name);
+	ANALYZE widths;
+	result := values_of(name, true) = values_of(name, false);
+	DROP INDEX widths_index;
+	RETURN result;
+END $$;
+SET enable_bitmapscan = off;
+SELECT attname, build_of(attname) FROM pg_attribute
+	WHERE attrelid = 'widths'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum;
+SET enable_seqscan = off;
+CREATE INDEX widths_index ON widths USING euno (f);
+EXPLAIN (COSTS OFF) SELECT md5(string_agg(coalesce(f::text, 'NULL'), ',' ORDER BY f)) FROM widths;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP FUNCTION build_of, values_of;
+DROP TABLE widths;
+
 -- Wrong guesses: the comparator is the judge.
 SET euno.debug_wrong_guesses = on;
 SELECT columns, memory, build(columns, memory)

@@ -51,6 +51,53 @@ is_plain(IndexInfo *index_info)
 	return true;
 }
 
+/* The columns that are where they are in every tuple without NULLs. */
+static void
+find_fixed(EunoHeapWalk *walk, TupleDesc desc)
+{
+	uint32		end = 0;
+	int			n = 0;
+
+	while (n < desc->natts && TupleDescAttr(desc, n)->attlen > 0)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, n++);
+
+		end = (uint32) att_align_nominal(end, att->attalign) + att->attlen;
+	}
+	walk->nfixed = n;
+	walk->fixed_end = end;
+}
+
+/*
+ * heap_getattr, which begins at the first column each time if what it looks
+ * for is behind one of variable length.
+ */
+static inline Datum
+get_column(const EunoHeapWalk *walk, HeapTuple tuple, AttrNumber number,
+		   TupleDesc desc, bool *isnull)
+{
+	HeapTupleHeader header = tuple->t_data;
+	const char *data = (const char *) header + header->t_hoff;
+	uint32		at = walk->fixed_end;
+
+	if (number <= walk->nfixed + 1 || HeapTupleHasNulls(tuple) ||
+		number > HeapTupleHeaderGetNatts(header))
+		return heap_getattr(tuple, number, desc, isnull);
+	for (int i = walk->nfixed;; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		at = (uint32) att_align_pointer(at, att->attalign, att->attlen,
+										data + at);
+		if (i == number - 1)
+		{
+			*isnull = false;
+			return fetchatt(att, data + at);
+		}
+		at = (uint32) att_addlength_pointer(at, att->attlen, data + at);
+	}
+}
+
 /*
  * A column of a tuple; where it is, if it is there and by reference, is noted.
  */
@@ -58,7 +105,7 @@ static inline Datum
 column_of(EunoHeapWalk *walk, HeapTuple tuple, AttrNumber number,
 		  TupleDesc desc, bool *isnull)
 {
-	Datum		value = heap_getattr(tuple, number, desc, isnull);
+	Datum		value = get_column(walk, tuple, number, desc, isnull);
 
 	if (!*isnull && !TupleDescAttr(desc, number - 1)->attbyval)
 	{
@@ -186,6 +233,7 @@ euno_heap_walk_begin(EunoHeapWalk *walk, Relation heap, IndexInfo *index_info,
 	walk->estate = CreateExecutorState();
 	walk->plain = is_plain(index_info);
 	walk->value_at = 0;
+	find_fixed(walk, RelationGetDescr(heap));
 	walk->slot = MakeSingleTupleTableSlot(RelationGetDescr(heap),
 										  &TTSOpsHeapTuple);
 	GetPerTupleExprContext(walk->estate)->ecxt_scantuple = walk->slot;

@@ -52,7 +52,10 @@ typedef struct EunoHeapWalk
 	TupleTableSlot *slot;
 	ExprState  *predicate;
 	bool		plain;			/* none of these is needed */
-	Size		value_at;		/* if so: where in the last tuple a value was */
+	int			nfixed;			/* if so: columns of fixed length, the first
+								 * ones, */
+	uint32		fixed_end;		/* and where they end, if none is NULL */
+	Size		value_at;		/* where in the last tuple a value was */
 } EunoHeapWalk;
 
 /* blocks: to be shared with others, or NULL.  Ends with euno_heap_walk_end. */

@@ -98,7 +98,8 @@ return_loans(void *arg)
 	if (sort->nitem_loan > 0)
 		return_items(sort, sort->nitem_loan);
 	while (sort->nloans > 0)
-		euno_arena_return(euno_registry_arena(), sort->loans[--sort->nloans], 1);
+		euno_arena_return(euno_registry_arena(), sort->loans[--sort->nloans],
+						  1);
 }
 
 void

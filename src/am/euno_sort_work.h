@@ -66,7 +66,7 @@ struct EunoSort
 	uint32		nitems;
 	uint32		max_items;
 	Size		item_bytes;		/* what they have */
-	uint8_t    *item_loan;		/* if that is the arena's, what is still ours */
+	uint8_t    *item_loan;		/* of the arena, what was not returned */
 	uint32		nitem_loan;
 	int			words;			/* of an item */
 	bool		is_short;		/* the items are short composites, all */
