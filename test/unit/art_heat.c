@@ -122,7 +122,29 @@ lock_of(uint32_t i, EunoLock **above)
 	return lock;
 }
 
-/* Inserts or removes an entry whose node somebody else has locked. */
+/* Reads one entry, from entry i on. */
+static void
+read_from(uint32_t i)
+{
+	Actor	   *actor = &c.actors[c.turn];
+	EunoCursor	cursor = {
+		.lo = {.key = entry_of(i)->key,.keylen = entry_of(i)->keylen,
+		.tid = entry_of(i)->tid},
+		.hi = {.side = 1}
+	};
+
+	actor->batch.max_items = 1;
+	actor->batch.want_keys = false;
+	euno_cursor_start(&cursor);
+	CHECK(c.fixture.ops->read(&actor->cx, c.fixture.tree, &cursor, true,
+							  &actor->batch) == EUNO_OK, "a range cannot be read");
+}
+
+/*
+ * Inserts or removes an entry whose node somebody else has locked, or reads
+ * from there while somebody writes above it, too: only readers look whether
+ * what led them to a node still does.
+ */
 static void
 fight(uint32_t i, bool write_above)
 {
@@ -136,7 +158,10 @@ fight(uint32_t i, bool write_above)
 	}
 	c.held = lock;
 	c.above = write_above ? above : NULL;
-	toggle(i);
+	if (write_above)
+		read_from(i);
+	else
+		toggle(i);
 	CHECK(c.held == NULL, "nobody waited");
 }
 
