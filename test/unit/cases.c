@@ -32,7 +32,7 @@ const Case	cases[] = {
 	{"split-merge-2", KEYS_SLOTTED, "i0-12 r1-3 r5-7 r9-11", {"i5 i6 i7 c8", "m", "i9 r0"}, 2, 8, 0},
 	{"merge-read", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "f0-9"}, 1, 8, 0},
 	{"merge-back", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "b0-9"}, 1, 8, 0},
-	{"batch-last", KEYS_FIXED, "i0-4", {"r1 m i1", "F0-4"}, 1, 2, CASE_RADIX},
+	{"batch-last", KEYS_FIXED, "i0-4", {"r1 m i1 m", "F0-4"}, 1, 2, CASE_RADIX},
 	{"merge-find", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "c9 r9 c0"}, 1, 8, 0},
 	{"merge-insert", KEYS_FIXED, "i0-9 r1-2 r4-8", {"m", "i5 r3 c9"}, 1, 8, 0},
 	{"merge-below", KEYS_POSTING, "i4 i0-2 i8 i12 i16 i20 r4 r8 r12 r16 r20", {"m", "i3 c0"}, 1, 8, 0},
