@@ -126,9 +126,9 @@ const Case	cases[] = {
 	{"heat-note", KEYS_FIXED, "i0 i4 i8 i12", {"i2 r2", "i6 r6", "H h c4"}, 1, 8, CASE_MODES | CASE_HEAT},
 	{"heat-split", KEYS_SLOTTED, "i0 i4 i8", {"i2 i6 i3", "i5 i9", "H h"}, 1, 8, CASE_MODES | CASE_HEAT},
 	{"heat-writes", KEYS_FIXED, "i0 i8 i12 a0", {"i2 r2 i5", "i6 r6", "h z0 H"}, 1, 8, CASE_MODES | CASE_HEAT},
-	{"heat-node", KEYS_FAN, "i0 i2 i4", {"i1 r2", "r4 i3", "H h c0"}, 1, 8, CASE_RADIX | CASE_HEAT},
+	{"heat-node", KEYS_FAN, "i0 i2 i4", {"i1 r2", "f0-4", "i3 f0-4 h"}, 1, 8, CASE_RADIX | CASE_HEAT},
 	{"heat-grow", KEYS_FAN, "i0 i1", {"i2 i3 i4", "i5", "h H"}, 1, 8, CASE_RADIX | CASE_HEAT},
-	{"heat-gone", KEYS_FAN, "i0-2 i40 r1", {"r0 r2 m m", "i4 i0", "h H h"}, 1, 8, CASE_RADIX | CASE_HEAT},
+	{"heat-gone", KEYS_FAN, "i0-2 i40 r1", {"r0", "f0-40 h", "r2 m m m"}, 1, 8, CASE_RADIX | CASE_HEAT},
 	{"heat-path", KEYS_FAN, "i0-2", {"i40 r1", "i44 i41", "H f0-44 h"}, 1, 8, CASE_RADIX | CASE_HEAT},
 	{"heat-crowd", KEYS_FAN, "i0 i2 i4", {"i1 r2", "i3 r4", "h H"}, 1, 8, CASE_RADIX | CASE_HEAT | CASE_CROWDED},
 	/* contention splits */
