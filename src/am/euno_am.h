@@ -139,9 +139,6 @@ extern bool euno_index_finish_build(EunoIndex *idx);
 /* Is this very process in the middle of building that tree? */
 extern bool euno_index_is_builder(const EunoTreeSlot *slot);
 
-/* Adds what this backend has counted of an index to the shared statistics. */
-extern void euno_index_flush(EunoIndex *idx);
-
 /* If this process is building that index: it fails for want of memory. */
 extern void euno_operation_out_of_memory(const EunoIndex *idx);
 
@@ -269,16 +266,15 @@ typedef struct EunoSortShare
 } EunoSortShare;
 
 /*
- * All memory, up to work_mem_kb, and temporary files are the sort's own; but a
+ * Memory, up to work_mem_kb, is the sort's own, or borrowed from the arena
+ * until its memory context is reset.  Temporary files are its own, too; but a
  * participant in a parallel sort, which has a share, puts its runs into the
  * file set of all.  The schema must stay.  "heap": how much there may be.
  */
 extern EunoSort *euno_sort_begin(Relation heap, const EunoKeySchema *schema,
 								 int work_mem_kb, EunoSortShare *share);
-extern void euno_sort_add(EunoSort *sort, const Datum *values,
-						  const bool *isnull, EunoTid tid);
 
-/* The same, as an IndexBuildCallback; the last argument is the sort. */
+/* Adds an entry; an IndexBuildCallback, whose last argument is the sort. */
 extern void euno_sort_add_tuple(Relation index, ItemPointer tid,
 								Datum *values, bool *isnull, bool alive,
 								void *sort);

@@ -55,8 +55,9 @@ add_count(EunoTally *tally, int which, uint64 n)
 		pg_atomic_fetch_add_u64(&tally->counts[which], n);
 }
 
-void
-euno_index_flush(EunoIndex *idx)
+/* Adds what this backend has counted of an index to the shared statistics. */
+static void
+flush_index(EunoIndex *idx)
 {
 	EunoCounters *counters = &idx->cx.counters;
 	EunoTreeSlot *slot = idx->slot;
@@ -112,7 +113,7 @@ flush_used_indexes(void)
 
 		used_indexes = idx->next_used;
 		idx->used = false;
-		euno_index_flush(idx);
+		flush_index(idx);
 	}
 }
 
@@ -294,7 +295,7 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 		}
 		euno_epoch_exit(process);
 
-		euno_index_flush(idx);
+		flush_index(idx);
 		idx->slot = euno_tree_lookup_generation(&idx->key,
 												&idx->generation);
 		if (idx->slot == NULL)
@@ -322,7 +323,7 @@ euno_index_unpin(EunoIndex *idx)
 	if (idx->order != EUNO_ORDER_BYTES)
 		pop_operation(idx);
 	if (unlikely(idx->cx.counters.descents >= 4096))
-		euno_index_flush(idx);
+		flush_index(idx);
 }
 
 EunoState

@@ -189,9 +189,9 @@ add_row(EunoSort *sort, const EunoEntry *entry)
 	sort->ascending = false;
 }
 
-void
-euno_sort_add(EunoSort *sort, const Datum *values, const bool *isnull,
-			  EunoTid tid)
+static void
+add_values(EunoSort *sort, const Datum *values, const bool *isnull,
+		   EunoTid tid)
 {
 	EunoEntry	entry;
 	uint32_t	length;
@@ -222,12 +222,12 @@ void
 euno_sort_add_tuple(Relation index, ItemPointer tid, Datum *values,
 					bool *isnull, bool alive, void *sort)
 {
-	euno_sort_add(sort, values, isnull, euno_tid_pack(tid));
+	add_values(sort, values, isnull, euno_tid_pack(tid));
 }
 
 void
 euno_sort_add_root(void *sort, ItemPointer root, Datum *values, bool *isnull,
 				   bool visible)
 {
-	euno_sort_add(sort, values, isnull, euno_tid_pack(root));
+	add_values(sort, values, isnull, euno_tid_pack(root));
 }

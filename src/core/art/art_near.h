@@ -89,8 +89,6 @@ extern uint32_t euno_art_near_unserved(EunoContext *cx, EunoTree *tree,
 									   uint32_t *reads);
 
 /* art_near_use.c */
-extern void euno_art_note_use(EunoContext *cx, ArtNear *near,
-							  const ArtKey *key);
 extern void euno_art_note_change(EunoContext *cx, ArtMap *map,
 								 const ArtKey *path, uint32_t depth);
 extern void euno_art_measure(const ArtUses *uses, ArtMeasure *measure);

@@ -44,8 +44,8 @@ note(EunoContext *cx, ArtUses *uses, uint64_t trace)
 }
 
 /* Notes what a process of the context's domain seeks.  Within an epoch. */
-void
-euno_art_note_use(EunoContext *cx, ArtNear *near, const ArtKey *key)
+static void
+note_use(EunoContext *cx, ArtNear *near, const ArtKey *key)
 {
 	ArtUses    *uses = euno_load_ptr_acquire(&near->maps[cx->domain].uses);
 	ArtNode    *root = euno_load_ptr_acquire(&near->roots[cx->domain]);
@@ -125,7 +125,7 @@ euno_art_sample(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 
 	if (near != NULL && cx->domain > 0 && !from_root)
 	{
-		euno_art_note_use(cx, near, key);
+		note_use(cx, near, key);
 		ref = euno_art_near_find(cx, tree, key, &depth, &version);
 		copies = euno_art_near_copies(cx, near, key);
 	}

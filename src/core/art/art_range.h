@@ -6,7 +6,7 @@
  * art_point.c		one key, or several: the short way
  * art_read.c		a batch: from the root, or from where one key's way ends
  * art_range.c		the nodes on the path, and their children in order
- * art_gather.c		what is INLINE in one node, at once
+ * art_gather.c		what is INLINE in one node, and small nodes below it, at once
  * art_take.c		leaves of any sort
  *
  *-------------------------------------------------------------------------
@@ -79,7 +79,6 @@ typedef struct ArtLookup
 	ArtRef		ref;			/* what the slot held */
 	const ArtRef *slot;
 	uint32_t	depth;
-	bool		absent;			/* no composite starts with the key */
 } ArtLookup;
 
 /* art_point.c */

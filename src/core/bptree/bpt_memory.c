@@ -65,8 +65,8 @@ euno_bpt_spare_drop(EunoContext *cx)
  * operation: afterwards the tree's memory may be taken back and given to
  * others.
  */
-void *
-euno_bpt_spare_get(EunoContext *cx, EunoTree *tree, int domain, size_t size)
+static void *
+spare_get(EunoContext *cx, EunoTree *tree, int domain, size_t size)
 {
 	if (cx->spare[0] != NULL)
 	{
@@ -100,7 +100,7 @@ BptLeaf *
 euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, int domain, size_t size,
 					const BptFence *low)
 {
-	BptLeaf    *leaf = euno_bpt_spare_get(cx, tree, domain, size);
+	BptLeaf    *leaf = spare_get(cx, tree, domain, size);
 	uint32_t	len = low->bytes != NULL ? low->len : 0;
 	BptLeaf		header;
 	uint8_t		word[8] = {0};
