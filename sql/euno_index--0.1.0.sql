@@ -219,17 +219,21 @@ GRANT SELECT ON euno_stat_indexes, euno_memory, euno_stat_domains,
 
 -- As \df+ and \d+ show them.
 
-COMMENT ON FUNCTION euno_index_check(regclass, boolean) IS 'raises an error if the index is inconsistent, or, if told so, lacks a row of its table';
+COMMENT ON FUNCTION euno_index_check(regclass, boolean) IS 'raises an error if the index is inconsistent, or, if told so, lacks a row of its table; builds it first if it is absent';
 COMMENT ON FUNCTION euno_index_size(regclass) IS 'bytes of memory that the index uses';
 COMMENT ON FUNCTION euno_evict(regclass) IS 'gives the index''s memory back; it is absent until it is built again, see euno_rebuild';
 COMMENT ON FUNCTION euno_rebuild(regclass) IS 'builds the index from the table now, if it is absent';
-COMMENT ON FUNCTION euno_hot_leaves(regclass, integer) IS 'the leaves with the most conflicts lately';
+COMMENT ON FUNCTION euno_hot_leaves(regclass, integer) IS 'the leaves, or nodes of a radix tree, with the most conflicts lately';
 COMMENT ON FUNCTION euno_set_domains(text) IS 'divides the processors among domains anew';
 COMMENT ON FUNCTION euno_numa_pages(regclass) IS 'on which NUMA nodes the pages of an index are';
 COMMENT ON FUNCTION euno_stat_reset() IS 'sets the counters of euno_stat_indexes to zero, in this database';
+COMMENT ON FUNCTION euno_stat_get_indexes() IS 'what euno_stat_indexes shows of the trees that are there';
+COMMENT ON FUNCTION euno_stat_get_memory() IS 'the row of euno_memory';
+COMMENT ON FUNCTION euno_stat_get_domains() IS 'the rows of euno_stat_domains';
+COMMENT ON FUNCTION euno_stat_get_worker() IS 'the row of euno_stat_worker';
 
 COMMENT ON VIEW euno_stat_indexes IS 'euno indexes of this database';
-COMMENT ON COLUMN euno_stat_indexes.structure IS 'bptree, art/olc or art/rowex';
+COMMENT ON COLUMN euno_stat_indexes.structure IS 'bptree, art/olc or art/rowex; auto: shows when it is built';
 COMMENT ON COLUMN euno_stat_indexes.state IS 'ready; absent: not built yet, or evicted; building, merging: being built; retiring: given up; hidden: on a standby';
 COMMENT ON COLUMN euno_stat_indexes.entries IS 'rows that have an entry, with dead ones that are still there';
 COMMENT ON COLUMN euno_stat_indexes.bytes IS 'memory that it uses';
