@@ -188,17 +188,17 @@ typedef struct EunoVerify
  * takes all of a tree's memory back at once.
  *
  * insert: EUNO_OK, EUNO_EXISTS (idempotent; the payload is left alone),
- * EUNO_FULL (only if no_split), EUNO_NO_MEMORY, EUNO_CORRUPT.
+ * EUNO_FULL (only if no_split), EUNO_NO_MEMORY, EUNO_CORRUPT, EUNO_CANCELED.
  *
- * remove: EUNO_OK, EUNO_NOT_FOUND, EUNO_STALE, EUNO_CORRUPT.  The guard (may
- * be NULL) is read while the leaf is locked.  Never merges nodes.
+ * remove: EUNO_OK, EUNO_NOT_FOUND, EUNO_STALE, EUNO_CORRUPT, EUNO_CANCELED.
+ * The guard (may be NULL) is read while the leaf is locked.
  *
- * contains: EUNO_OK or EUNO_NOT_FOUND.
+ * contains: EUNO_OK, EUNO_NOT_FOUND, EUNO_CORRUPT or EUNO_CANCELED.
  *
  * read: the next batch in the given direction.  nitems = 0 means that the
  * range has ended on that side (with one_leaf: only if at_hi / at_lo is set);
  * a batch with items may set at_hi / at_lo too.
- * EUNO_OK or EUNO_CORRUPT.
+ * EUNO_OK, EUNO_CORRUPT or EUNO_CANCELED.
  *
  * read_keys (may be NULL): BYTES order.  Looks up several keys at once, as
  * read does in ranges that each start with one: their waits for memory
@@ -221,7 +221,7 @@ typedef struct EunoVerify
  * there are some; EUNO_STALE: some are forgotten, and *position is after them;
  * EUNO_NO_MEMORY.
  *
- * compact: merges underfull neighbours, at most max_merges of them, and does
+ * compact: merges underfull neighbors, at most max_merges of them, and does
  * nothing while a walk is under way.  *merged says how many.
  *
  * tidy (may be NULL): the same a little at a time: looks at so many leaves

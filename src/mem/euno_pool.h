@@ -28,7 +28,7 @@
 
 typedef struct EunoCache EunoCache;	/* euno_cache.h */
 
-/* In shared memory, zero-initialised, embedded in the tree's owner. */
+/* In shared memory, zero-initialized, embedded in the tree's owner. */
 typedef struct EunoPool
 {
 	/* read by all who allocate; the rest is written by them */

@@ -14,7 +14,7 @@
  *
  * The lock is LWLock's: one atomic operation to take it, one to give it back;
  * who cannot have it queues and sleeps, and tries again when it is woken, while
- * others may have come in between.  Spinning for the queue is not modelled
+ * others may have come in between.  Spinning for the queue is not modeled
  * beyond the line's transfers; nor are WAL writes, full-page images, buffer
  * replacement, or the executor.
  *

@@ -1,4 +1,4 @@
-# Comparison functions that fail, take long, run queries or are cancelled.  They
+# Comparison functions that fail, take long, run queries or are canceled.  They
 # run in the middle of a tree operation; nothing may stay locked or be half done
 # when they leave it by an error.
 
@@ -138,7 +138,7 @@ for my $timeout (3, 7, 12, 18, 25)
 {
 	($ret, $stdout, $stderr) = $node->psql('postgres',
 		"SET test.sleep = 0.001; SET statement_timeout = $timeout; INSERT INTO t VALUES (111, 'timeout')");
-	like($stderr, qr/statement timeout/, "an insert is cancelled after $timeout ms") if $timeout < 10;
+	like($stderr, qr/statement timeout/, "an insert is canceled after $timeout ms") if $timeout < 10;
 }
 my $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->query_safe('SET test.sleep = 30');

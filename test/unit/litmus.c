@@ -86,8 +86,8 @@ static const Litmus tests[] = {
 	/*
 	 * left out: stores that take effect later than loads and stores after them
 	 */
-	{"LB (not modelled: 11)", {"RXx WYx1", "RYx WXx1"}, "..", "00 01 10"},
-	{"2+2W (not modelled: 11)", {"WXx1 WYx2 RYx", "WYx1 WXx2 RXx"}, "..", "12 21 22"},
+	{"LB (not modeled: 11)", {"RXx WYx1", "RYx WXx1"}, "..", "00 01 10"},
+	{"2+2W (not modeled: 11)", {"WXx1 WYx2 RYx", "WYx1 WXx2 RXx"}, "..", "12 21 22"},
 
 	/* a compare-and-exchange may fail by an old value, not succeed by one */
 	{"CAS, old value", {"WXx2 WXx0 WYx1", "RYx CXa1"}, "1.", "10 12*"},

@@ -4,7 +4,7 @@
  *	  Merging underfull neighbors, on behalf of the worker.
  *
  * A leaf L takes in its right neighbor R.  The steps, and what a concurrent
- * reader sees after each, are in src/README.md ("The tree: merge").
+ * reader sees after each, are in src/README.md ("Merge").
  *
  *-------------------------------------------------------------------------
  */
