@@ -13,8 +13,17 @@ CREATE TABLE builds AS
 		CASE WHEN n % 10 <> 0 THEN md5((n % 5000)::text) END AS long_holes,
 		(n::bigint * 7919 % 5000 - 2500) / 7.0 AS number,
 		CASE WHEN n % 10 <> 0 THEN n % 11 * 0.1 END AS number_holes,
+		CASE n % 3 WHEN 0 THEN '::1'::inet + n WHEN 1 THEN '192.168.0.0'::inet + n
+			ELSE set_masklen('10.0.0.0'::inet + n % 5000, 8 + n % 25) END AS address,
+		CASE WHEN n % 10 <> 0 THEN '10.0.0.0'::inet + n % 5000 END AS address_holes,
 		ARRAY[n % 100, n] AS no_heads
 	FROM generate_series(1, 80000) AS n;
+
+-- Abbreviations with a comparator of their own.
+CREATE FUNCTION compared_cmp(numeric, numeric) RETURNS int LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'numeric_cmp';
+CREATE OPERATOR CLASS compared FOR TYPE numeric USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 compared_cmp(numeric, numeric), FUNCTION 2 (numeric, numeric) numeric_sortsupport(internal);
 
 CREATE FUNCTION build(columns text, memory text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
@@ -31,6 +40,8 @@ SELECT columns, memory, build(columns, memory)
 					  'random) INCLUDE (few', 'long COLLATE "C"', 'long',
 					  'uuid', 'uuid, few', 'halves, long', 'long_holes', 'long_holes DESC, few',
 					  'number', 'number DESC', 'number_holes NULLS FIRST, long', 'number_holes DESC) INCLUDE (long',
+					  'number compared', 'number compared DESC', 'number_holes compared, few',
+					  'address', 'address DESC', 'address_holes NULLS FIRST, few', 'address_holes DESC) INCLUDE (few',
 					  'no_heads', 'no_heads DESC']) WITH ORDINALITY AS c(columns, number),
 		unnest(ARRAY['1MB', '64MB']) AS m(memory)
 	ORDER BY number, memory;
@@ -99,6 +110,8 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 SELECT count(*), count(*) FILTER (WHERE i.long = s.long) AS same FROM by_index AS i JOIN by_sort AS s USING (place);
 DROP TABLE builds, by_index, by_sort;
+DROP OPERATOR FAMILY compared USING euno;
+DROP FUNCTION compared_cmp;
 
 -- Text for which abbreviations and guesses need larger buffers, in runs.
 CREATE TABLE builds AS
