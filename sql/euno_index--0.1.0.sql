@@ -193,8 +193,8 @@ SELECT i.indrelid AS relid, i.indexrelid,
        JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
        JOIN pg_catalog.pg_database d ON d.datname = current_database()
        CROSS JOIN LATERAL (
-           SELECT max(x.option_value) FILTER (WHERE x.option_name = 'structure') AS structure,
-                  max(x.option_value) FILTER (WHERE x.option_name = 'sync') AS sync
+           SELECT max(lower(x.option_value)) FILTER (WHERE x.option_name = 'structure') AS structure,
+                  max(lower(x.option_value)) FILTER (WHERE x.option_name = 'sync') AS sync
              FROM pg_catalog.pg_options_to_table(c.reloptions) x) o
        LEFT JOIN euno_stat_get_indexes() s
            ON s.relfilenode = c.relfilenode

@@ -41,6 +41,11 @@ DROP INDEX i50, i100;
 -- structure
 CREATE INDEX i ON t USING euno (a) WITH (structure = bptree);
 SELECT structure, state FROM euno_stat_indexes WHERE indexrelname = 'i';
+CREATE INDEX i_art ON t USING euno (a) WITH (structure = 'ART', sync = 'Rowex', replicate = yes);
+SELECT structure, state FROM euno_stat_indexes WHERE indexrelname = 'i_art';
+SELECT euno_evict('i_art');
+SELECT structure, state FROM euno_stat_indexes WHERE indexrelname = 'i_art';
+DROP INDEX i_art;
 SELECT try('CREATE INDEX ON t USING euno (a) WITH (structure = hash)');
 SELECT try('CREATE INDEX ON t USING euno (a) WITH (unheard = of)');
 

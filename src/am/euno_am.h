@@ -29,15 +29,6 @@
 
 /* ---- euno_options.c: storage parameters ---- */
 
-typedef struct EunoOptions
-{
-	int32		vl_len_;		/* varlena header, do not touch */
-	int			fillfactor;		/* percent, 50 to 100 */
-	int			structure_offset;	/* string: "bptree", "art" or "auto" */
-	int			sync_offset;	/* string: "olc" or "rowex"; 0 = not given */
-	int			replicate_offset;	/* string: "auto", "on" or "off" */
-} EunoOptions;
-
 /* What an index asks for. */
 typedef enum EunoStructure
 {
@@ -46,6 +37,22 @@ typedef enum EunoStructure
 	EUNO_STRUCTURE_AUTO			/* decided by the key when the tree is built */
 } EunoStructure;
 
+typedef enum EunoSync
+{
+	EUNO_SYNC_UNSET,			/* as OLC */
+	EUNO_SYNC_OLC,
+	EUNO_SYNC_ROWEX
+} EunoSync;
+
+typedef struct EunoOptions
+{
+	int32		vl_len_;		/* varlena header, do not touch */
+	int			fillfactor;		/* percent, 50 to 100 */
+	EunoStructure structure;
+	EunoSync	sync;
+	EunoReplicate replicate;
+} EunoOptions;
+
 #define EUNO_DEFAULT_FILLFACTOR 90
 #define EUNO_MIN_FILLFACTOR 50
 
@@ -53,7 +60,7 @@ extern void euno_options_init(void);
 extern bytea *eunooptions(Datum reloptions, bool validate);
 extern int	euno_fillfactor(Relation index);
 extern EunoStructure euno_structure(Relation index);
-extern const char *euno_sync(Relation index);
+extern EunoSync euno_sync(Relation index);
 extern EunoReplicate euno_replicate(Relation index);
 
 /*

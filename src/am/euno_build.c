@@ -76,7 +76,6 @@ EunoStatus
 euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 {
 	EunoStructure structure = euno_structure(index);
-	const char *sync = euno_sync(index);
 	const EunoTreeOps *ops = euno_forced == EUNO_FORCED_NOT ?
 		&euno_bptree_ops : &euno_bptree_forced_ops;
 	EunoTreeConfig config = {.order = idx->order,
@@ -96,7 +95,7 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 		(structure == EUNO_STRUCTURE_ART ||
 		 (structure == EUNO_STRUCTURE_AUTO &&
 		  euno_key_is_integer(idx->schema))))
-		ops = sync != NULL && strcmp(sync, "rowex") == 0 ?
+		ops = euno_sync(index) == EUNO_SYNC_ROWEX ?
 			&euno_art_rowex_ops : &euno_art_olc_ops;
 	return euno_index_start_build(idx, slot, ops, &config);
 }

@@ -13,38 +13,32 @@
 
 static relopt_kind euno_relopt_kind;
 
-static void
-validate_structure(const char *value)
-{
-	if (value != NULL && strcmp(value, "bptree") != 0 &&
-		strcmp(value, "art") != 0 && strcmp(value, "auto") != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid value for \"structure\" option: \"%s\"", value),
-				 errdetail("Valid values are \"bptree\", \"art\", and \"auto\".")));
-}
+static relopt_enum_elt_def structures[] = {
+	{"bptree", EUNO_STRUCTURE_BPTREE},
+	{"art", EUNO_STRUCTURE_ART},
+	{"auto", EUNO_STRUCTURE_AUTO},
+	{NULL, 0}
+};
 
-static void
-validate_sync(const char *value)
-{
-	if (value != NULL && strcmp(value, "olc") != 0 &&
-		strcmp(value, "rowex") != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid value for \"sync\" option: \"%s\"", value),
-				 errdetail("Valid values are \"olc\" and \"rowex\".")));
-}
+static relopt_enum_elt_def syncs[] = {
+	{"olc", EUNO_SYNC_OLC},
+	{"rowex", EUNO_SYNC_ROWEX},
+	{NULL, 0}
+};
 
-static void
-validate_replicate(const char *value)
-{
-	if (value != NULL && strcmp(value, "auto") != 0 &&
-		strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid value for \"replicate\" option: \"%s\"", value),
-				 errdetail("Valid values are \"auto\", \"on\", and \"off\".")));
-}
+/* As PostgreSQL's options that may be "auto". */
+static relopt_enum_elt_def replicates[] = {
+	{"auto", EUNO_REPLICATE_AUTO},
+	{"on", EUNO_REPLICATE_ON},
+	{"off", EUNO_REPLICATE_OFF},
+	{"true", EUNO_REPLICATE_ON},
+	{"false", EUNO_REPLICATE_OFF},
+	{"yes", EUNO_REPLICATE_ON},
+	{"no", EUNO_REPLICATE_OFF},
+	{"1", EUNO_REPLICATE_ON},
+	{"0", EUNO_REPLICATE_OFF},
+	{NULL, 0}
+};
 
 /* Once, when the library is loaded. */
 void
@@ -55,15 +49,21 @@ euno_options_init(void)
 					  "How full leaves are packed by a build, in percent",
 					  EUNO_DEFAULT_FILLFACTOR, EUNO_MIN_FILLFACTOR, 100,
 					  AccessExclusiveLock);
-	add_string_reloption(euno_relopt_kind, "structure",
-						 "The tree that holds the index",
-						 "bptree", validate_structure, AccessExclusiveLock);
-	add_string_reloption(euno_relopt_kind, "sync",
-						 "How readers of a radix tree get along with writers",
-						 NULL, validate_sync, AccessExclusiveLock);
-	add_string_reloption(euno_relopt_kind, "replicate",
-						 "Whether each domain has inner nodes of its own",
-						 "auto", validate_replicate, AccessExclusiveLock);
+	add_enum_reloption(euno_relopt_kind, "structure",
+					   "The tree that holds the index",
+					   structures, EUNO_STRUCTURE_BPTREE,
+					   "Valid values are \"bptree\", \"art\", and \"auto\".",
+					   AccessExclusiveLock);
+	add_enum_reloption(euno_relopt_kind, "sync",
+					   "How readers of a radix tree get along with writers",
+					   syncs, EUNO_SYNC_UNSET,
+					   "Valid values are \"olc\" and \"rowex\".",
+					   AccessExclusiveLock);
+	add_enum_reloption(euno_relopt_kind, "replicate",
+					   "Whether each domain has inner nodes of its own",
+					   replicates, EUNO_REPLICATE_AUTO,
+					   "Valid values are \"auto\", \"on\", and \"off\".",
+					   AccessExclusiveLock);
 }
 
 bytea *
@@ -72,12 +72,12 @@ eunooptions(Datum reloptions, bool validate)
 	static const relopt_parse_elt table[] = {
 		{.optname = "fillfactor", .opttype = RELOPT_TYPE_INT,
 			.offset = offsetof(EunoOptions, fillfactor)},
-		{.optname = "structure", .opttype = RELOPT_TYPE_STRING,
-			.offset = offsetof(EunoOptions, structure_offset)},
-		{.optname = "sync", .opttype = RELOPT_TYPE_STRING,
-			.offset = offsetof(EunoOptions, sync_offset)},
-		{.optname = "replicate", .opttype = RELOPT_TYPE_STRING,
-			.offset = offsetof(EunoOptions, replicate_offset)},
+		{.optname = "structure", .opttype = RELOPT_TYPE_ENUM,
+			.offset = offsetof(EunoOptions, structure)},
+		{.optname = "sync", .opttype = RELOPT_TYPE_ENUM,
+			.offset = offsetof(EunoOptions, sync)},
+		{.optname = "replicate", .opttype = RELOPT_TYPE_ENUM,
+			.offset = offsetof(EunoOptions, replicate)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, euno_relopt_kind,
@@ -89,23 +89,16 @@ EunoStructure
 euno_structure(Relation index)
 {
 	EunoOptions *options = (EunoOptions *) index->rd_options;
-	const char *structure = NULL;
 
-	if (options != NULL)
-		structure = GET_STRING_RELOPTION(options, structure_offset);
-	if (structure == NULL || strcmp(structure, "bptree") == 0)
-		return EUNO_STRUCTURE_BPTREE;
-	return strcmp(structure, "art") == 0 ? EUNO_STRUCTURE_ART :
-		EUNO_STRUCTURE_AUTO;
+	return options != NULL ? options->structure : EUNO_STRUCTURE_BPTREE;
 }
 
-/* The option "sync"; NULL if it was not given. */
-const char *
+EunoSync
 euno_sync(Relation index)
 {
 	EunoOptions *options = (EunoOptions *) index->rd_options;
 
-	return options != NULL ? GET_STRING_RELOPTION(options, sync_offset) : NULL;
+	return options != NULL ? options->sync : EUNO_SYNC_UNSET;
 }
 
 /* Is each domain to have inner nodes of its own? */
@@ -113,15 +106,13 @@ EunoReplicate
 euno_replicate(Relation index)
 {
 	EunoOptions *options = (EunoOptions *) index->rd_options;
-	const char *replicate = NULL;
+	EunoReplicate replicate = options != NULL ? options->replicate :
+		EUNO_REPLICATE_AUTO;
 
-	if (options != NULL)
-		replicate = GET_STRING_RELOPTION(options, replicate_offset);
-	if (replicate == NULL || strcmp(replicate, "auto") == 0)
-		return euno_debug_copies == EUNO_COPIES_BY_USE ? EUNO_REPLICATE_AUTO :
-			EUNO_REPLICATE_ON;
-	return strcmp(replicate, "on") == 0 ? EUNO_REPLICATE_ON :
-		EUNO_REPLICATE_OFF;
+	if (replicate == EUNO_REPLICATE_AUTO &&
+		euno_debug_copies != EUNO_COPIES_BY_USE)
+		return EUNO_REPLICATE_ON;
+	return replicate;
 }
 
 int
@@ -146,7 +137,7 @@ euno_options_check(Relation index)
 				 errdetail("There is no encoding of column \"%s\" as bytes in the order of its operator class and collation.",
 						   NameStr(TupleDescAttr(RelationGetDescr(index), column)->attname)),
 				 errhint("Use the structure \"bptree\", or for text the collation \"C\" or a pattern operator class.")));
-	if (euno_sync(index) != NULL && structure == EUNO_STRUCTURE_BPTREE)
+	if (euno_sync(index) != EUNO_SYNC_UNSET && structure == EUNO_STRUCTURE_BPTREE)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("index \"%s\" cannot have the option \"sync\"",
