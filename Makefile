@@ -2,7 +2,7 @@
 #
 #   make                    build euno_index.so
 #   make install            install it (as root, or with DESTDIR)
-#   make installcheck       SQL and isolation tests on a running server
+#   make installcheck       SQL and isolation tests on a running server (PGXS's rule)
 #   make prove_installcheck tests that start servers of their own
 #   make check              everything, from scratch; needs nothing running
 #   make unit               the trees alone, without a server (also unit-asan,

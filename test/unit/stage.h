@@ -31,9 +31,9 @@ typedef enum Keys
 /*
  * Operations are words: iN insert entry N, rN remove it, cN look for it, fA-B
  * read from A to B, FA-B the same without keys, bA-B backward, wA-B walk and
- * remove A to B, m merge, v verify, M maintain the directory of the own domain, DN use N
- * domains, aN make the leaf that entry N belongs to contended, zN make it
- * calm, tN split it beside entry N.  pN-D moves the leaf of entry N to domain
+ * remove A to B, m merge, v verify, M maintain the directory of the own domain,
+ * DN use N domains, aN make the leaf that entry N belongs to contended, zN make
+ * it calm, tN split it beside entry N.  pN-D moves the leaf of entry N to domain
  * D, P those that others use.  h looks at the conflicts that were noted, H the
  * same and begins a new round.  lN looks up the key of entry N, qA-B those of
  * entries A to B at once.  At the start, of KEYS_FAN: kA-B insert fillers,
