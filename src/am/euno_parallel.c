@@ -176,6 +176,7 @@ euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
 	*sort = euno_sort_begin(heap, schema,
 							maintenance_work_mem / shared->participants,
 							&build->share);
+	EUNO_STOP_POINT("build-leader");
 	*heap_tuples = scan_part(heap, index, index_info, shared, pcxt->toc, true,
 							 *sort);
 

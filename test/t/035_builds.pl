@@ -109,7 +109,7 @@ $node->stop;
 
 # What is idle is lent to sorts, and comes back after errors, in a subtransaction
 # too.
-$node = euno_node('loans', "euno.debug_copies = off\neuno.max_memory = 256MB\nmax_parallel_maintenance_workers = 0");
+$node = euno_node('loans', "euno.domains = 1\neuno.debug_copies = off\neuno.max_memory = 256MB\nmax_parallel_maintenance_workers = 0");
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION euno_index;
@@ -153,6 +153,36 @@ for my $how ('idle', 'nothing idle', 'cancel', 'terminate', 'kill')
 	ok($node->poll_query_until('postgres', 'SELECT used_bytes FROM euno_memory', '0'), "$how: all memory is given back");
 }
 works('sorts');
+
+# So does a worker, while the leader waits before it reads: the worker finds all.
+# Killed, or not; then the leader has nothing of its own.
+my $with_worker = 'SET max_parallel_maintenance_workers = 1; SET min_parallel_table_scan_size = 0';
+for my $how ('killed', 'not killed')
+{
+	my $holder = $node->background_psql('postgres');
+	my $builder = $node->background_psql('postgres', on_error_stop => 0);
+	my $pid = $builder->query('SELECT pg_backend_pid()');
+	my $stopped = 'FROM pg_stat_activity JOIN pg_locks USING (pid)'
+	  . " WHERE locktype = 'advisory' AND NOT granted AND (pid = $pid OR leader_pid = $pid)";
+
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	$builder->query_until(qr/started/, "$with_worker; SET euno.debug_stop = 'build-leader:1,build-sort:1';\n\\echo started\n" . create('b') . ";\n");
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 2 AND count(leader_pid) = 1 $stopped"), "worker $how: it sorts, the leader waits");
+	is($node->safe_psql('postgres', 'SELECT used_bytes >= 4 << 20 FROM euno_memory'), 't', "worker $how: what it sorts is lent");
+	if ($how eq 'killed')
+	{
+		kill_process($node->safe_psql('postgres', "SELECT pid $stopped AND leader_pid IS NOT NULL"));
+		$_->{run}->finish for $holder, $builder;
+		wait_for_recovery($node);
+	}
+	else
+	{
+		$holder->quit;
+		$builder->query_safe(q{SELECT euno_index_check('t_index', true); DROP INDEX t_index});
+		$builder->quit;
+	}
+	works("worker $how");
+}
 is($node->safe_psql('postgres', <<'SQL'), '0', 'an error in a subtransaction');
 BEGIN;
 DO $$BEGIN
