@@ -25,6 +25,7 @@
 #include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
 #include "utils/fmgroids.h"
@@ -192,6 +193,64 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 	}
 }
 
+/* Free the trees of a database, or of those in "space", if that is one. */
+static void
+free_trees_of_database(Oid database, Oid space)
+{
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeDescription tree;
+
+		if (euno_tree_describe(i, &tree) &&
+			tree.key.database == database &&
+			(!OidIsValid(space) || tree.key.space == space))
+			euno_tree_drop_described(&tree);
+	}
+}
+
+/* The default tablespace of a database, as "snapshot" sees it. */
+static Oid
+database_space(Oid database, Snapshot snapshot)
+{
+	Oid			space = InvalidOid;
+	Relation	rel = table_open(DatabaseRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_database_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(database));
+	scan = systable_beginscan(rel, DatabaseOidIndexId, true, snapshot, 1,
+							  &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		space = ((Form_pg_database) GETSTRUCT(tuple))->dattablespace;
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return space;
+}
+
+/*
+ * Files of a database that moves to another tablespace, and back, have the
+ * names that they had, and so have those of one that is made with the OID of
+ * one that was dropped.  Trees from before must not be found then.  The
+ * statement has locked everybody out of the database.
+ */
+static void
+database_access(ObjectAccessType access, Oid database)
+{
+	if (access == OAT_POST_CREATE)
+		free_trees_of_database(database, InvalidOid);
+	else if (access == OAT_POST_ALTER)
+	{
+		/* its new row is not visible yet, but to SnapshotSelf */
+		Oid			old_space = database_space(database, NULL);
+
+		if (database_space(database, SnapshotSelf) != old_space)
+			free_trees_of_database(database, old_space);
+	}
+}
+
 /*
  * DROP of anything that may be an index of ours: a hint to look at commit.
  * The catalog still has the relation, so its file says which tree it is.
@@ -207,6 +266,8 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 
 	if (previous_hook)
 		previous_hook(access, class_id, object_id, sub_id, arg);
+	if (class_id == DatabaseRelationId)
+		database_access(access, object_id);
 	if (access != OAT_DROP || class_id != RelationRelationId || sub_id != 0)
 		return;
 

@@ -61,6 +61,32 @@ $node->safe_psql('postgres', 'ALTER DATABASE moved SET TABLESPACE two');
 right_and_rebuilt('moved', 'ALTER DATABASE SET TABLESPACE');
 right_and_rebuilt('postgres', 'its template meanwhile');
 
+# It comes back, and so do the names of its files; a new database has those of
+# one that was dropped, if it has the same OID.  The launcher sees nothing of it.
+$node->safe_psql('postgres', $_) for "ALTER SYSTEM SET euno.naptime = '1h'", 'ALTER SYSTEM SET euno.auto_rebuild = off';
+$node->reload;
+$node->safe_psql('postgres', $_) for 'CREATE TABLESPACE three LOCATION $$$$', 'ALTER DATABASE moved SET TABLESPACE three';
+$node->safe_psql('moved', 'INSERT INTO t SELECT max(a) + 1, $$b3$$ FROM t');
+$node->safe_psql('postgres', 'ALTER DATABASE moved SET TABLESPACE two');
+right_and_rebuilt('moved', 'ALTER DATABASE SET TABLESPACE, back');
+
+my $states = q{SELECT string_agg(indexrelname || ' ' || state, ', ' ORDER BY indexrelname) FROM euno_stat_indexes};
+$node->safe_psql('moved', 'CREATE INDEX t_one ON t USING euno (a) TABLESPACE one');
+$node->safe_psql('postgres', $_) for 'ALTER DATABASE moved RENAME TO other', 'ALTER DATABASE other RENAME TO moved', 'ALTER DATABASE moved CONNECTION LIMIT 50';
+is($node->safe_psql('moved', $states), 't_a ready, t_b ready, t_one ready', 'renaming a database costs no tree');
+$node->safe_psql('postgres', 'ALTER DATABASE moved SET TABLESPACE three');
+is($node->safe_psql('moved', $states), 't_a absent, t_b absent, t_one ready', 'moving it costs those that move');
+
+$node->safe_psql('moved', 'DROP INDEX t_one');
+$node->safe_psql('postgres', 'CREATE DATABASE again OID 90000 TEMPLATE moved');
+right_and_rebuilt('again', 'a copy with an OID of its own');
+$node->safe_psql('again', 'DELETE FROM t WHERE a > 2600');
+$node->safe_psql('again', 'VACUUM t');
+$node->safe_psql('postgres', $_) for 'DROP DATABASE again', 'CREATE DATABASE again OID 90000 TEMPLATE moved';
+right_and_rebuilt('again', 'another one with the same OID');
+$node->safe_psql('postgres', $_) for 'DROP DATABASE again', 'ALTER SYSTEM RESET ALL';
+$node->reload;
+
 # Each database sees its own indexes only; users see statistics, not content,
 # and may not do things to them.
 is($node->safe_psql('postgres', 'SELECT count(*) FROM euno_stat_get_indexes()'), '2', 'views show this database only');
