@@ -232,6 +232,22 @@ art_lock_of(EunoTree *tree, ArtNode *holder)
 }
 
 /*
+ * The version of what a descent comes to, before its slot is read.  Waits
+ * while the lock word has a "busy" bit; false if it has one still.
+ */
+static inline __attribute__((always_inline)) bool
+art_way_version(EunoContext *cx, EunoTree *tree, EunoLock *lock,
+				uint64_t busy, const ArtKey *key, uint32_t level,
+				const ArtNode *node, uint64_t *version)
+{
+	*version = euno_load64_acquire(&lock->word);
+	if (__builtin_expect((*version & busy) == 0, 1))
+		return true;
+	*version = euno_art_wait(cx, tree, lock, key, level, node);
+	return (*version & busy) == 0;
+}
+
+/*
  * Finds the slot where the composite belongs; with "prefix", the slot that all
  * composites are below that start with the key: ART_AT_TREE, or ART_AT_LEAF
  * with a leaf that may be one of them.  EUNO_OK; EUNO_STALE (never with
@@ -290,13 +306,9 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 		level = art_ref_level(ref);
 		goto on_path;			/* that has been looked at */
 	}
-	version = euno_load64_acquire(&body->root_lock.word);
-	if (__builtin_expect((version & busy) != 0, 0))
-	{
-		version = euno_art_wait(cx, tree, &body->root_lock, key, 0, NULL);
-		if ((version & busy) != 0)
-			return EUNO_STALE;	/* canceled */
-	}
+	if (!art_way_version(cx, tree, &body->root_lock, busy, key, 0, NULL,
+						 &version))
+		return EUNO_STALE;		/* canceled */
 	ref = euno_load64_acquire(&body->root);
 	for (; art_is_node(ref); depth = level + 1)
 	{
@@ -309,32 +321,25 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 			return EUNO_CORRUPT;
 		if (!art_is_direct(ref))
 			art_fetch_node(ref, key->bytes[level]);
-		node_version = euno_load64_acquire(&node->lock.word);
-		if (__builtin_expect((node_version & busy) != 0, 0))
-		{
-			node_version = euno_art_wait(cx, tree, &node->lock, key, level, node);
-			if ((node_version & busy) != 0)
-				return euno_art_stale(cx, tree, key, ART_ENTRY, level, node);
-		}
+		if (!art_way_version(cx, tree, &node->lock, busy, key, level, node,
+							 &node_version))
+			return euno_art_stale(cx, tree, key, ART_ENTRY, level, node);
 		if (level != depth || level >= key->len)
 		{
 			place->mismatch = art_path_match(node, key, depth);
 			if (place->mismatch < level || level >= key->len)
 			{
-				place->where = ART_AT_PATH;
-				if (place->mismatch < key->len)
-					break;
-				if (!prefix)
+				if (place->mismatch >= key->len && !prefix)
 					return EUNO_CORRUPT;	/* a prefix of another composite */
-				place->where = ART_AT_TREE;
+				place->where = place->mismatch < key->len ?
+					ART_AT_PATH : ART_AT_TREE;
 				break;
 			}
 		}
 on_path:
-		if (art_is_direct(ref))
-			next = art_direct_slot(node, key->bytes[level], &child);
-		else
-			next = art_slot(node, art_ref_type(ref), key->bytes[level], &child);
+		next = art_is_direct(ref) ?
+			art_direct_slot(node, key->bytes[level], &child) :
+			art_slot(node, art_ref_type(ref), key->bytes[level], &child);
 		if (next == NULL)
 		{
 			place->where = ART_AT_GAP;
