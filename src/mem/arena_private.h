@@ -35,6 +35,7 @@ typedef struct EunoArenaPart
 	uint32_t	nfree;
 	uint32_t	nidle;			/* may be read unlocked */
 	uint32_t	low;			/* no bit below this one is set */
+	uint32_t	high;			/* no huge page from this bit on is all idle */
 } __attribute__((aligned(128))) EunoArenaPart;
 
 typedef struct EunoArenaShared

@@ -129,8 +129,14 @@ part_give(EunoArenaPart *part, uint32_t bit, uint32_t count, bool idle)
 			part->idle_bits[i / 64] |= UINT64_C(1) << (i % 64);
 	}
 	part->nfree += count;
-	if (idle)
+	if (idle && count > 0)
+	{
+		uint32_t	page = (bit + count - 1) / HUGE_PAGE_EXTENTS;
+
 		count_idle(part, (int32_t) count);
+		if (part->high < (page + 1) * HUGE_PAGE_EXTENTS)
+			part->high = (page + 1) * HUGE_PAGE_EXTENTS;
+	}
 	if (bit < part->low)
 		part->low = bit;
 }
@@ -481,31 +487,48 @@ euno_arena_trim(EunoArena *arena, int domain, uint64_t bytes)
 }
 
 /*
- * Takes the highest extents that would make so many huge pages in a row, and
- * are all idle.
+ * The highest extents that would make so many huge pages in a row, and are all
+ * idle.  Notes where the next search is to begin.  The part is locked.
  */
+static bool
+part_find_idle(EunoArenaPart *part, uint32_t count, uint32_t *first)
+{
+	uint32_t	bit = part->high;
+	uint32_t	high = 0;
+	uint32_t	found = 0;
+
+	while (bit > 0 && found < count)
+	{
+		bit -= HUGE_PAGE_EXTENTS;
+		if ((uint32_t) (part->idle_bits[bit / 64] >> bit % 64) != UINT32_MAX)
+		{
+			found = 0;
+			continue;
+		}
+		found++;
+		if (high == 0)
+			high = bit + HUGE_PAGE_EXTENTS;
+	}
+	part->high = high;
+	*first = bit;
+	return found == count;
+}
+
+/* Takes them, if so many bytes are free. */
 static bool
 part_borrow(EunoArena *arena, EunoArenaPart *part, uint64_t room,
 			uint32_t count, uint32_t *first)
 {
-	uint32_t	bit = arena->part_extents - arena->part_extents % HUGE_PAGE_EXTENTS;
-	uint32_t	found = 0;
+	bool		found;
 
 	euno_mutex_lock(&part->lock, arena->env);
-	if (part->nidle / HUGE_PAGE_EXTENTS < count ||
-		part->nfree < room / EUNO_EXTENT_SIZE)
-		bit = 0;
-	while (bit > 0 && found < count)
-	{
-		bit -= HUGE_PAGE_EXTENTS;
-		found = (uint32_t) (part->idle_bits[bit / 64] >> bit % 64) == UINT32_MAX ?
-			found + 1 : 0;
-	}
-	for (uint32_t i = 0; found == count && i < count * HUGE_PAGE_EXTENTS; i++)
-		part_remove(part, bit + i);
+	found = part->nidle / HUGE_PAGE_EXTENTS >= count &&
+		part->nfree >= room / EUNO_EXTENT_SIZE &&
+		part_find_idle(part, count, first);
+	for (uint32_t i = 0; found && i < count * HUGE_PAGE_EXTENTS; i++)
+		part_remove(part, *first + i);
 	euno_mutex_unlock(&part->lock, arena->env);
-	*first = bit;
-	return found == count;
+	return found;
 }
 
 void *

@@ -645,6 +645,118 @@ test_loans(void)
 	tap_end();
 }
 
+#define LENT_PAGES	12			/* huge pages, and a few extents more */
+#define LENT_BYTES	(LENT_PAGES * EUNO_LOAN_BYTES + 7 * EUNO_EXTENT_SIZE)
+#define LENT_EXTENTS	(LENT_BYTES / EUNO_EXTENT_SIZE)
+
+/* Where a loan must begin, by what is idle: the highest pages; or -1. */
+static int
+highest_idle(const bool *idle, int count)
+{
+	for (int page = LENT_PAGES - count; page >= 0; page--)
+	{
+		int			n = 0;
+
+		while (n < 32 * count && idle[32 * page + n])
+			n++;
+		if (n == 32 * count)
+			return page;
+	}
+	return -1;
+}
+
+/* A pool takes extents, or gives back all that it has. */
+static void
+lend_beside(EunoPool *pool, bool release, uint32_t n, const uint8_t *start,
+			bool *idle, bool *owned)
+{
+	if (release)
+	{
+		euno_pool_release(pool);
+		for (size_t i = 0; i < LENT_EXTENTS; i++)
+		{
+			idle[i] |= owned[i];
+			owned[i] = false;
+		}
+		return;
+	}
+	for (; n > 0; n--)
+	{
+		uint8_t    *node = euno_pool_alloc(pool, 32768);
+
+		if (node == NULL)
+			return;
+		idle[(size_t) (node - start) / EUNO_EXTENT_SIZE] = false;
+		owned[(size_t) (node - start) / EUNO_EXTENT_SIZE] = true;
+	}
+}
+
+/*
+ * Whatever comes and goes between: a loan is always the highest that is idle,
+ * and is refused only if there is none.
+ */
+static void
+test_highest(void)
+{
+	static EunoArena *kept;
+	EunoArena  *arena = fresh_arena(&kept, LENT_BYTES, 1);
+	Random		random = {seed};
+	EunoPool	pool;
+	bool		idle[LENT_EXTENTS] = {false};
+	bool		owned[LENT_EXTENTS] = {false};
+	bool		lent[LENT_PAGES] = {false};
+	int			n[2] = {0, 0};
+	void	   *start;
+	size_t		size;
+
+	tap_begin("arena: the highest idle memory is lent");
+	euno_arena_no_huge_pages(arena);
+	euno_arena_keep_idle(arena, LENT_BYTES);
+	euno_arena_part(arena, 0, &start, &size);
+	euno_pool_init(&pool, arena, 0);
+	lend_beside(&pool, false, 2 * LENT_EXTENTS, start, idle, owned);
+	for (int i = 0; i < 3000 && tap_bad() == 0; i++)
+	{
+		int			count = 1 + (int) random_below(&random, 3);
+		int			page = (int) random_below(&random, LENT_PAGES);
+		uint8_t    *loan;
+
+		if (random_below(&random, 8) == 0)
+			lend_beside(&pool, random_below(&random, 2) == 0,
+						random_below(&random, 200), start, idle, owned);
+		if (random_below(&random, 2) == 0)
+		{
+			/* One page of a loan may go back before the others. */
+			if (lent[page])
+				euno_arena_return(arena, (uint8_t *) start + page * EUNO_LOAN_BYTES, 1);
+			memset(idle + 32 * page, true, lent[page] ? 32 : 0);
+			lent[page] = false;
+			continue;
+		}
+		page = highest_idle(idle, count);
+		loan = euno_arena_borrow(arena, 0, 0, (uint32_t) count);
+		n[page >= 0]++;
+		CHECK(loan == (page < 0 ? NULL : (uint8_t *) start + page * EUNO_LOAN_BYTES),
+			  "%d from page %d, not %d", count,
+			  loan == NULL ? -1 : (int) ((loan - (uint8_t *) start) / EUNO_LOAN_BYTES), page);
+		for (int k = page; page >= 0 && k < page + count; k++)
+		{
+			lent[k] = true;
+			memset(idle + 32 * k, false, 32);
+		}
+	}
+	CHECK(n[0] > 100 && n[1] > 100, "%d were refused, %d granted", n[0], n[1]);
+	euno_pool_release(&pool);
+	for (int page = 0; page < LENT_PAGES; page++)
+	{
+		if (lent[page])
+			euno_arena_return(arena, (uint8_t *) start + page * EUNO_LOAN_BYTES, 1);
+	}
+	CHECK(used_bytes(arena) == 0, "%llu bytes are still used",
+		  (unsigned long long) used_bytes(arena));
+	tap_end();
+}
+
 /* How many extents of a pool that is used in between went back. */
 static uint32_t
 trim(EunoPool *pool)
@@ -1159,7 +1271,7 @@ main(void)
 {
 	static void (*const tests[]) (void) = {
 		test_nodes, test_exhaustion, test_cache, test_return, test_idle,
-		test_room, test_ready, test_loans, test_trim, test_join,
+		test_room, test_ready, test_loans, test_highest, test_trim, test_join,
 		test_arguments, test_canceled, test_processes, test_images
 	};
 	double		end = now() + test_seconds();
