@@ -56,23 +56,27 @@ EXPLAIN (COSTS OFF) SELECT t FROM l ORDER BY t;
 SELECT array_agg(length(t)) AS lengths, bool_and(t = repeat('x', length(t))) AS right FROM (SELECT t FROM l ORDER BY t OFFSET 0) l;
 DROP TABLE l;
 
--- Many rows at a time, in both directions: with NULLs among them, values of all lengths, and -0
+-- Many rows at a time, in both directions: with NULLs among them, values of all lengths, and what a key alone
+-- does not tell: -0, a price's last zeros, blanks; keys without a byte encoding, and included columns
 CREATE TABLE m AS SELECT nullif(n % 7, 3)::int2 AS a, nullif(repeat(chr(97 + n % 26), n * 7919 % 300), '') COLLATE "C" AS t,
-		md5(n::text)::uuid AS u, CASE n % 5 WHEN 0 THEN '-0' WHEN 1 THEN NULL ELSE n / 3.0 END::float8 AS f, n % 2 = 0 AS b, n AS k
+		md5(n::text)::uuid AS u, CASE n % 5 WHEN 0 THEN '-0' WHEN 1 THEN NULL ELSE n / 3.0 END::float8 AS f, n % 2 = 0 AS b, n AS k,
+		nullif(n * 7 % 3001, 5)::numeric / 4 AS p, (n % 100 * 10 ^ (n % 40))::numeric(80, 30) AS q, nullif(n % 53, 7)::char(9) COLLATE "C" AS c,
+		nullif(repeat(chr(97 + n % 26), n * 7919 % 300), '') COLLATE "en-x-icu" AS i, (n || 'x')::name COLLATE "C" AS w, decode(repeat('00', n % 9) || to_hex(n % 97 + 16), 'hex') AS y
 	FROM generate_series(1, 3000) n;
+ALTER TABLE m ALTER p TYPE numeric(12, 2);
 ALTER TABLE m SET (autovacuum_enabled = off);
 VACUUM ANALYZE m;
 SET enable_sort = off;
-CREATE FUNCTION in_order(cols text, direction text, options text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION in_order(cols text, direction text, options text, included text DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
 	plan text := '';
 	from_index text;
 	from_table text;
 	list text := replace(cols, ',', direction || ',') || direction;
-	query text := format('SELECT md5(string_agg(s::text, ''|'')) FROM (SELECT %s FROM m ORDER BY %s) s', cols, list);
+	query text := format('SELECT md5(string_agg(s::text, ''|'')) FROM (SELECT %s FROM m ORDER BY %s) s', concat_ws(', ', cols, included), list);
 BEGIN
-	EXECUTE format('CREATE INDEX m_i ON m USING euno (%s) %s', cols, options);
+	EXECUTE format('CREATE INDEX m_i ON m USING euno (%s) %s %s', cols, 'INCLUDE (' || included || ')', options);
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP plan := plan || line; END LOOP;
 	EXECUTE query INTO from_index;
 	DROP INDEX m_i;
@@ -82,7 +86,15 @@ BEGIN
 END $$;
 SELECT cols, in_order(cols, '', '') AS forward, in_order(cols, ' DESC', '') AS backward,
 		in_order(cols, '', 'WITH (structure = art)') AS art_forward, in_order(cols, ' DESC', 'WITH (structure = art)') AS art_backward
-	FROM unnest('{"k","u","a, k","t, u","a, t, u","f, k","b, u","t, f, b, k"}'::text[]) cols;
+	FROM unnest('{"k","u","a, k","t, u","a, t, u","f, k","b, u","t, f, b, k","p, k","c, k","q, k","w","y, k","a, p, c, y, f, w, k"}'::text[]) cols;
+SELECT cols, in_order(cols, '', '') AS forward, in_order(cols, ' DESC', '') AS backward
+	FROM unnest('{"i, k","a, i, p, k","k, i, f, c"}'::text[]) cols;
+SELECT cols, in_order(cols, '', '', included) AS forward, in_order(cols, ' DESC', '', included) AS backward
+	FROM (VALUES ('k', 't'), ('p, k', 'c, i, a'), ('c, k', 'a, b, u'), ('a, k', 'q'), ('i, k', 'w, f, y, t'), ('u', 'a, b')) d (cols, included);
+SELECT cols, in_order(cols, '', 'WITH (structure = art)', included) AS art_forward, in_order(cols, ' DESC', 'WITH (structure = art)', included) AS art_backward
+	FROM (VALUES ('k', 't'), ('p, k', 'c, i, a'), ('c, k', 'a, b, u'), ('u', 'a, b')) d (cols, included);
+SELECT format_type(atttypid, atttypmod) AS type, in_order(attname, '', '') AS forward, in_order(attname, ' DESC', '') AS backward
+	FROM pg_attribute WHERE attrelid = 'm'::regclass AND attname IN ('p', 'q', 'c', 'w', 'y') ORDER BY attnum;
 DROP FUNCTION in_order;
 DROP TABLE m;
 RESET enable_sort;

@@ -84,14 +84,8 @@ free_copies(EunoScan *so)
 		pfree(window->buf);
 	window->buf = NULL;
 	euno_window_drop_tuples(window);
-	if (so->itup_buffer != NULL)
-		pfree(so->itup_buffer);
-	if (so->values != NULL)
-	{
-		pfree(so->values);
-		pfree(so->isnull);
-		pfree(so->scratch);
-	}
+	if (so->itup != NULL)
+		pfree(so->itup);
 }
 
 /* False: it is too large, or there are enough. */

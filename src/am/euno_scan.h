@@ -109,12 +109,9 @@ typedef struct EunoScan
 	int			key_patience;	/* > 0: parts may be looked up several at once */
 	EunoPredicate predicate;
 
-	/* index-only scans */
-	Datum	   *values;
-	bool	   *isnull;
-	uint8_t    *scratch;		/* EUNO_KEY_DEFORM_BYTES */
-	char	   *itup_buffer;
-	Size		itup_size;
+	/* index-only scans: room for a tuple that is made alone */
+	IndexTuple	itup;
+	uint32		itup_size;
 } EunoScan;
 
 /* ---- euno_window.c ---- */

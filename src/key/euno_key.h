@@ -58,8 +58,6 @@ extern bool euno_key_is_integer(const EunoKeySchema *schema);
  */
 extern bool euno_key_posting(const EunoKeySchema *schema);
 
-/* The tuple descriptor of all index columns, INCLUDE columns too. */
-
 /*
  * Forms an entry's key and payload in "buf" (EUNO_KEY_FORM_BYTES, 8-byte
  * aligned).  Detoasts; may palloc and leave garbage in CurrentMemoryContext.
@@ -83,19 +81,23 @@ extern void euno_key_deform(const EunoKeySchema *schema,
 							uint8_t *scratch, Datum *values, bool *isnull);
 
 /*
- * The same as an index tuple (8-byte aligned), where that is simple; its t_tid
- * is not written.  Returns its size.  0: use euno_key_deform.
+ * An entry of a batch as an index tuple (8-byte aligned), whose t_tid is not
+ * written; "key" is its key, the payload at the next multiple of 8.  Returns the
+ * tuple's size, or if that exceeds "room", that much room is needed and nothing
+ * was written.
  */
-#define EUNO_KEY_TUPLE_ROOM(columns, keylen) \
-	((uint32_t) MAXALIGN(keylen) + 12 * (columns) + 24)
 extern uint32_t euno_key_tuple(const EunoKeySchema *schema,
 							   const uint8_t *key, const EunoItemKey *item,
-							   IndexTuple itup);
+							   IndexTuple itup, uint32_t room);
+
+/* How many bytes a tuple may have more than its entry, but for lost blanks. */
+extern uint32_t euno_key_tuple_more(const EunoKeySchema *schema);
 
 /*
- * The same of several entries of a batch: places[i] is where in "to" the tuple
- * of items[i] is, or 0.  So many bytes of "to" are used, more than 0 (8-byte
- * aligned), and there are "room"; returns how many are used now.
+ * Index tuples of several entries of a batch: places[i] is where in "to" that of
+ * items[i] is, or 0, where there was no room.  So many bytes of "to" are used,
+ * more than 0 (8-byte aligned), and there are "room"; returns how many are used
+ * now.
  */
 extern uint32_t euno_key_tuples(const EunoKeySchema *schema,
 								const uint8_t *buf, const EunoItemKey *items,

@@ -9,20 +9,14 @@
 
 #include "key/key_private.h"
 
-/*
- * Decodes ncols columns of a BYTES key.  "lost" is the payload part that
- * form_lost wrote, or NULL; on return, what follows it.
- */
+/* Decodes ncols columns of a BYTES key. */
 static void
 deform_bytes(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
-			 int ncols, const uint8_t **lost, const uint8_t *lost_end,
-			 uint8_t **scratch, Datum *values, bool *isnull)
+			 int ncols, EunoLost *lost, uint8_t **scratch, Datum *values,
+			 bool *isnull)
 {
 	const uint8_t *p = key;
 	const uint8_t *end = key + keylen;
-	const uint8_t *bitmap = *lost;
-	const uint8_t *next_lost = bitmap == NULL ? NULL :
-		bitmap + EUNO_LOSSY_BYTES(schema);
 
 	for (int i = 0; i < ncols; i++)
 	{
@@ -32,17 +26,11 @@ deform_bytes(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
 			euno_row_overrun(p - key + 1, keylen);
 		isnull[i] = *p++ != EUNO_MARK_VALUE;
 		if (isnull[i])
-		{
 			values[i] = (Datum) 0;
-			continue;
-		}
-		p = euno_encode_get(col, p, end, scratch, &values[i]);
-		if (bitmap != NULL && col->lossy >= 0 &&
-			(bitmap[col->lossy >> 3] & (1 << (col->lossy & 7))))
-			next_lost = euno_encode_restore(col, next_lost, lost_end, scratch,
-											&values[i]);
+		else
+			p = euno_encode_get(col, p, end, euno_lost_next(lost, col), scratch,
+								&values[i]);
 	}
-	*lost = next_lost;
 }
 
 static void
@@ -74,11 +62,11 @@ euno_key_deform_prefix(const EunoKeySchema *schema, const uint8_t *key,
 					   uint32_t keylen, int ncols, uint8_t *scratch,
 					   Datum *values, bool *isnull)
 {
-	const uint8_t *no_lost = NULL;
+	EunoLost	lost;
 
+	euno_lost_begin(&lost, schema, NULL, 0);
 	if (schema->order == EUNO_ORDER_BYTES)
-		deform_bytes(schema, key, keylen, ncols, &no_lost, NULL, &scratch,
-					 values, isnull);
+		deform_bytes(schema, key, keylen, ncols, &lost, &scratch, values, isnull);
 	else
 		deform_row(schema->cols, schema->nkeys, ncols,
 				   aligned_row(key, keylen, &scratch), keylen, values, isnull);
@@ -91,7 +79,7 @@ euno_key_deform(const EunoKeySchema *schema, const uint8_t *key,
 {
 	int			nkeys = schema->nkeys;
 	int			ninclude = schema->natts - nkeys;
-	const uint8_t *lost = NULL;
+	EunoLost	lost;
 	uint32_t	off = 0;
 
 	scratch = (uint8_t *) MAXALIGN(scratch);
@@ -99,12 +87,9 @@ euno_key_deform(const EunoKeySchema *schema, const uint8_t *key,
 		payload = aligned_row(payload, payloadlen, &scratch);
 	if (schema->order == EUNO_ORDER_BYTES)
 	{
-		if (payloadlen > 0 && schema->nlossy > 0)
-			lost = payload;
-		deform_bytes(schema, key, keylen, nkeys, &lost, payload + payloadlen,
-					 &scratch, values, isnull);
-		if (lost != NULL)
-			off = MAXALIGN(lost - payload);
+		euno_lost_begin(&lost, schema, payload, payloadlen);
+		deform_bytes(schema, key, keylen, nkeys, &lost, &scratch, values, isnull);
+		off = MAXALIGN(lost.next - payload);
 	}
 	else
 		deform_row(schema->cols, nkeys, nkeys,

@@ -376,9 +376,37 @@ euno_encode_skip(const EunoKeyColumn *col, const uint8_t *p,
 	}
 }
 
+uint32_t
+euno_lost_blanks(const uint8_t *lost)
+{
+	uint32_t	blanks;
+
+	memcpy(&blanks, lost, sizeof(blanks));
+	if (unlikely(blanks > EUNO_MAX_ENTRY))
+		overrun();
+	return blanks;
+}
+
+/* A float of which the bits were lost. */
+static Datum
+lost_float(const EunoKeyColumn *col, const uint8_t *lost)
+{
+	int64		bits8;
+	int32		bits4;
+
+	if (col->kind == EUNO_KIND_FLOAT8)
+	{
+		memcpy(&bits8, lost, sizeof(bits8));
+		return Int64GetDatum(bits8);
+	}
+	memcpy(&bits4, lost, sizeof(bits4));
+	return Int32GetDatum(bits4);
+}
+
 const uint8_t *
 euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
-				const uint8_t *end, uint8_t **scratch, Datum *value)
+				const uint8_t *end, const uint8_t *lost, uint8_t **scratch,
+				Datum *value)
 {
 	uint8_t    *data = *scratch + VARHDRSZ;
 	const uint8_t *next;
@@ -403,7 +431,7 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 			break;
 		case EUNO_KIND_NUMERIC:
 			next = euno_encode_skip(col, p, end);
-			n = euno_numeric_get(col->desc, p, next, data);
+			n = euno_numeric_get(col->desc, p, next, lost, data);
 			break;
 		case EUNO_KIND_BYTEA:
 			next = get_bytea(col->desc, p, end, data, &n);
@@ -411,7 +439,7 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 		default:
 			if (end - p < col->attlen)
 				overrun();
-			*value = get_value(col, p);
+			*value = lost != NULL ? lost_float(col, lost) : get_value(col, p);
 			return p + col->attlen;
 	}
 
@@ -425,6 +453,13 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 	}
 	if (col->kind == EUNO_KIND_TEXT || col->kind == EUNO_KIND_BPCHAR)
 		copy_bytes(col->desc, data, p, n);
+	if (col->kind == EUNO_KIND_BPCHAR && lost != NULL)
+	{
+		uint32_t	blanks = euno_lost_blanks(lost);
+
+		memset(data + n, ' ', blanks);
+		n += blanks;
+	}
 	SET_VARSIZE(*scratch, VARHDRSZ + n);
 	*scratch += MAXALIGN(VARHDRSZ + n);
 	return next;
@@ -479,65 +514,6 @@ euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
 	if ((Pointer) v != DatumGetPointer(value))
 		pfree(v);
 	return len;
-}
-
-/* So many blanks follow, or a number shows so many decimals. */
-static void
-restore_varlena(const EunoKeyColumn *col, uint32_t lost, uint8_t *v,
-				uint8_t **scratch)
-{
-	uint32_t	len = VARSIZE(v);
-
-	if (col->kind == EUNO_KIND_NUMERIC)
-		len = VARHDRSZ + euno_numeric_restore((uint16) lost, v + VARHDRSZ,
-											  len - VARHDRSZ);
-	else
-	{
-		if (unlikely(lost > EUNO_MAX_ENTRY))
-			overrun();
-		memset(v + len, ' ', lost);
-		len += lost;
-	}
-	SET_VARSIZE(v, len);
-	*scratch = v + MAXALIGN(len);
-}
-
-/*
- * To be called right after euno_encode_get of the same value, which is the last
- * one in scratch: there is room behind it.
- */
-const uint8_t *
-euno_encode_restore(const EunoKeyColumn *col, const uint8_t *p,
-					const uint8_t *end, uint8_t **scratch, Datum *value)
-{
-	uint32_t	width = col->kind == EUNO_KIND_FLOAT8 ? 8 :
-		col->kind == EUNO_KIND_NUMERIC ? 2 : 4;
-	uint32_t	number = 0;
-
-	if ((uint32_t) (end - p) < width)
-		overrun();
-	if (col->kind == EUNO_KIND_FLOAT8)
-	{
-		int64		bits;
-
-		memcpy(&bits, p, sizeof(bits));
-		*value = Int64GetDatum(bits);
-		return p + width;
-	}
-	if (col->kind == EUNO_KIND_NUMERIC)
-	{
-		uint16		decimals;
-
-		memcpy(&decimals, p, sizeof(decimals));
-		number = decimals;
-	}
-	else
-		memcpy(&number, p, sizeof(number));
-	if (col->kind == EUNO_KIND_FLOAT4)
-		*value = Int32GetDatum((int32) number);
-	else
-		restore_varlena(col, number, (uint8_t *) DatumGetPointer(*value), scratch);
-	return p + width;
 }
 
 /* memcmp, and the shorter first. */

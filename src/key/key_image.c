@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * key_image.c
- *	  Keys as index tuples, without a detour over values.
+ *	  Entries as index tuples, without a detour over values.
  *
- * Index-only scans hand out nothing but this.  Simple are entries without payload
- * in BYTES order, if no column is of the type name or bytea; and in COMPARE order
- * those of one varlena column, unless it is NULL.
+ * Index-only scans hand out nothing but this.  Any entry's columns are put into
+ * its tuple one after the other; keys that are a number or a string and nothing
+ * else, and those of columns of fixed length, have shorter ways.
  *
  * What is before a varlena or behind all values is zero: readers tell padding from
  * a short value by that.
@@ -21,6 +21,16 @@
 
 /* The longest string with a short header. */
 #define SHORT_STRING	(VARATT_SHORT_MAX - VARHDRSZ_SHORT)
+
+/* A tuple that is being made. */
+typedef struct Image
+{
+	char	   *data;			/* 8-byte aligned, as if there were no NULLs */
+	uint32_t	at;				/* so many bytes are there */
+	uint32_t	present;		/* columns that are not NULL, as bits */
+} Image;
+
+_Static_assert(INDEX_MAX_KEYS <= 32, "a bit for each column");
 
 /* The value of an integer column; "to" is aligned for it. */
 static inline __attribute__((always_inline)) void
@@ -55,59 +65,94 @@ put_bytes(const EunoKeyColumn *col, const uint8_t *p, uint32_t n, char *to)
 			to[i] = (char) ~to[i];
 }
 
-/* Zeros from "at" on up to "end", which it returns. */
-static inline uint32_t
-pad(char *data, uint32_t at, uint32_t end)
+/*
+ * Zeros up to where a value of this alignment may begin, or further: there is
+ * room for eight.
+ */
+static inline void
+pad(Image *image, uint32_t align)
 {
-	while (at < end)
-		data[at++] = 0;
-	return end;
+	memset(image->data + image->at, 0, MAXIMUM_ALIGNOF);
+	image->at = TYPEALIGN(align, image->at);
 }
 
-/* A string at "at" in the data; what follows it. */
-static inline uint32_t
-put_string(const EunoKeyColumn *col, const uint8_t *p, uint32_t n, char *data,
-		   uint32_t at)
+/* A varlena's header: n bytes of it follow, to be put there. */
+static inline char *
+put_header(const EunoKeyColumn *col, uint32_t n, Image *image)
 {
+	char	   *header;
+
 	if (likely(n <= SHORT_STRING) && col->may_short)
 	{
-		SET_VARSIZE_SHORT(data + at, n + VARHDRSZ_SHORT);
-		at += VARHDRSZ_SHORT;
+		header = image->data + image->at;
+		SET_VARSIZE_SHORT(header, n + VARHDRSZ_SHORT);
+		image->at += VARHDRSZ_SHORT + n;
+		return header + VARHDRSZ_SHORT;
 	}
+	pad(image, col->align);
+	header = image->data + image->at;
+	SET_VARSIZE(header, n + VARHDRSZ);
+	image->at += VARHDRSZ + n;
+	return header + VARHDRSZ;
+}
+
+/* A string, and the blanks that it has lost. */
+static inline void
+put_string(const EunoKeyColumn *col, const uint8_t *p, uint32_t n,
+		   const uint8_t *lost, Image *image)
+{
+	uint32_t	blanks = lost == NULL ? 0 : euno_lost_blanks(lost);
+	char	   *to = put_header(col, n + blanks, image);
+
+	put_bytes(col, p, n, to);
+	if (blanks > 0)
+		memset(to + n, ' ', blanks);
+}
+
+static void
+put_numeric(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
+			const uint8_t *lost, Image *image)
+{
+	char	   *to = image->data + image->at + VARHDRSZ_SHORT;
+	uint32_t	n = euno_numeric_get(col->desc, p, end, lost, (uint8_t *) to);
+
+	if (likely(n <= SHORT_STRING) && col->may_short)
+		(void) put_header(col, n, image);	/* it is where it belongs */
 	else
 	{
-		at = pad(data, at, att_align_nominal(at, col->attalign));
-		SET_VARSIZE(data + at, n + VARHDRSZ);
-		at += VARHDRSZ;
+		uint8_t		number[EUNO_KEY_DEFORM_BYTES];
+
+		memcpy(number, to, n);
+		memcpy(put_header(col, n, image), number, n);
 	}
-	put_bytes(col, p, n, data + at);
-	return at + n;
 }
 
-/* A number at "at" in the data; what follows it. */
-static uint32_t
-put_numeric(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
-			char *data, uint32_t at)
+/* A bytea, or a name. */
+static pg_noinline void
+put_decoded(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
+			Image *image)
 {
-	char	   *number = data + at + VARHDRSZ_SHORT;
-	uint32_t	n = euno_numeric_get(col->desc, p, end, (uint8_t *) number);
-	uint32_t	start;
+	uint8_t		value[EUNO_KEY_DEFORM_BYTES] __attribute__((aligned(8)));
+	uint8_t    *scratch = value;
+	Datum		datum;
 
-	if (likely(n <= SHORT_STRING) && col->may_short)
+	(void) euno_encode_get(col, p, end, NULL, &scratch, &datum);
+	if (col->attlen == -1)
 	{
-		SET_VARSIZE_SHORT(data + at, n + VARHDRSZ_SHORT);
-		return at + VARHDRSZ_SHORT + n;
+		uint32_t	n = VARSIZE(value) - VARHDRSZ;
+
+		memcpy(put_header(col, n, image), value + VARHDRSZ, n);
+		return;
 	}
-	start = att_align_nominal(at, col->attalign);
-	memmove(data + start + VARHDRSZ, number, n);
-	pad(data, at, start);
-	SET_VARSIZE(data + start, n + VARHDRSZ);
-	return start + VARHDRSZ + n;
+	pad(image, col->align);
+	memcpy(image->data + image->at, value, col->attlen);
+	image->at += col->attlen;
 }
 
 /* A value of a fixed length that is no integer. */
 static pg_noinline void
-put_other(const EunoKeyColumn *col, const uint8_t *p, char *to)
+put_other(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *lost,
+		  char *to)
 {
 	uint8_t    *scratch = (uint8_t *) to;	/* not used */
 	Datum		value;
@@ -117,18 +162,144 @@ put_other(const EunoKeyColumn *col, const uint8_t *p, char *to)
 		put_bytes(col, p, col->attlen, to);
 		return;
 	}
-	(void) euno_encode_get(col, p, p + col->attlen, &scratch, &value);
+	(void) euno_encode_get(col, p, p + col->attlen, lost, &scratch, &value);
 	store_att_byval(to, value, col->attlen);
 }
 
 /* A value of a fixed length. */
 static inline void
-put_fixed(const EunoKeyColumn *col, const uint8_t *p, char *to)
+put_fixed(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *lost,
+		  char *to)
 {
 	if (likely(col->integer))
 		put_integer(col->flip, col->attlen, p, to);
 	else
-		put_other(col, p, to);
+		put_other(col, p, lost, to);
+}
+
+/* The next column of a key in BYTES order, not NULL; what follows it. */
+static inline const uint8_t *
+put_column(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
+		   const uint8_t *lost, Image *image)
+{
+	const uint8_t *next;
+
+	if (col->kind <= EUNO_KIND_FIXED)
+	{
+		if (unlikely(end - p < col->attlen))
+			euno_row_overrun(col->attlen, end - p);
+		pad(image, col->align);
+		put_fixed(col, p, lost, image->data + image->at);
+		image->at += col->attlen;
+		return p + col->attlen;
+	}
+	next = euno_encode_skip(col, p, end);
+	if (col->kind == EUNO_KIND_NUMERIC)
+		put_numeric(col, p, next, lost, image);
+	else if (col->kind == EUNO_KIND_TEXT || col->kind == EUNO_KIND_BPCHAR)
+		put_string(col, p, next - 1 - p, lost, image);
+	else
+		put_decoded(col, p, next, image);
+	return next;
+}
+
+/* A key in BYTES order. */
+static inline void
+put_key(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
+		EunoLost *lost, Image *image)
+{
+	const uint8_t *p = key;
+	const uint8_t *end = key + keylen;
+
+	for (int i = 0; i < schema->nkeys; i++)
+	{
+		const EunoKeyColumn *col = &schema->cols[i];
+
+		if (unlikely(p >= end))
+			euno_row_overrun(p - key + 1, keylen);
+		if (*p++ != EUNO_MARK_VALUE)
+			continue;
+		image->present |= UINT32_C(1) << i;
+		p = put_column(col, p, end, euno_lost_next(lost, col), image);
+	}
+}
+
+/* The columns of a packed row, of which the first one is this of the tuple's. */
+static void
+put_row(const EunoKeySchema *schema, int first, int ncols, const uint8_t *row,
+		uint32_t len, Image *image)
+{
+	const char *base = (const char *) row;
+	uint32_t	off = (ncols + 7) / 8;
+
+	for (int i = 0; i < ncols; i++)
+	{
+		const EunoKeyColumn *col = &schema->cols[first + i];
+		uint32_t	next;
+
+		if (!(row[i >> 3] & (1 << (i & 7))))
+			continue;
+		image->present |= UINT32_C(1) << (first + i);
+		if (col->attlen != -1 || !VARATT_NOT_PAD_BYTE(base + off))
+			off = TYPEALIGN(col->align, off);
+		if (col->attlen != -1 || !VARATT_IS_SHORT(base + off))
+			pad(image, col->align);
+		next = att_addlength_pointer(off, col->attlen, base + off);
+		if (unlikely(next > len))
+			euno_row_overrun(next, len);
+		memcpy(image->data + image->at, base + off, next - off);
+		image->at += next - off;
+		off = next;
+	}
+}
+
+/* Where there are NULLs, a bitmap is before the data. */
+static pg_noinline void
+put_bitmap(const Image *image, uint32_t size, IndexTuple itup)
+{
+	uint8_t    *bitmap = (uint8_t *) itup + sizeof(IndexTupleData);
+
+	memmove((char *) itup + IndexInfoFindDataOffset(INDEX_NULL_MASK),
+			image->data, size);
+	memset(bitmap, 0, IndexInfoFindDataOffset(INDEX_NULL_MASK) -
+		   sizeof(IndexTupleData));
+	for (int i = 0; i < INDEX_MAX_KEYS / 8; i++)
+		bitmap[i] = (uint8_t) (image->present >> 8 * i);
+}
+
+/* An index tuple of any entry. */
+static pg_noinline uint32_t
+any_tuple(const EunoKeySchema *schema, const uint8_t *key,
+		  const EunoItemKey *item, IndexTuple itup)
+{
+	Image		image = {.data = (char *) itup + IndexInfoFindDataOffset(0)};
+	const uint8_t *payload = key + MAXALIGN(item->keylen);
+	uint32_t	off = 0;
+	bool		nulls;
+	uint32_t	size;
+
+	if (schema->order == EUNO_ORDER_BYTES)
+	{
+		EunoLost	lost;
+
+		euno_lost_begin(&lost, schema, payload, item->payloadlen);
+		put_key(schema, key, item->keylen, &lost, &image);
+		off = MAXALIGN(lost.next - payload);
+	}
+	else
+		put_row(schema, 0, schema->nkeys, key, item->keylen, &image);
+	if (off < item->payloadlen && schema->natts > schema->nkeys)
+		put_row(schema, schema->nkeys, schema->natts - schema->nkeys,
+				payload + off, item->payloadlen - off, &image);
+
+	pad(&image, MAXIMUM_ALIGNOF);
+	nulls = image.present != (uint32_t) ((UINT64_C(1) << schema->natts) - 1);
+	if (nulls)
+		put_bitmap(&image, image.at, itup);
+	size = image.at + IndexInfoFindDataOffset(nulls ? INDEX_NULL_MASK : 0);
+	itup->t_info = (uint16) (size | (nulls ? INDEX_NULL_MASK : 0) |
+							 (schema->varlenas ? INDEX_VAR_MASK : 0));
+	return size;
 }
 
 /* All columns have a fixed length, and none is NULL. */
@@ -141,59 +312,12 @@ fixed_tuple(const EunoKeySchema *schema, const uint8_t *key, IndexTuple itup)
 
 	while (key < end)
 	{
-		put_fixed(col, key + 1, data + col->tuple_at);
+		put_fixed(col, key + 1, NULL, data + col->tuple_at);
 		key += 1 + col->attlen;
 		col++;
 	}
 	itup->t_info = (uint16) schema->fixed_size;
 	return schema->fixed_size;
-}
-
-/* BYTES order.  "nulls": some column is NULL. */
-static pg_noinline uint32_t
-bytes_tuple(const EunoKeySchema *schema, const uint8_t *key,
-			const uint8_t *end, IndexTuple itup, bool nulls)
-{
-	uint32_t	header = IndexInfoFindDataOffset(nulls ? INDEX_NULL_MASK : 0);
-	bits8	   *bitmap = (bits8 *) itup + sizeof(IndexTupleData);
-	char	   *data = (char *) itup + header;
-	const uint8_t *p = key;
-	uint32_t	at = 0;
-
-	if (nulls)
-		memset(bitmap, 0, header - sizeof(IndexTupleData));
-	for (int i = 0; i < schema->nkeys; i++)
-	{
-		const EunoKeyColumn *col = &schema->cols[i];
-		const uint8_t *start = p + 1;
-
-		if (unlikely(p >= end))
-			euno_row_overrun(p - key + 1, end - key);
-		if (*p != EUNO_MARK_VALUE)
-		{
-			if (!nulls)
-				return bytes_tuple(schema, key, end, itup, true);
-			p = start;
-			continue;
-		}
-		p = euno_encode_skip(col, start, end);
-		if (col->kind == EUNO_KIND_NUMERIC)
-			at = put_numeric(col, start, p, data, at);
-		else if (col->attlen == -1)
-			at = put_string(col, start, p - 1 - start, data, at);
-		else
-		{
-			at = pad(data, at, att_align_nominal(at, col->attalign));
-			put_fixed(col, start, data + at);
-			at += col->attlen;
-		}
-		if (nulls)
-			bitmap[i / 8] |= 1 << i % 8;
-	}
-	at = pad(data, at, MAXALIGN(at));
-	itup->t_info = (uint16) ((header + at) | (nulls ? INDEX_NULL_MASK : 0) |
-							 (schema->varlenas ? INDEX_VAR_MASK : 0));
-	return header + at;
 }
 
 /*
@@ -239,20 +363,26 @@ string_tuple(const uint8_t *key, uint32_t keylen, IndexTuple itup)
 
 /* The only number of a key.  0: it is long, or NULL. */
 static inline uint32_t
-number_tuple(const EunoKeyColumn *col, const uint8_t *key, uint32_t keylen,
-			 IndexTuple itup)
+number_tuple(const EunoKeySchema *schema, const uint8_t *key,
+			 const EunoItemKey *item, IndexTuple itup)
 {
-	char	   *data = (char *) itup + IndexInfoFindDataOffset(0);
-	uint32_t	n;
+	const EunoKeyColumn *col = &schema->cols[0];
+	uint32_t	keylen = item->keylen;
+	Image		image = {.data = (char *) itup + IndexInfoFindDataOffset(0)};
 	uint32_t	size;
+	EunoLost	lost;
 
-	/* It is at most two bytes longer than its key */
+	/* It is at most three bytes longer than its key */
 	if (unlikely(key[0] != EUNO_MARK_VALUE || keylen > SHORT_STRING - 2))
 		return 0;
-	n = VARHDRSZ_SHORT + euno_numeric_get(col->desc, key + 1, key + keylen,
-										  (uint8_t *) data + VARHDRSZ_SHORT);
-	SET_VARSIZE_SHORT(data, n);
-	size = IndexInfoFindDataOffset(0) + pad(data, n, MAXALIGN(n));
+	euno_lost_begin(&lost, schema, key + MAXALIGN(keylen), item->payloadlen);
+	image.at = VARHDRSZ_SHORT +
+		euno_numeric_get(col->desc, key + 1, key + keylen,
+						 euno_lost_next(&lost, col),
+						 (uint8_t *) image.data + VARHDRSZ_SHORT);
+	SET_VARSIZE_SHORT(image.data, image.at);
+	pad(&image, MAXIMUM_ALIGNOF);
+	size = IndexInfoFindDataOffset(0) + image.at;
 	itup->t_info = (uint16) (size | INDEX_VAR_MASK);
 	return size;
 }
@@ -261,39 +391,59 @@ number_tuple(const EunoKeyColumn *col, const uint8_t *key, uint32_t keylen,
  * A tuple of one column that is a varlena.  0: it is not, or not that simple.
  */
 static inline uint32_t
-varlena_only(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
-			 IndexTuple itup)
+varlena_only(const EunoKeySchema *schema, const uint8_t *key,
+			 const EunoItemKey *item, IndexTuple itup)
 {
-	if (schema->string_key)
-		return string_tuple(key, keylen, itup);
 	if (schema->number_key)
-		return number_tuple(&schema->cols[0], key, keylen, itup);
+		return number_tuple(schema, key, item, itup);
+	if (unlikely(item->payloadlen > 0))
+		return 0;
+	if (schema->string_key)
+		return string_tuple(key, item->keylen, itup);
 	if (schema->varlena_row)
-		return varlena_tuple(&schema->cols[0], key, keylen, itup);
+		return varlena_tuple(&schema->cols[0], key, item->keylen, itup);
 	return 0;
 }
 
-/* The same of any key without payload, if it is simple. */
-static pg_noinline uint32_t
-other_tuple(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
-			IndexTuple itup)
+/* A tuple of an entry that is not of columns of fixed length only. */
+static inline uint32_t
+other_tuple(const EunoKeySchema *schema, const uint8_t *key,
+			const EunoItemKey *item, IndexTuple itup)
 {
-	uint32_t	size = varlena_only(schema, key, keylen, itup);
+	uint32_t	size = varlena_only(schema, key, item, itup);
 
-	if (size == 0 && schema->bytes_tuple)
-		size = bytes_tuple(schema, key, key + keylen, itup, false);
-	return size;
+	return size > 0 ? size : any_tuple(schema, key, item, itup);
+}
+
+/* How much room an entry's tuple may need. */
+static inline uint32_t
+tuple_room(const EunoKeySchema *schema, const EunoItemKey *item)
+{
+	uint32_t	room = MAXALIGN(item->keylen) + schema->tuple_more;
+
+	if (item->payloadlen > 0)
+		room += MAXALIGN(item->payloadlen) +
+			(schema->nlossy > 0 ? EUNO_MAX_ENTRY : 0);	/* blanks */
+	return room;
+}
+
+uint32_t
+euno_key_tuple_more(const EunoKeySchema *schema)
+{
+	return schema->tuple_more;
 }
 
 uint32_t
 euno_key_tuple(const EunoKeySchema *schema, const uint8_t *key,
-			   const EunoItemKey *item, IndexTuple itup)
+			   const EunoItemKey *item, IndexTuple itup, uint32_t room)
 {
-	if (unlikely(item->payloadlen > 0))
-		return 0;
-	if (likely(item->keylen == schema->fixed_len))
+	uint32_t	need = tuple_room(schema, item);
+
+	if (unlikely(need > room))
+		return need;
+	if (likely(item->keylen == schema->fixed_len && item->payloadlen == 0))
 		return fixed_tuple(schema, key, itup);
-	return other_tuple(schema, key, item->keylen, itup);
+	return other_tuple(schema, key, item, itup);
 }
 
 /* One column of fixed_tuples, each "size" bytes from the last. */
@@ -314,7 +464,7 @@ fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
 			memcpy(to, keys + items[i].offset, 16);
 	else
 		for (uint32_t i = 0; i < n; i++, to += size)
-			put_fixed(col, keys + items[i].offset, to);
+			put_fixed(col, keys + items[i].offset, NULL, to);
 }
 
 /*
@@ -358,8 +508,6 @@ euno_key_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 {
 	for (uint32_t i = 0; i < n; i++)
 	{
-		uint32_t	size;
-
 		Assert(used % MAXIMUM_ALIGNOF == 0);
 		if (items[i].keylen == schema->fixed_len)
 		{
@@ -378,17 +526,11 @@ euno_key_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 			continue;
 		}
 		places[i] = 0;
-		if (used + EUNO_KEY_TUPLE_ROOM(schema->nkeys, items[i].keylen) > room)
+		if (used + tuple_room(schema, &items[i]) > room)
 			continue;
-		size = items[i].payloadlen > 0 ? 0 :
-			varlena_only(schema, buf + items[i].offset, items[i].keylen,
-						 (IndexTuple) (to + used));
-		if (size == 0)
-			size = euno_key_tuple(schema, buf + items[i].offset, &items[i],
-								  (IndexTuple) (to + used));
-		if (size > 0)
-			places[i] = used;
-		used += size;
+		places[i] = used;
+		used += other_tuple(schema, buf + items[i].offset, &items[i],
+							(IndexTuple) (to + used));
 	}
 	return used;
 }

@@ -274,7 +274,7 @@ euno_numeric_skip(bool desc, const uint8_t *p, const uint8_t *end)
 
 uint32_t
 euno_numeric_get(bool desc, const uint8_t *p, const uint8_t *end,
-				 uint8_t *to)
+				 const uint8_t *lost, uint8_t *to)
 {
 	uint8_t		flip;
 	uint16		flips;
@@ -283,7 +283,6 @@ euno_numeric_get(bool desc, const uint8_t *p, const uint8_t *end,
 	int16		weight = first == FIRST_ZERO ? 0 : (int16) (first - FIRST_WEIGHT);
 	uint32_t	ndigits;
 	uint32_t	header;
-	uint16		digit = 0;
 	int			dscale = 0;
 
 	flips = (uint16) (flip << 8 | flip);
@@ -299,13 +298,14 @@ euno_numeric_get(bool desc, const uint8_t *p, const uint8_t *end,
 		p += sizeof(uint16);
 	}
 	ndigits = (uint32_t) (end - p) / DIGIT_BYTES;
-	if (ndigits > 0)
-	{
-		digit = (pg_ntoh16(get_16(end - DIGIT_BYTES)) ^ flips) / 2;
-		dscale = least_dscale(weight, ndigits, digit);
-	}
-	header = put_header(!has_short_form(dscale, weight), negative, dscale,
-						weight, to);
+	if (lost != NULL)
+		dscale = get_16(lost);
+	else if (ndigits > 0)
+		dscale = least_dscale(weight, ndigits,
+							  (pg_ntoh16(get_16(end - DIGIT_BYTES)) ^ flips) / 2);
+	header = put_header(lost != NULL ? (dscale & LOST_LONG) != 0 :
+						!has_short_form(dscale, weight), negative,
+						dscale & LONG_DSCALE, weight, to);
 	to += header;
 	for (; p < end; p += DIGIT_BYTES, to += DIGIT_BYTES)
 		put_16(to, (pg_ntoh16(get_16(p)) ^ flips) / 2);
@@ -328,21 +328,4 @@ euno_numeric_lost(const struct varlena *v, uint16 *lost)
 	*lost = number.dscale | (number.is_long ? LOST_LONG : 0);
 	return number.dscale != least ||
 		number.is_long == has_short_form(number.dscale, number.weight);
-}
-
-uint32_t
-euno_numeric_restore(uint16 lost, uint8_t *value, uint32_t n)
-{
-	Number		number;
-	const char *end = (const char *) value + n;
-	uint32_t	header;
-	uint8_t		changed[2 * sizeof(uint16)];
-
-	read_header((const char *) value, &number);
-	header = put_header((lost & LOST_LONG) != 0, number.negative,
-						lost & LONG_DSCALE, number.weight, changed);
-	n = end - number.digits;
-	memmove(value + header, number.digits, n);
-	memcpy(value, changed, header);
-	return header + n;
 }

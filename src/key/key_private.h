@@ -68,6 +68,7 @@ typedef struct EunoKeyColumn
 	int16		attlen;
 	bool		attbyval;
 	char		attalign;
+	uint8_t		align;			/* the same in bytes */
 	int16		lossy;			/* its number among lossy columns, or -1 */
 	bool		integer;		/* encoded as a big endian number whose bits */
 	uint64_t	flip;			/* are the value's but for these */
@@ -89,10 +90,11 @@ struct EunoKeySchema
 	int			nlossy;			/* key columns whose encoding can lose */
 	int			opaque;			/* the first key column without one, or -1 */
 	bool		varlenas;		/* some column is one */
-	bool		bytes_tuple;	/* BYTES order; see key_image.c */
 	bool		string_key;		/* BYTES order, and one string, not DESC, is all */
 	bool		number_key;		/* BYTES order, and one numeric is all */
 	bool		varlena_row;	/* COMPARE order, and one varlena column is all */
+	uint32_t	tuple_more;		/* bytes that an index tuple may have more than
+								 * key and payload, but for blanks */
 	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a
 								 * key without NULLs, else 0, */
 	uint32_t	fixed_size;		/* and of its index tuple */
@@ -103,48 +105,55 @@ struct EunoKeySchema
 /* Bytes of the bitmap that says which lossy columns follow in a payload. */
 #define EUNO_LOSSY_BYTES(schema)	(((schema)->nlossy + 7) / 8)
 
+/* What the encodings of a key's columns have lost: see key_form.c. */
+typedef struct EunoLost
+{
+	const uint8_t *bitmap;		/* NULL: nothing */
+	const uint8_t *next;		/* of the columns not asked for yet */
+	const uint8_t *end;
+} EunoLost;
+
 /*
  * key_encode.c.  "put" writes the encoding of a value that is not NULL, with
  * neither marker nor room for one, and returns its length; it writes nothing
- * when that exceeds "avail".  "get" reads one back from [p, end), puts bytes
- * of by-reference values at *scratch, which it advances, and returns what
- * follows.  "skip" only says what follows.
+ * when that exceeds "avail".  "get" reads one back from [p, end), of which this
+ * was lost (NULL: nothing), puts bytes of by-reference values at *scratch,
+ * which it advances, and returns what follows.  "skip" only says what follows.
  */
 extern uint32_t euno_encode_put(const EunoKeyColumn *col, Datum value,
 								uint8_t *p, uint32_t avail);
 extern const uint8_t *euno_encode_get(const EunoKeyColumn *col,
 									  const uint8_t *p, const uint8_t *end,
-									  uint8_t **scratch, Datum *value);
+									  const uint8_t *lost, uint8_t **scratch,
+									  Datum *value);
 
 extern const uint8_t *euno_encode_skip(const EunoKeyColumn *col,
 									   const uint8_t *p, const uint8_t *end);
 
 /*
  * What the encoding of a value loses, as bytes at "p" (at most 8); the length,
- * or 0 when nothing is lost.  "restore" applies them to the decoded value.
+ * or 0 when nothing is lost.
  */
 extern uint32_t euno_encode_lost(const EunoKeyColumn *col, Datum value,
 								 uint8_t *p, uint64_t *hidden);
-extern const uint8_t *euno_encode_restore(const EunoKeyColumn *col,
-										  const uint8_t *p,
-										  const uint8_t *end,
-										  uint8_t **scratch, Datum *value);
+
+/* How many blanks a bpchar has lost. */
+extern uint32_t euno_lost_blanks(const uint8_t *lost);
 
 /*
  * key_numeric.c: the same for numeric.  "put" is as above.  "skip" returns NULL
  * if the encoding has no end.  "get" decodes one that has, [p, end), without a
  * varlena's header, at "to" (any alignment; at most 8 bytes more than it has),
- * and returns the length.  "lost": is something lost, and what?  "restore"
- * applies that to a decoded value of n bytes, with room for 2 more; its length.
+ * and returns the length.  "lost": is something lost, and what?
  */
 extern uint32_t euno_numeric_put(bool desc, const struct varlena *v,
 								 uint8_t *p, uint32_t avail);
 extern const uint8_t *euno_numeric_skip(bool desc, const uint8_t *p,
 										const uint8_t *end);
 extern uint32_t euno_numeric_get(bool desc, const uint8_t *p,
-								 const uint8_t *end, uint8_t *to);
+								 const uint8_t *end, const uint8_t *lost,
+								 uint8_t *to);
 extern bool euno_numeric_lost(const struct varlena *v, uint16 *lost);
-extern uint32_t euno_numeric_restore(uint16 lost, uint8_t *value, uint32_t n);
 
 /*
  * Compares two values of a kind that has an encoding, in the column's
@@ -179,6 +188,32 @@ euno_row_begin(EunoRowReader *reader, int ncols, const uint8_t *row,
 }
 
 extern void euno_row_overrun(uint32_t off, uint32_t len) __attribute__((noreturn));
+
+/* A payload of so many bytes, in which columns are asked for in order. */
+static inline void
+euno_lost_begin(EunoLost *lost, const EunoKeySchema *schema,
+				const uint8_t *payload, uint32_t len)
+{
+	lost->bitmap = len > 0 && schema->nlossy > 0 ? payload : NULL;
+	lost->next = payload + (lost->bitmap == NULL ? 0 : EUNO_LOSSY_BYTES(schema));
+	lost->end = payload + len;
+}
+
+/* What was lost of a column's value, which is not NULL; NULL: nothing. */
+static inline const uint8_t *
+euno_lost_next(EunoLost *lost, const EunoKeyColumn *col)
+{
+	const uint8_t *p = lost->next;
+
+	if (likely(lost->bitmap == NULL) || col->lossy < 0 ||
+		(lost->bitmap[col->lossy >> 3] & (1 << (col->lossy & 7))) == 0)
+		return NULL;
+	lost->next += col->kind == EUNO_KIND_FLOAT8 ? 8 :
+		col->kind == EUNO_KIND_NUMERIC ? 2 : 4;
+	if (unlikely(lost->next > lost->end))
+		euno_row_overrun(lost->next - lost->bitmap, lost->end - lost->bitmap);
+	return p;
+}
 
 /* Reads column i; columns are read in order, from 0. */
 static inline bool

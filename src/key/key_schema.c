@@ -176,24 +176,29 @@ order_by_comparison(EunoKeySchema *schema)
 }
 
 /*
- * Which index tuples can be made of keys at once, and where values are in
- * them.
+ * Where values are in index tuples, and which can be made in short ways: see
+ * key_image.c.
  */
 static void
 describe_tuple(EunoKeySchema *schema)
 {
-	bool		fixed = true;
+	const EunoKeyColumn *first = &schema->cols[0];
+	bool		bytes = schema->order == EUNO_ORDER_BYTES;
+	bool		one = schema->natts == 1 && first->attlen == -1;
+	bool		fixed = bytes && schema->natts == schema->nkeys;
 
-	schema->bytes_tuple = true;
+	schema->tuple_more = IndexInfoFindDataOffset(INDEX_NULL_MASK) +
+		2 * MAXIMUM_ALIGNOF;
 	for (int i = 0; i < schema->natts; i++)
 	{
 		EunoKeyColumn *col = &schema->cols[i];
 
+		/* Padding and a header; and the zeros of a name are in no key */
+		schema->tuple_more += MAXIMUM_ALIGNOF + VARHDRSZ;
+		if (col->kind == EUNO_KIND_NAME)
+			schema->tuple_more += NAMEDATALEN;
 		schema->varlenas = schema->varlenas || col->attlen == -1;
-		if (i >= schema->nkeys || col->kind == EUNO_KIND_OPAQUE ||
-			col->kind == EUNO_KIND_NAME || col->kind == EUNO_KIND_BYTEA)
-			schema->bytes_tuple = false;
-		fixed = fixed && schema->bytes_tuple && col->kind <= EUNO_KIND_FIXED;
+		fixed = fixed && col->kind <= EUNO_KIND_FIXED;
 		if (!fixed)
 			continue;
 		col->tuple_at = att_align_nominal(schema->fixed_size, col->attalign);
@@ -205,13 +210,11 @@ describe_tuple(EunoKeySchema *schema)
 			IndexInfoFindDataOffset(0);
 	else
 		schema->fixed_len = 0;
-	schema->number_key = schema->bytes_tuple && schema->natts == 1 &&
-		schema->cols[0].may_short && schema->cols[0].kind == EUNO_KIND_NUMERIC;
-	schema->string_key = schema->bytes_tuple && schema->natts == 1 &&
-		schema->cols[0].may_short && !schema->cols[0].desc &&
-		schema->cols[0].kind != EUNO_KIND_NUMERIC;
-	schema->varlena_row = schema->order == EUNO_ORDER_COMPARE &&
-		schema->natts == 1 && schema->cols[0].attlen == -1;
+	schema->number_key = bytes && one && first->may_short &&
+		first->kind == EUNO_KIND_NUMERIC;
+	schema->string_key = bytes && one && first->may_short && !first->desc &&
+		(first->kind == EUNO_KIND_TEXT || first->kind == EUNO_KIND_BPCHAR);
+	schema->varlena_row = !bytes && one;
 }
 
 EunoKeySchema *
@@ -239,6 +242,7 @@ euno_key_schema(Relation index, MemoryContext context)
 		col->attlen = att->attlen;
 		col->attbyval = att->attbyval;
 		col->attalign = att->attalign;
+		col->align = (uint8_t) att_align_nominal(1, att->attalign);
 		col->may_short = att->attlen == -1 &&
 			get_typstorage(att->atttypid) != TYPSTORAGE_PLAIN;
 		col->lossy = -1;
