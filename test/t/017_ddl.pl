@@ -64,6 +64,8 @@ my @statements = (
 	'CREATE DATABASE copied TEMPLATE other STRATEGY wal_log; DROP DATABASE copied',
 	'CREATE DATABASE copied TEMPLATE other STRATEGY file_copy; DROP DATABASE copied');
 
+my $watch = $node->background_psql('postgres');
+my $waited = 0;
 for my $case (@statements)
 {
 	my ($before, $statement) = ref $case ? @$case : ('', $case);
@@ -77,9 +79,19 @@ for my $case (@statements)
 	  or die 'the builder does not stop';
 
 	my ($out, $err) = ('', '');
-	my $ddl = IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') ],
-		'<', \"SET lock_timeout = '4min'; SET client_min_messages = warning;\n$statement;\n", '>', \$out, '2>', \$err);
-	select(undef, undef, undef, 0.15);
+	my $ddl = IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') . ' application_name=ddl',
+			map { ('-c', $_) } "SET lock_timeout = '4min'", 'SET client_min_messages = warning', split(/; /, $statement) ],
+		'<', '/dev/null', '>', \$out, '2>', \$err);
+
+	# It waits for a lock of the builder's, or it does not and ends.
+	for (1 .. 300)
+	{
+		$ddl->pump_nb;
+		last unless $ddl->pumpable;
+		last if $watch->query_safe("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'ddl' AND wait_event_type = 'Lock'");
+		select(undef, undef, undef, 0.05);
+	}
+	$waited += $ddl->pumpable ? 1 : 0;
 	$holder->query_safe('SELECT pg_advisory_unlock(1)');
 	$ddl->finish;
 	is($err, '', $statement);
@@ -94,6 +106,9 @@ for my $case (@statements)
 }
 $builder->quit;
 $holder->quit;
+$watch->quit;
+note "$waited of ", scalar @statements, ' waited';
+ok($waited > 10, 'most statements wait for the builder');
 
 # VACUUM of any table that has such an index collects what is left.
 $node->safe_psql('postgres', 'DROP TABLE t; CREATE TABLE k (a int); CREATE INDEX k_a ON k USING euno (a)');

@@ -144,9 +144,9 @@ while (time < $until && !$canceled)
 		# It may get to the node in time, or not; it must not wait for it for ever.
 		# (When it frees nodes, in the end, it may have to wait for a mutex.)
 		my ($vacuum_error, $phase, $merging) = ('', '', 0);
-		$vacuum = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
-			'<', \"DELETE FROM hot WHERE ctid = '(0,1)';\nSET statement_timeout = 2000;\nVACUUM (INDEX_CLEANUP on) hot;\n",
-			'>', '/dev/null', '2>', \$vacuum_error);
+		$vacuum = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'),
+				map { ('-c', $_) } "DELETE FROM hot WHERE ctid = '(0,1)'", 'SET statement_timeout = 2000', 'VACUUM (INDEX_CLEANUP on) hot' ],
+			'<', '/dev/null', '>', '/dev/null', '2>', \$vacuum_error);
 		for (my $end = time + 120; time < $end && $merging < 10; sleep 0.5)
 		{
 			$vacuum->pump_nb;
