@@ -3,6 +3,8 @@
 -- with abbreviations, guesses or neither; in memory, or in runs.  The order must
 -- be right, and no entry lost, whatever comes.
 SET max_parallel_maintenance_workers = 0;
+CREATE TYPE builds_mood AS ENUM ('sad', 'ok', 'happy');
+ALTER TYPE builds_mood ADD VALUE 'meh' BEFORE 'ok';
 CREATE TABLE builds AS
 	SELECT n AS ascending, -n AS descending,
 		hashint8(n)::bigint * 4294967296 + hashint8(-n) AS random,
@@ -16,6 +18,10 @@ CREATE TABLE builds AS
 		CASE n % 3 WHEN 0 THEN '::1'::inet + n WHEN 1 THEN '192.168.0.0'::inet + n
 			ELSE set_masklen('10.0.0.0'::inet + n % 5000, 8 + n % 25) END AS address,
 		CASE WHEN n % 10 <> 0 THEN '10.0.0.0'::inet + n % 5000 END AS address_holes,
+		make_interval(months => n % 3 - 1, days => n * 7 % 61 - 30, secs => n % 9 * 86400 - 1e-6 * (n % 5)) AS span,
+		CASE WHEN n % 10 <> 0 THEN make_interval(days => n % 100) END AS span_holes,
+		(time '00:00' + n % 24 * interval '1 hour') AT TIME ZONE make_interval(hours => n % 13 - 6) AS zoned,
+		(enum_range(NULL::builds_mood))[1 + n % 4] AS mood,
 		ARRAY[n % 100, n] AS no_heads
 	FROM generate_series(1, 80000) AS n;
 
@@ -42,6 +48,10 @@ SELECT columns, memory, build(columns, memory)
 					  'number', 'number DESC', 'number_holes NULLS FIRST, long', 'number_holes DESC) INCLUDE (long',
 					  'number compared', 'number compared DESC', 'number_holes compared, few',
 					  'address', 'address DESC', 'address_holes NULLS FIRST, few', 'address_holes DESC) INCLUDE (few',
+					  'span', 'span DESC', 'span_holes NULLS FIRST, span', 'span_holes DESC, few', 'zoned', 'zoned DESC, few',
+					  'mood, random', 'mood DESC, few', 'few, mood', 'few DESC, no_heads', 'random, no_heads', 'holes NULLS FIRST, span',
+					  'holes DESC, mood', 'halves, mood', 'payload_late DESC, zoned', 'uuid, mood', 'uuid DESC, span', 'long COLLATE "C", mood',
+					  'long_holes COLLATE "C" DESC, no_heads',
 					  'no_heads', 'no_heads DESC']) WITH ORDINALITY AS c(columns, number),
 		unnest(ARRAY['1MB', '64MB']) AS m(memory)
 	ORDER BY number, memory;

@@ -224,12 +224,14 @@ CREATE TYPE frange AS RANGE (subtype = float8);
 SELECT check_type('numeric', '{NaN,Infinity,-Infinity,0,0.0,0.00,1,1.0,1.00,-1,-1.0,1e100,-1e100,1e-100,123456789.123456789}',
 	'((random() - 0.5) * 1000)::numeric(10, 2)');
 SELECT check_type('numeric(12,3)', '{NaN,0,1,-1,123456789.123}');
-SELECT check_type('interval', '{1 month,30 days,29 days,720 hours,1 day,24 hours,-1 day,-24 hours,0,1 year,12 months,360 days}');
-SELECT check_type('timetz', '{10:00+00,11:00+01,09:00-01,10:00+01,24:00-15,00:00+15}');
+SELECT check_type('interval', '{1 month,30 days,29 days,720 hours,1 day,24 hours,-1 day,-24 hours,0,1 year,12 months,360 days,178000000 years,-178000000 years,-0.000001 s,0.000001 s,1 mon -30 days 0.000001 s}',
+	'make_interval(months => (random() * 4 - 2)::int, days => (random() * 90 - 45)::int, secs => random() * 100000 - 50000)');
+SELECT check_type('timetz', '{10:00+00,11:00+01,09:00-01,10:00+01,24:00-15,00:00+15,24:00+15:59:59,00:00-15:59:59}',
+	'(time ''00:00'' + (random() * 24)::int * interval ''1 hour'')::text::time AT TIME ZONE make_interval(hours => (random() * 24 - 12)::int)');
 SELECT check_type('inet', '{10.0.0.1,10.0.0.0/8,10.0.0.0/16,10.1.0.0/16,0.0.0.0/0,::1,::/0,255.255.255.255,ffff::}');
 SELECT check_type('cidr', '{10.0.0.0/8,10.0.0.0/16,10.1.0.0/16,0.0.0.0/0,::/0,::1/128}');
 SELECT check_type('cidr', '{10.0.0.0/8,10.0.0.0/16,10.1.0.0/16,0.0.0.0/0,::/0,::1/128}', NULL, 'cidr_ops');
-SELECT check_type('mood', '{sad,ok,happy,zzz,meh,awful}');
+SELECT check_type('mood', '{sad,ok,happy,zzz,meh,awful}', '(enum_range(NULL::mood))[1 + (random() * 5)::int]');
 SELECT check_type('int[]', '{"{}","{1}","{1,2}","{2}","{NULL}","{1,NULL}","{{1,2},{3,4}}","[0:1]={1,2}"}');
 SELECT check_type('text[]', '{"{}","{a}","{a,b}","{B}","{NULL}"}');
 SELECT check_type('int4range', '{empty,"[1,2)","[1,5)","(,)","(,3]","[1,)","[5,5]"}');

@@ -107,7 +107,8 @@ make_index(Relation index)
 		idx->cx.env = &euno_environment;
 		idx->cx.phase = (uint32) MyProcPid;
 		idx->cx.compare = euno_key_compare;
-		idx->cx.approximate = euno_key_approximate;
+		if (euno_key_approximates(idx->schema))
+			idx->cx.approximate = euno_key_approximate;
 		idx->cx.compare_arg = idx->schema;
 		idx->replicate = euno_replicate(index);
 	}

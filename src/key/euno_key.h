@@ -140,7 +140,11 @@ extern int	euno_rows_compare(EunoRowOrder *order, const uint8_t *a,
 							  uint32_t alen, uint64_t ahead, const uint8_t *b,
 							  uint32_t blen, uint64_t bhead);
 
-/* The schema's approximation; see EunoCompare.  May ereport. */
+/*
+ * The schema's approximation; see EunoCompare.  May ereport.  Is it any faster
+ * than comparing?
+ */
+extern bool euno_key_approximates(const EunoKeySchema *schema);
 extern int	euno_key_approximate(void *arg, const EunoPosition *pos,
 								 const uint8_t *key, uint32_t keylen);
 

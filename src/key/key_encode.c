@@ -574,3 +574,36 @@ euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b)
 		pfree(vb);
 	return result;
 }
+
+uint64_t
+euno_encode_head(const EunoKeyColumn *col, Datum value)
+{
+	uint8_t		bytes[sizeof(uint64_t)] = {0};
+	struct varlena *v;
+	uint32_t	n;
+
+	switch (col->kind)
+	{
+		case EUNO_KIND_FIXED:
+			memcpy(bytes, DatumGetPointer(value), Min(col->attlen, (int) sizeof(bytes)));
+			break;
+		case EUNO_KIND_NAME:
+			memcpy(bytes, NameStr(*DatumGetName(value)),
+				   strnlen(NameStr(*DatumGetName(value)), sizeof(bytes)));
+			break;
+		case EUNO_KIND_TEXT:
+		case EUNO_KIND_BPCHAR:
+		case EUNO_KIND_BYTEA:
+			v = PG_DETOAST_DATUM_PACKED(value);
+			n = VARSIZE_ANY_EXHDR(v);
+			if (col->kind == EUNO_KIND_BPCHAR)
+				n = bpchartruelen(VARDATA_ANY(v), n);
+			memcpy(bytes, VARDATA_ANY(v), Min(n, sizeof(bytes)));
+			if ((Pointer) v != DatumGetPointer(value))
+				pfree(v);
+			break;
+		default:
+			return ordered_number(col->kind, value);
+	}
+	return euno_get_word(bytes);
+}

@@ -58,6 +58,18 @@ typedef enum EunoKeyKind
 	EUNO_KIND_BYTEA				/* 00 becomes 00 FF; ends with 00 00 */
 } EunoKeyKind;
 
+/*
+ * Comparators of opaque columns whose answers are known without a call, which
+ * would take most of the time: key_known.c.
+ */
+typedef enum EunoKnown
+{
+	EUNO_KNOWN_NOT,
+	EUNO_KNOWN_ENUM,
+	EUNO_KNOWN_INTERVAL,
+	EUNO_KNOWN_TIMETZ
+} EunoKnown;
+
 typedef struct EunoKeyColumn
 {
 	EunoKeyKind kind;
@@ -77,6 +89,7 @@ typedef struct EunoKeyColumn
 	Oid			opfamily;
 	Oid			opcintype;
 	FmgrInfo	cmp;			/* support function 1 of the opclass */
+	EunoKnown	known;			/* what that is, of an opaque column */
 	bool		approximates;	/* key_approx.c */
 	struct EunoLetters *letters;	/* if so, when it has been asked for */
 } EunoKeyColumn;
@@ -161,6 +174,9 @@ extern bool euno_numeric_lost(const struct varlena *v, uint16 *lost);
  */
 extern int	euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b);
 
+/* Its first eight bytes as a number that is not less where the value is not. */
+extern uint64_t euno_encode_head(const EunoKeyColumn *col, Datum value);
+
 /*
  * A packed row: a bitmap (a set bit is a value that is not NULL), then the
  * values as a heap tuple lays them out, relative to the start of the row,
@@ -228,8 +244,8 @@ euno_row_next(EunoRowReader *reader, const EunoKeyColumn *col, int i,
 		*value = (Datum) 0;
 		return false;
 	}
-	off = att_align_pointer(off, col->attalign, col->attlen,
-							(const char *) reader->base + off);
+	if (col->attlen != -1 || !VARATT_NOT_PAD_BYTE(reader->base + off))
+		off = TYPEALIGN(col->align, off);
 	p = (const char *) reader->base + off;
 	*value = fetch_att(p, col->attbyval, col->attlen);
 	off = att_addlength_pointer(off, col->attlen, p);
@@ -238,6 +254,16 @@ euno_row_next(EunoRowReader *reader, const EunoKeyColumn *col, int i,
 	reader->off = off;
 	return true;
 }
+
+/*
+ * key_known.c.  Compares two values by what is known of the comparator; false
+ * if it has to be called.  "head": a number that is greater only where the value
+ * is greater, if there is such a one, ascending.
+ */
+extern EunoKnown euno_known_comparator(Oid proc);
+extern bool euno_known_compare(EunoKnown known, Datum a, Datum b, int *result);
+extern bool euno_known_has_head(EunoKnown known);
+extern uint64_t euno_known_head(EunoKnown known, Datum value);
 
 /* Deforms the first ncols key columns only; the payload is not looked at. */
 extern void euno_key_deform_prefix(const EunoKeySchema *schema,

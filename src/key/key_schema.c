@@ -137,6 +137,8 @@ describe_key_column(Relation index, int i, EunoKeyColumn *col,
 	fmgr_info_copy(&col->cmp, cmp, context);
 	col->kind = column_kind(index, att, cmp->fn_oid, col->collation);
 
+	if (col->kind == EUNO_KIND_OPAQUE)
+		col->known = euno_known_comparator(cmp->fn_oid);
 	col->approximates = euno_column_approximates(col);
 
 	/* These comparators take short varlenas as they are; others copy them. */
@@ -283,6 +285,20 @@ euno_key_is_integer(const EunoKeySchema *schema)
 {
 	return schema->natts == 1 && schema->cols[0].kind >= EUNO_KIND_INT16 &&
 		schema->cols[0].kind <= EUNO_KIND_UINT64;
+}
+
+/* A column that has neither an encoding nor an approximation hides the rest. */
+bool
+euno_key_approximates(const EunoKeySchema *schema)
+{
+	for (int i = 0; i < schema->nkeys; i++)
+	{
+		const EunoKeyColumn *col = &schema->cols[i];
+
+		if (col->approximates || col->kind == EUNO_KIND_OPAQUE)
+			return col->approximates;
+	}
+	return false;
 }
 
 EunoOrder

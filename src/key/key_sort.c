@@ -3,10 +3,12 @@
  * key_sort.c
  *	  What rows, the keys in COMPARE order, are sorted with.
  *
- * A row's head is eight bytes that are sorted by first, as numbers.  Two kinds:
+ * A row's head is eight bytes that are sorted by first, as numbers.  Three kinds:
  *
- * - abbreviations, where PostgreSQL's sorts have them: where two differ, so do
- *	 the keys, in the same way;
+ * - numbers made of the first column, if that has an encoding as bytes, or is
+ *	 compared as a number: where two differ, so do the keys, in the same way;
+ * - abbreviations, where PostgreSQL's sorts have them, and labels of enums, of
+ *	 which the same is true if they are compared as they want to be;
  * - guesses, of text in a collation: whoever sorts by them has to compare
  *	 neighbors afterwards.  Either the places of its letters, so many at a time
  *	 as one number can hold (key_letters.c), which are made ten times as fast as
@@ -52,6 +54,8 @@ typedef enum EunoHeads
 	HEADS_NONE,
 	HEADS_LETTERS,
 	HEADS_TRANSFORMED,
+	HEADS_NUMBERS,
+	HEADS_LABELS,
 	HEADS_DECIDE
 } EunoHeads;
 
@@ -62,7 +66,7 @@ struct EunoRowOrder
 	uint32		compared;
 	EunoHeads	heads;
 	EunoHeads	otherwise;		/* if letters do not tell */
-	bool		heads_unsigned; /* by abbreviation, as numbers */
+	bool		heads_unsigned; /* they decide, as numbers */
 	bool		nulls;			/* a row has had NULL in its first column */
 	EunoLetters *letters;
 	uint32_t	numbered;		/* the last place of those that rows have had */
@@ -114,9 +118,15 @@ euno_row_order_make(const EunoKeySchema *schema)
 	for (int i = 0; i < schema->nkeys; i++)
 		if (schema->cols[i].kind == EUNO_KIND_OPAQUE)
 			prepare_column(order, i);
-	if (col->kind != EUNO_KIND_OPAQUE)
+	if (col->kind != EUNO_KIND_OPAQUE || euno_known_has_head(col->known))
+	{
+		order->heads = HEADS_NUMBERS;
+		order->heads_unsigned = true;
 		return order;
-	if (order->columns[0].abbrev_converter != NULL)
+	}
+	if (col->known == EUNO_KNOWN_ENUM)
+		order->heads = HEADS_LABELS;
+	else if (order->columns[0].abbrev_converter != NULL)
 	{
 		order->heads = HEADS_DECIDE;
 		order->heads_unsigned =
@@ -143,8 +153,7 @@ euno_row_head_bytes(const EunoRowOrder *order)
 {
 	if (order->heads == HEADS_LETTERS || order->heads == HEADS_TRANSFORMED)
 		return GUESS_BYTES;
-	return order->heads == HEADS_DECIDE && order->heads_unsigned ?
-		sizeof(uint64) : 0;
+	return order->heads_unsigned ? sizeof(uint64) : 0;
 }
 
 /* The ASCII characters at p, or all but the last ones. */
@@ -302,6 +311,11 @@ euno_row_head(EunoRowOrder *order, const uint8_t *row, uint32_t len,
 	}
 	if (order->heads == HEADS_DECIDE)
 		head = abbreviated(order, value);
+	else if (order->heads == HEADS_LABELS)
+		head = DatumGetObjectId(value);
+	else if (order->heads == HEADS_NUMBERS)
+		head = col->kind != EUNO_KIND_OPAQUE ? euno_encode_head(col, value) :
+			euno_known_head(col->known, value);
 	else
 	{
 		head = order->heads == HEADS_LETTERS ? places(order, value, depth) :
@@ -309,12 +323,12 @@ euno_row_head(EunoRowOrder *order, const uint8_t *row, uint32_t len,
 		if (euno_wrong_guesses)
 			head = make_wrong(col, head);
 	}
-	if (order->heads == HEADS_DECIDE && !order->heads_unsigned)
+	if (order->heads >= HEADS_LABELS && !order->heads_unsigned)
 		return head;
 	return col->desc ? ~head : head;
 }
 
-/* By abbreviations; 0 if they do not tell. */
+/* 0 if they do not tell. */
 static inline int
 compare_heads(EunoRowOrder *order, uint64_t a, uint64_t b)
 {
@@ -322,8 +336,11 @@ compare_heads(EunoRowOrder *order, uint64_t a, uint64_t b)
 
 	if (order->heads_unsigned)
 		return (a > b) - (a < b);
-	result = order->columns[0].comparator((Datum) a, (Datum) b,
-										  &order->columns[0]);
+	if (order->heads == HEADS_DECIDE)
+		result = order->columns[0].comparator((Datum) a, (Datum) b,
+											  &order->columns[0]);
+	else if (!euno_known_compare(EUNO_KNOWN_ENUM, (Datum) a, (Datum) b, &result))
+		return 0;
 	return order->schema->cols[0].desc ? (result < 0) - (result > 0) : result;
 }
 
@@ -335,7 +352,7 @@ euno_rows_compare(EunoRowOrder *order, const uint8_t *a, uint32_t alen,
 	MemoryContext old;
 	int			result;
 
-	if (order->heads == HEADS_DECIDE && !order->nulls)
+	if (order->heads >= HEADS_NUMBERS && !order->nulls)
 	{
 		result = compare_heads(order, ahead, bhead);
 		if (result != 0)
