@@ -43,6 +43,7 @@ typedef struct Suspect
 {
 	EunoTreeKey key;
 	bool		created;		/* here; if so, abort of "subid" kills it */
+	bool		moved;			/* its table was, here; the same */
 	SubTransactionId subid;
 	bool		gone;			/* found missing just before commit */
 } Suspect;
@@ -164,7 +165,15 @@ xact_callback(XactEvent event, void *arg)
 			suspects = NIL;
 			break;
 		case XACT_EVENT_PREPARE:
-			suspects = NIL;		/* its fate is not ours any more */
+			/* Their fate is not ours any more; what is moved may come back. */
+			foreach(lc, suspects)
+			{
+				Suspect    *suspect = lfirst(lc);
+
+				if (suspect->moved)
+					euno_tree_drop(&suspect->key);
+			}
+			suspects = NIL;
 			break;
 		default:
 			break;
@@ -251,6 +260,91 @@ database_access(ObjectAccessType access, Oid database)
 	}
 }
 
+/* The name of an index's tree, by the catalog; false if it is no index. */
+static bool
+key_of_index(Oid oid, EunoTreeKey *key)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(oid));
+	Form_pg_class form;
+	bool		is_index;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	is_index = form->relkind == RELKIND_INDEX;
+	key->database = MyDatabaseId;
+	key->space = OidIsValid(form->reltablespace) ? form->reltablespace :
+		MyDatabaseTableSpace;
+	key->number = form->relfilenode;
+	key->temp_owner = form->relpersistence == RELPERSISTENCE_TEMP ?
+		euno_my_proc_number() : -1;
+	ReleaseSysCache(tuple);
+	return is_index;
+}
+
+/* The tablespace of a table, as "snapshot" sees it; false if it is no table. */
+static bool
+table_space(Oid table, Snapshot snapshot, Oid *space)
+{
+	bool		found = false;
+	Relation	rel = table_open(RelationRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(rel, ClassOidIndexId, true, snapshot, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+
+		found = form->relkind == RELKIND_RELATION ||
+			form->relkind == RELKIND_MATVIEW;
+		*space = form->reltablespace;
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
+/*
+ * ALTER TABLE ... SET TABLESPACE copies the table into a new file, and leaves
+ * its indexes as they are.  If that is rolled back, what was inserted
+ * meanwhile is not in the old file, so trees must not keep it either.
+ */
+static void
+table_access(Oid table)
+{
+	Oid			old_space;
+	Oid			new_space;
+	Relation	rel;
+	List	   *indexes;
+	ListCell   *lc;
+
+	/* its new row is not visible yet, but to SnapshotSelf */
+	if (!table_space(table, NULL, &old_space) ||
+		!table_space(table, SnapshotSelf, &new_space) ||
+		new_space == old_space)
+		return;
+	rel = table_open(table, NoLock);
+	indexes = RelationGetIndexList(rel);
+	foreach(lc, indexes)
+	{
+		EunoTreeKey key;
+
+		if (key_of_index(lfirst_oid(lc), &key))
+		{
+			Suspect    *suspect = remember(&key, true);
+
+			suspect->moved = true;
+		}
+	}
+	list_free(indexes);
+	table_close(rel, NoLock);
+}
+
 /*
  * DROP of anything that may be an index of ours: a hint to look at commit.
  * The catalog still has the relation, so its file says which tree it is.
@@ -260,32 +354,19 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 			  void *arg)
 {
 	EunoTreeKey key;
-	HeapTuple	tuple;
-	Form_pg_class form;
-	bool		is_index;
 
 	if (previous_hook)
 		previous_hook(access, class_id, object_id, sub_id, arg);
 	if (class_id == DatabaseRelationId)
 		database_access(access, object_id);
-	if (access != OAT_DROP || class_id != RelationRelationId || sub_id != 0)
+	if (class_id != RelationRelationId || sub_id != 0)
 		return;
-
-	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(object_id));
-	if (!HeapTupleIsValid(tuple))
-		return;
-	form = (Form_pg_class) GETSTRUCT(tuple);
-	is_index = form->relkind == RELKIND_INDEX;
-	key.database = MyDatabaseId;
-	key.space = OidIsValid(form->reltablespace) ? form->reltablespace :
-		MyDatabaseTableSpace;
-	key.number = form->relfilenode;
-	key.temp_owner = form->relpersistence == RELPERSISTENCE_TEMP ?
-		euno_my_proc_number() : -1;
-	ReleaseSysCache(tuple);
+	if (access == OAT_POST_ALTER)
+		table_access(object_id);
 
 	/* ON COMMIT DROP comes when the commit has begun. */
-	if (is_index && euno_tree_lookup(&key) != NULL)
+	else if (access == OAT_DROP && key_of_index(object_id, &key) &&
+			 euno_tree_lookup(&key) != NULL)
 		remember(&key, false)->gone = committing;
 }
 

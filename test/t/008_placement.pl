@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
-my $node = euno_node('placement', "allow_in_place_tablespaces = on\neuno.naptime = 1s");
+my $node = euno_node('placement', "allow_in_place_tablespaces = on\nmax_prepared_transactions = 1\neuno.naptime = 1s");
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION euno_index;
@@ -48,6 +48,20 @@ $node->safe_psql('postgres', 'BEGIN; ALTER INDEX t_a SET TABLESPACE two; INSERT 
 right_and_rebuilt('postgres', 'ALTER INDEX SET TABLESPACE, rebuilt in the same transaction');
 $node->safe_psql('postgres', 'ALTER TABLE t SET TABLESPACE one');
 right_and_rebuilt('postgres', 'ALTER TABLE SET TABLESPACE');
+# What is inserted into the new file is not in the old one.
+my $more = 'INSERT INTO t SELECT g, $$b3$$ || g FROM generate_series(20000, 25000) g';
+for my $case ([ 'rolled back', 'ROLLBACK' ], [ 'rolled back to a savepoint', 'ROLLBACK TO s; COMMIT' ],
+	[ 'prepared, rolled back', 'PREPARE TRANSACTION $$p$$' ])
+{
+	my ($name, $end) = @$case;
+
+	$node->safe_psql('postgres', "BEGIN; SAVEPOINT s; ALTER TABLE t SET TABLESPACE two; $more; $end");
+	$node->safe_psql('postgres', 'ROLLBACK PREPARED $$p$$') if $end =~ /PREPARE/;
+	$node->safe_psql('postgres', 'INSERT INTO t SELECT g, $$a$$ || g FROM generate_series(1, 100) g');
+	right_and_rebuilt('postgres', "ALTER TABLE SET TABLESPACE, $name");
+}
+$node->safe_psql('postgres', 'BEGIN; ALTER TABLE t ALTER a TYPE bigint; ROLLBACK');
+is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT state, ', ') FROM euno_stat_indexes}), 'ready', 'a rewrite that is rolled back costs no tree');
 $node->safe_psql('postgres', 'ALTER INDEX t_a SET TABLESPACE pg_default');
 right_and_rebuilt('postgres', 'ALTER INDEX SET TABLESPACE, back');
 $node->safe_psql('postgres', 'VACUUM t');
