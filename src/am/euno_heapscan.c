@@ -227,7 +227,6 @@ euno_heap_walk_begin(EunoHeapWalk *walk, Relation heap, IndexInfo *index_info,
 	walk->heap = heap;
 	walk->index_info = index_info;
 	walk->progress = progress;
-	walk->strategy = GetAccessStrategy(BAS_BULKREAD);
 	walk->page = palloc(sizeof(EunoHeapPage));
 
 	walk->estate = CreateExecutorState();
@@ -246,6 +245,11 @@ euno_heap_walk_begin(EunoHeapWalk *walk, Relation heap, IndexInfo *index_info,
 		walk->blocks = &walk->own_blocks;
 		euno_heap_blocks_init(walk->blocks, heap);
 	}
+
+	/* As in sequential scans, only a large table has to spare the others */
+	walk->strategy = !RelationUsesLocalBuffers(heap) &&
+		walk->blocks->nblocks > (BlockNumber) NBuffers / 4 ?
+		GetAccessStrategy(BAS_BULKREAD) : NULL;
 	if (progress)
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
 									 walk->blocks->nblocks);

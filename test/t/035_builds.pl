@@ -197,6 +197,12 @@ works("sorts, after the error");
 $node->append_conf('postgresql.conf', "maintenance_work_mem = '4MB'");
 $node->reload;
 works('sorts in runs');
+
+# As after a sequential scan, a table that is not large is in shared buffers.
+$node->restart;
+$node->safe_psql('postgres', create('a'));
+like($node->safe_psql('postgres', 'EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) SELECT count(b) FROM t'),
+	qr/Seq Scan on t [^\n]*\n\s+Buffers: shared hit=\d+\n/, 'what was read is cached');
 $node->stop;
 
 done_testing();
