@@ -9,7 +9,7 @@ use warnings;
 use Exporter 'import';
 use POSIX ();
 our @EXPORT = qw(%run say_so sql session note note_clients median turns methods index_on index_bytes wants wants_any
-  server_time pgbench zipf_numbers zipf_lines);
+  server_time pgbench keep_apart zipf_numbers zipf_lines);
 
 our %run = (
 	rows => $ENV{EUNO_ROWS} // 2_000_000,
@@ -182,6 +182,22 @@ sub note_clients
 	return;
 }
 
+# New sessions of the server run on one half of the processors, and pgbench on the other; or, with false,
+# all on all.  Nothing is done where that is not possible.
+sub keep_apart
+{
+	my ($apart) = @_;
+	chomp(my $n = `nproc`);
+	my $last = $n - 1;
+	my $half = int($n / 2);
+
+	server_time();				# it knows the postmaster then
+	delete $run{clients_on};
+	return if $n < 2 || system("taskset -cp " . ($apart ? "$half-$last" : "0-$last") . " $run{postmaster} >/dev/null 2>&1") != 0;
+	$run{clients_on} = 'taskset -c 0-' . ($half - 1) if $apart;
+	return;
+}
+
 # pgbench scripts, as [weight, text]; transactions a second, and the microseconds
 # of processor time that the server has taken for one.
 sub pgbench
@@ -200,7 +216,8 @@ sub pgbench
 		push @files, "$file\@$weight";
 	}
 	my $before = server_time();
-	my $text = `$run{bin}/pgbench -n -M prepared -c $clients -j 2 -T $run{seconds} @more @{[map { "-f $_" } @files]} 2>&1`;
+	my $on = $run{clients_on} // '';
+	my $text = `$on $run{bin}/pgbench -n -M prepared -c $clients -j 2 -T $run{seconds} @more @{[map { "-f $_" } @files]} 2>&1`;
 	unlink map { s/\@.*//r } @files;
 	my $taken = server_time() - $before;
 	die "pgbench: $text\n" if $text =~ /aborted/;
