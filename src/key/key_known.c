@@ -3,9 +3,8 @@
  * key_known.c
  *	  What some comparators say, without a call.
  *
- * Their types have no encoding as bytes of one length that gives back the value,
- * but two values are compared in a few instructions; a call of the server's
- * function takes a hundred.
+ * Their types have no encoding as bytes, but two values are compared in a few
+ * instructions; a call of the server's function takes a hundred.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,23 +18,22 @@
 
 #define SIGN64	(UINT64CONST(1) << 63)
 
+/* Of a TimeTzADT, without what the compiler adds. */
+#define TIMETZ_BYTES	(sizeof(TimeADT) + sizeof(int32))
+
 /* Bits of an interval's microseconds that do not fit into a head. */
 #define SPAN_LOW_BITS	10
 
 EunoKnown
-euno_known_comparator(Oid proc)
+euno_known_comparator(Oid proc, int16 attlen)
 {
-	switch (proc)
-	{
-		case F_ENUM_CMP:
-			return EUNO_KNOWN_ENUM;
-		case F_INTERVAL_CMP:
-			return EUNO_KNOWN_INTERVAL;
-		case F_TIMETZ_CMP:
-			return EUNO_KNOWN_TIMETZ;
-		default:
-			return EUNO_KNOWN_NOT;
-	}
+	if (proc == F_ENUM_CMP && attlen == sizeof(Oid))
+		return EUNO_KNOWN_ENUM;
+	if (proc == F_INTERVAL_CMP && attlen == sizeof(Interval))
+		return EUNO_KNOWN_INTERVAL;
+	if (proc == F_TIMETZ_CMP && attlen == TIMETZ_BYTES)
+		return EUNO_KNOWN_TIMETZ;
+	return EUNO_KNOWN_NOT;
 }
 
 /* An interval in microseconds: a month has 30 days, a day 24 hours. */

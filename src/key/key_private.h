@@ -256,11 +256,11 @@ euno_row_next(EunoRowReader *reader, const EunoKeyColumn *col, int i,
 }
 
 /*
- * key_known.c.  Compares two values by what is known of the comparator; false
- * if it has to be called.  "head": a number that is greater only where the value
- * is greater, if there is such a one, ascending.
+ * key_known.c.  What is known of a comparator of values of this length.
+ * "compare": two values; false if the comparator has to be called.  "head": a
+ * number that is greater only where the value is, if there is such a one.
  */
-extern EunoKnown euno_known_comparator(Oid proc);
+extern EunoKnown euno_known_comparator(Oid proc, int16 attlen);
 extern bool euno_known_compare(EunoKnown known, Datum a, Datum b, int *result);
 extern bool euno_known_has_head(EunoKnown known);
 extern uint64_t euno_known_head(EunoKnown known, Datum value);
