@@ -80,6 +80,13 @@ euno_tree_finish_retired(EunoTreeSlot *slot)
 		collect_pools(slot->pools, &garbage);
 		if (slot->drop_when_retired)
 		{
+			/*
+			 * Its key may come back, in another slot: who has looked this one
+			 * up while it was retiring must do so again.
+			 */
+			pg_atomic_write_u64(&slot->generation,
+								euno_registry->next_generation++);
+			pg_write_barrier();
 			hash_search(euno_tree_hash, &slot->key, HASH_REMOVE, NULL);
 			pg_atomic_write_u32(&slot->state, EUNO_STATE_FREE);
 		}

@@ -68,6 +68,36 @@ $node->safe_psql('postgres', 'VACUUM t');
 is($node->safe_psql('postgres', 'SELECT indexes FROM euno_memory'), '2', 'VACUUM collects the trees of old files');
 cmp_ok(used_bytes($node), '<=', 2 * $used, 'and their memory');
 
+# A session that has looked a tree up while it was dropped, and waited for its
+# last reader, finds the one that is made in its place.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE before (a int);
+CREATE INDEX before_a ON before USING euno (a);
+CREATE TABLE s (a int);
+INSERT INTO s SELECT generate_series(1, 1000);
+CREATE INDEX s_a ON s USING euno (a);
+CREATE TABLE h (a int);
+INSERT INTO h SELECT generate_series(1, 100);
+CREATE INDEX h_a ON h USING euno (a);
+SELECT euno_evict('h_a');
+SQL
+my %session = map { $_ => $node->background_psql('postgres') } ('locker', 'builder', 'reader', 'mover');
+$session{locker}->query_safe('SELECT pg_advisory_lock(1), pg_advisory_lock(2)');
+$session{builder}->query_until(qr/begun/, "SET euno.debug_stop = 'build-page:1';\n\\echo begun\nSELECT euno_rebuild('h_a');\n");
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted});
+$session{reader}->query_until(qr/begun/, "SET euno.debug_stop = 'insert-aside:2';\n\\echo begun\nINSERT INTO h VALUES (5);\n");
+$node->poll_query_until('postgres', q{SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted});
+$session{mover}->query_safe('BEGIN; SELECT count(*) FROM s; SAVEPOINT p; ALTER TABLE s SET TABLESPACE two; ROLLBACK TO p; INSERT INTO s VALUES (-1)');
+is($node->safe_psql('postgres', q{SELECT state FROM euno_stat_indexes WHERE indexrelname = 's_a'}), 'retiring', 'a tree waits for its last reader');
+$session{locker}->query_safe('SELECT pg_advisory_unlock(1), pg_advisory_unlock(2)');
+$session{$_}->query_safe('SELECT 1') for 'builder', 'reader';
+$session{mover}->query_safe('COMMIT');
+$node->safe_psql('postgres', "DROP TABLE before; SELECT euno_rebuild('s_a')");
+$session{mover}->query_safe('INSERT INTO s VALUES (-2)');
+same_answers($node, 'postgres', 'SELECT a FROM s WHERE a < 0 ORDER BY a', 'a tree made in place of one that was dropped');
+$session{$_}->quit for keys %session;
+$node->safe_psql('postgres', 'DROP TABLE s, h');
+
 # A database moves: all its files do.
 $node->safe_psql('postgres', 'CREATE DATABASE moved TEMPLATE postgres');
 right_and_rebuilt('moved', 'a copied database');
