@@ -185,6 +185,7 @@ bring_up(EunoIndex *idx, Relation index)
 void
 euno_index_ensure_ready(EunoIndex *idx, Relation index)
 {
+	CHECK_FOR_INTERRUPTS();		/* callers come back until it is */
 	euno_require_serving(index);
 
 	/*
