@@ -42,13 +42,9 @@ euno_column_compare(const EunoKeyColumn *col, Datum a, Datum b)
 		int64		align;
 	}			x,
 				y;
-	int			result;
 
 	if (col->kind != EUNO_KIND_OPAQUE)
 		return euno_encode_compare(col, a, b);
-	if (col->known != EUNO_KNOWN_NOT &&
-		euno_known_compare(col->known, a, b, &result))
-		return result;
 	return DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &col->cmp),
 										   col->collation,
 										   unshort(col, a, x.data),
@@ -64,11 +60,7 @@ compare_sorted(const EunoKeyColumn *col, SortSupport sort, Datum a, Datum b)
 		int64		align;
 	}			x,
 				y;
-	int			result;
 
-	if (col->known != EUNO_KNOWN_NOT &&
-		euno_known_compare(col->known, a, b, &result))
-		return result;
 	a = unshort(col, a, x.data);
 	b = unshort(col, b, y.data);
 	return sort->abbrev_full_comparator != NULL ?

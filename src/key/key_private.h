@@ -58,18 +58,6 @@ typedef enum EunoKeyKind
 	EUNO_KIND_BYTEA				/* 00 becomes 00 FF; ends with 00 00 */
 } EunoKeyKind;
 
-/*
- * Comparators of opaque columns whose answers are known without a call, which
- * would take most of the time: key_known.c.
- */
-typedef enum EunoKnown
-{
-	EUNO_KNOWN_NOT,
-	EUNO_KNOWN_ENUM,
-	EUNO_KNOWN_INTERVAL,
-	EUNO_KNOWN_TIMETZ
-} EunoKnown;
-
 typedef struct EunoKeyColumn
 {
 	EunoKeyKind kind;
@@ -89,7 +77,6 @@ typedef struct EunoKeyColumn
 	Oid			opfamily;
 	Oid			opcintype;
 	FmgrInfo	cmp;			/* support function 1 of the opclass */
-	EunoKnown	known;			/* what that is, of an opaque column */
 	bool		approximates;	/* key_approx.c */
 	struct EunoLetters *letters;	/* if so, when it has been asked for */
 } EunoKeyColumn;
@@ -254,16 +241,6 @@ euno_row_next(EunoRowReader *reader, const EunoKeyColumn *col, int i,
 	reader->off = off;
 	return true;
 }
-
-/*
- * key_known.c.  What is known of a comparator of values of this length.
- * "compare": two values; false if the comparator has to be called.  "head": a
- * number that is greater only where the value is, if there is such a one.
- */
-extern EunoKnown euno_known_comparator(Oid proc, int16 attlen);
-extern bool euno_known_compare(EunoKnown known, Datum a, Datum b, int *result);
-extern bool euno_known_has_head(EunoKnown known);
-extern uint64_t euno_known_head(EunoKnown known, Datum value);
 
 /* Deforms the first ncols key columns only; the payload is not looked at. */
 extern void euno_key_deform_prefix(const EunoKeySchema *schema,

@@ -137,8 +137,6 @@ describe_key_column(Relation index, int i, EunoKeyColumn *col,
 	fmgr_info_copy(&col->cmp, cmp, context);
 	col->kind = column_kind(index, att, cmp->fn_oid, col->collation);
 
-	if (col->kind == EUNO_KIND_OPAQUE)
-		col->known = euno_known_comparator(cmp->fn_oid, col->attlen);
 	col->approximates = euno_column_approximates(col);
 
 	/* These comparators take short varlenas as they are; others copy them. */

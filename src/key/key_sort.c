@@ -7,8 +7,9 @@
  *
  * - numbers made of the first column, if that has an encoding as bytes, or is
  *	 compared as a number: where two differ, so do the keys, in the same way;
- * - abbreviations, where PostgreSQL's sorts have them, and labels of enums, of
- *	 which the same is true if they are compared as they want to be;
+ * - labels of an enum, of which the same is true of those with even OIDs; and
+ *	 abbreviations, where PostgreSQL's sorts have them, which also say how they
+ *	 are to be compared;
  * - guesses, of text in a collation: whoever sorts by them has to compare
  *	 neighbors afterwards.  Either the places of its letters, so many at a time
  *	 as one number can hold (key_letters.c), which are made ten times as fast as
@@ -22,8 +23,10 @@
 #include "postgres.h"
 
 #include "port/pg_bswap.h"
+#include "utils/date.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 #include "key/key_letters.h"
 
@@ -47,8 +50,17 @@
 /* After so many comparisons what they have left in memory goes. */
 #define RESET_EVERY		1024
 
+#define SIGN64		(UINT64CONST(1) << 63)
+
+/* Of a TimeTzADT, without what the compiler adds. */
+#define TIMETZ_BYTES	(sizeof(TimeADT) + sizeof(int32))
+
+/* Bits of an interval's microseconds that do not fit into a head. */
+#define SPAN_LOW_BITS	10
+
 bool		euno_wrong_guesses = false;
 
+/* The last three decide where they differ. */
 typedef enum EunoHeads
 {
 	HEADS_NONE,
@@ -56,8 +68,11 @@ typedef enum EunoHeads
 	HEADS_TRANSFORMED,
 	HEADS_NUMBERS,
 	HEADS_LABELS,
-	HEADS_DECIDE
+	HEADS_ABBREVIATED
 } EunoHeads;
+
+/* A number that is not less where the value is not, ascending. */
+typedef uint64_t (*EunoNumber) (const EunoKeyColumn *col, Datum value);
 
 struct EunoRowOrder
 {
@@ -67,6 +82,7 @@ struct EunoRowOrder
 	EunoHeads	heads;
 	EunoHeads	otherwise;		/* if letters do not tell */
 	bool		heads_unsigned; /* they decide, as numbers */
+	EunoNumber	number;			/* makes HEADS_NUMBERS */
 	bool		nulls;			/* a row has had NULL in its first column */
 	EunoLetters *letters;
 	uint32_t	numbered;		/* the last place of those that rows have had */
@@ -104,6 +120,39 @@ is_library_text(const EunoKeyColumn *col)
 		euno_locale_is_libc(pg_newlocale_from_collation(col->collation));
 }
 
+/* An interval's microseconds: a month has 30 days, a day 24 hours. */
+static uint64_t
+interval_number(const EunoKeyColumn *col, Datum value)
+{
+	const Interval *interval = DatumGetIntervalP(value);
+	int128		span = (int128) (INT64CONST(30) * interval->month + interval->day) *
+		USECS_PER_DAY + interval->time;
+
+	return (uint64_t) (int64) (span >> SPAN_LOW_BITS) ^ SIGN64;
+}
+
+/* A time as it is in Greenwich. */
+static uint64_t
+timetz_number(const EunoKeyColumn *col, Datum value)
+{
+	const TimeTzADT *time = DatumGetTimeTzADTP(value);
+
+	return (uint64_t) (time->time + time->zone * USECS_PER_SEC) ^ SIGN64;
+}
+
+/* How a number is made of a column's values; NULL: it is not. */
+static EunoNumber
+number_of(const EunoKeyColumn *col)
+{
+	if (col->kind != EUNO_KIND_OPAQUE)
+		return euno_encode_head;
+	if (col->cmp.fn_oid == F_INTERVAL_CMP && col->attlen == sizeof(Interval))
+		return interval_number;
+	if (col->cmp.fn_oid == F_TIMETZ_CMP && col->attlen == TIMETZ_BYTES)
+		return timetz_number;
+	return NULL;
+}
+
 EunoRowOrder *
 euno_row_order_make(const EunoKeySchema *schema)
 {
@@ -118,17 +167,18 @@ euno_row_order_make(const EunoKeySchema *schema)
 	for (int i = 0; i < schema->nkeys; i++)
 		if (schema->cols[i].kind == EUNO_KIND_OPAQUE)
 			prepare_column(order, i);
-	if (col->kind != EUNO_KIND_OPAQUE || euno_known_has_head(col->known))
+	order->number = number_of(col);
+	if (order->number != NULL)
 	{
 		order->heads = HEADS_NUMBERS;
 		order->heads_unsigned = true;
 		return order;
 	}
-	if (col->known == EUNO_KNOWN_ENUM)
+	if (col->cmp.fn_oid == F_ENUM_CMP && col->attlen == sizeof(Oid))
 		order->heads = HEADS_LABELS;
 	else if (order->columns[0].abbrev_converter != NULL)
 	{
-		order->heads = HEADS_DECIDE;
+		order->heads = HEADS_ABBREVIATED;
 		order->heads_unsigned =
 			order->columns[0].comparator == ssup_datum_unsigned_cmp;
 	}
@@ -211,7 +261,7 @@ euno_row_learned(EunoRowOrder *order)
 		room /= order->base;
 
 	/* ICU compares text with these slowly, and abbreviates it well. */
-	return order->numbered == 0 || order->otherwise != HEADS_DECIDE;
+	return order->numbered == 0 || order->otherwise != HEADS_ABBREVIATED;
 }
 
 bool
@@ -309,13 +359,12 @@ euno_row_head(EunoRowOrder *order, const uint8_t *row, uint32_t len,
 		order->nulls = true;
 		return col->null_mark == EUNO_MARK_NULL_LAST ? UINT64_MAX : 0;
 	}
-	if (order->heads == HEADS_DECIDE)
+	if (order->heads == HEADS_ABBREVIATED)
 		head = abbreviated(order, value);
 	else if (order->heads == HEADS_LABELS)
 		head = DatumGetObjectId(value);
 	else if (order->heads == HEADS_NUMBERS)
-		head = col->kind != EUNO_KIND_OPAQUE ? euno_encode_head(col, value) :
-			euno_known_head(col->known, value);
+		head = order->number(col, value);
 	else
 	{
 		head = order->heads == HEADS_LETTERS ? places(order, value, depth) :
@@ -336,11 +385,12 @@ compare_heads(EunoRowOrder *order, uint64_t a, uint64_t b)
 
 	if (order->heads_unsigned)
 		return (a > b) - (a < b);
-	if (order->heads == HEADS_DECIDE)
+	if (order->heads == HEADS_ABBREVIATED)
 		result = order->columns[0].comparator((Datum) a, (Datum) b,
 											  &order->columns[0]);
-	else if (!euno_known_compare(EUNO_KNOWN_ENUM, (Datum) a, (Datum) b, &result))
-		return 0;
+	else
+		result = ((a | b) & 1) != 0 ? 0 :	/* even OIDs are in order */
+			(a > b) - (a < b);
 	return order->schema->cols[0].desc ? (result < 0) - (result > 0) : result;
 }
 
