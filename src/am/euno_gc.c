@@ -217,26 +217,39 @@ free_trees_of_database(Oid database, Oid space)
 	}
 }
 
-/* The default tablespace of a database, as "snapshot" sees it. */
-static Oid
-database_space(Oid database, Snapshot snapshot)
+/*
+ * The row of a catalog that has this OID, as "snapshot" sees it, copied; NULL
+ * if there is none.  "index" is on "column", the OID.
+ */
+static HeapTuple
+catalog_row(Oid catalog, Oid index, AttrNumber column, Oid oid,
+			Snapshot snapshot)
 {
-	Oid			space = InvalidOid;
-	Relation	rel = table_open(DatabaseRelationId, AccessShareLock);
+	Relation	rel = table_open(catalog, AccessShareLock);
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
-	ScanKeyInit(&key, Anum_pg_database_oid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(database));
-	scan = systable_beginscan(rel, DatabaseOidIndexId, true, snapshot, 1,
-							  &key);
+	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(oid));
+	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
-		space = ((Form_pg_database) GETSTRUCT(tuple))->dattablespace;
+		tuple = heap_copytuple(tuple);
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
-	return space;
+	return tuple;
+}
+
+/* The default tablespace of a database, as "snapshot" sees it. */
+static Oid
+database_space(Oid database, Snapshot snapshot)
+{
+	HeapTuple	tuple = catalog_row(DatabaseRelationId, DatabaseOidIndexId,
+									Anum_pg_database_oid, database, snapshot);
+
+	return HeapTupleIsValid(tuple) ?
+		((Form_pg_database) GETSTRUCT(tuple))->dattablespace : InvalidOid;
 }
 
 /*
@@ -286,27 +299,16 @@ key_of_index(Oid oid, EunoTreeKey *key)
 static bool
 table_space(Oid table, Snapshot snapshot, Oid *space)
 {
-	bool		found = false;
-	Relation	rel = table_open(RelationRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	HeapTuple	tuple = catalog_row(RelationRelationId, ClassOidIndexId,
+									Anum_pg_class_oid, table, snapshot);
+	Form_pg_class form;
 
-	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(rel, ClassOidIndexId, true, snapshot, 1, &key);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-
-		found = form->relkind == RELKIND_RELATION ||
-			form->relkind == RELKIND_MATVIEW;
-		*space = form->reltablespace;
-	}
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return found;
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	*space = form->reltablespace;
+	return form->relkind == RELKIND_RELATION ||
+		form->relkind == RELKIND_MATVIEW;
 }
 
 /*
