@@ -51,7 +51,8 @@ SELECT columns, memory, build(columns, memory)
 					  'span', 'span DESC', 'span_holes NULLS FIRST, span', 'span_holes DESC, few', 'zoned', 'zoned DESC, few',
 					  'mood, random', 'mood DESC, few', 'few, mood', 'few DESC, no_heads', 'random, no_heads', 'holes NULLS FIRST, span',
 					  'holes DESC, mood', 'halves, mood', 'payload_late DESC, zoned', 'uuid, mood', 'uuid DESC, span', 'long COLLATE "C", mood',
-					  'long_holes COLLATE "C" DESC, no_heads',
+					  'long_holes COLLATE "C" DESC, no_heads', 'span, no_heads', 'span_holes DESC, mood', 'zoned DESC, no_heads',
+					  'address, mood', 'address DESC, no_heads', 'address_holes NULLS FIRST, no_heads', 'number, mood',
 					  'no_heads', 'no_heads DESC']) WITH ORDINALITY AS c(columns, number),
 		unnest(ARRAY['1MB', '64MB']) AS m(memory)
 	ORDER BY number, memory;

@@ -61,7 +61,8 @@ DROP TABLE l;
 CREATE TABLE m AS SELECT nullif(n % 7, 3)::int2 AS a, nullif(repeat(chr(97 + n % 26), n * 7919 % 300), '') COLLATE "C" AS t,
 		md5(n::text)::uuid AS u, CASE n % 5 WHEN 0 THEN '-0' WHEN 1 THEN NULL ELSE n / 3.0 END::float8 AS f, n % 2 = 0 AS b, n AS k,
 		nullif(n * 7 % 3001, 5)::numeric / 4 AS p, (n % 100 * 10 ^ (n % 40))::numeric(80, 30) AS q, nullif(n % 53, 7)::char(9) COLLATE "C" AS c,
-		nullif(repeat(chr(97 + n % 26), n * 7919 % 300), '') COLLATE "en-x-icu" AS i, (n || 'x')::name COLLATE "C" AS w, decode(repeat('00', n % 9) || to_hex(n % 97 + 16), 'hex') AS y
+		nullif(repeat(chr(97 + n % 26), n * 7919 % 300), '') COLLATE "en-x-icu" AS i, (n || 'x')::name COLLATE "C" AS w, nullif(n * 7 % 1000, 5) * interval '5 hours' AS s, make_interval(months => n % 5 - 2, days => n % 9) AS z,
+		nullif(set_masklen('10.0.0.0'::inet + n % 300, 20 + n % 13), '10.0.0.9/29') AS h, (time '00:00' + n * interval '1 minute') AT TIME ZONE make_interval(hours => n % 9 - 4) AS d, decode(repeat('00', n % 9) || to_hex(n % 97 + 16), 'hex') AS y
 	FROM generate_series(1, 3000) n;
 ALTER TABLE m ALTER p TYPE numeric(12, 2);
 ALTER TABLE m SET (autovacuum_enabled = off);
@@ -86,15 +87,15 @@ BEGIN
 END $$;
 SELECT cols, in_order(cols, '', '') AS forward, in_order(cols, ' DESC', '') AS backward,
 		in_order(cols, '', 'WITH (structure = art)') AS art_forward, in_order(cols, ' DESC', 'WITH (structure = art)') AS art_backward
-	FROM unnest('{"k","u","a, k","t, u","a, t, u","f, k","b, u","t, f, b, k","p, k","c, k","q, k","w","y, k","a, p, c, y, f, w, k"}'::text[]) cols;
+	FROM unnest('{"k","u","a, k","t, u","a, t, u","f, k","b, u","t, f, b, k","p, k","c, k","q, k","w","y, k","s, k","z, k","h, k","d, k","a, d, k","a, p, c, y, f, w, s, h, z, d, k"}'::text[]) cols;
 SELECT cols, in_order(cols, '', '') AS forward, in_order(cols, ' DESC', '') AS backward
-	FROM unnest('{"i, k","a, i, p, k","k, i, f, c"}'::text[]) cols;
+	FROM unnest('{"i, k","a, i, p, k","k, i, f, c","s, h, i, d, z, k"}'::text[]) cols;
 SELECT cols, in_order(cols, '', '', included) AS forward, in_order(cols, ' DESC', '', included) AS backward
-	FROM (VALUES ('k', 't'), ('p, k', 'c, i, a'), ('c, k', 'a, b, u'), ('a, k', 'q'), ('i, k', 'w, f, y, t'), ('u', 'a, b')) d (cols, included);
+	FROM (VALUES ('k', 't'), ('p, k', 'c, i, a'), ('c, k', 'a, b, u'), ('s, k', 'd, h'), ('h, k', 's, z'), ('a, k', 'q'), ('i, k', 'w, f, y, t'), ('u', 'a, b')) d (cols, included);
 SELECT cols, in_order(cols, '', 'WITH (structure = art)', included) AS art_forward, in_order(cols, ' DESC', 'WITH (structure = art)', included) AS art_backward
 	FROM (VALUES ('k', 't'), ('p, k', 'c, i, a'), ('c, k', 'a, b, u'), ('u', 'a, b')) d (cols, included);
 SELECT format_type(atttypid, atttypmod) AS type, in_order(attname, '', '') AS forward, in_order(attname, ' DESC', '') AS backward
-	FROM pg_attribute WHERE attrelid = 'm'::regclass AND attname IN ('p', 'q', 'c', 'w', 'y') ORDER BY attnum;
+	FROM pg_attribute WHERE attrelid = 'm'::regclass AND attname IN ('p', 'q', 'c', 'w', 'y', 'd', 'h') ORDER BY attnum;
 DROP FUNCTION in_order;
 DROP TABLE m;
 RESET enable_sort;

@@ -228,7 +228,8 @@ SELECT check_type('interval', '{1 month,30 days,29 days,720 hours,1 day,24 hours
 	'make_interval(months => (random() * 4 - 2)::int, days => (random() * 90 - 45)::int, secs => random() * 100000 - 50000)');
 SELECT check_type('timetz', '{10:00+00,11:00+01,09:00-01,10:00+01,24:00-15,00:00+15,24:00+15:59:59,00:00-15:59:59}',
 	'(time ''00:00'' + (random() * 24)::int * interval ''1 hour'')::text::time AT TIME ZONE make_interval(hours => (random() * 24 - 12)::int)');
-SELECT check_type('inet', '{10.0.0.1,10.0.0.0/8,10.0.0.0/16,10.1.0.0/16,0.0.0.0/0,::1,::/0,255.255.255.255,ffff::}');
+SELECT check_type('inet', '{10.0.0.1,10.0.0.0/8,10.0.0.0/16,10.1.0.0/16,0.0.0.0/0,::1,::/0,255.255.255.255,ffff::}',
+	'set_masklen((ARRAY[''10.0.0.0'', ''10::''])[1 + round(random())::int]::inet + (random() * 300)::int, 20 + (random() * 12)::int)');
 SELECT check_type('cidr', '{10.0.0.0/8,10.0.0.0/16,10.1.0.0/16,0.0.0.0/0,::/0,::1/128}');
 SELECT check_type('cidr', '{10.0.0.0/8,10.0.0.0/16,10.1.0.0/16,0.0.0.0/0,::/0,::1/128}', NULL, 'cidr_ops');
 SELECT check_type('mood', '{sad,ok,happy,zzz,meh,awful}', '(enum_range(NULL::mood))[1 + (random() * 5)::int]');

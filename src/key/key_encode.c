@@ -11,7 +11,7 @@
  *
  * What an encoding cannot tell apart is what the comparator calls equal: the
  * two zeros and all NaNs of a float, the trailing blanks of bpchar, how many
- * decimals of a numeric are shown.
+ * decimals of a numeric are shown, how many of an interval's days are months.
  *
  *-------------------------------------------------------------------------
  */
@@ -267,11 +267,20 @@ euno_encode_put(const EunoKeyColumn *col, Datum value, uint8_t *p,
 				copy_bytes(col->desc, p, (uint8_t *) DatumGetPointer(value),
 						   col->attlen);
 			return col->attlen;
+		case EUNO_KIND_TIMETZ:
+			if (EUNO_TIMETZ_BYTES <= avail)
+				euno_timetz_put(col->desc, value, p);
+			return EUNO_TIMETZ_BYTES;
+		case EUNO_KIND_INTERVAL:
+			if (EUNO_INTERVAL_BYTES <= avail)
+				euno_interval_put(col->desc, value, p);
+			return EUNO_INTERVAL_BYTES;
 		case EUNO_KIND_NAME:
 			return put_string(col->desc, (uint8_t *) DatumGetPointer(value),
 							  (uint32_t) strnlen(NameStr(*DatumGetName(value)),
 												 NAMEDATALEN),
 							  p, avail);
+		case EUNO_KIND_INET:
 		case EUNO_KIND_NUMERIC:
 		case EUNO_KIND_TEXT:
 		case EUNO_KIND_BPCHAR:
@@ -294,6 +303,8 @@ euno_encode_put(const EunoKeyColumn *col, Datum value, uint8_t *p,
 		n = bpchartruelen((char *) data, n);
 	if (col->kind == EUNO_KIND_NUMERIC)
 		need = euno_numeric_put(col->desc, v, p, avail);
+	else if (col->kind == EUNO_KIND_INET)
+		need = euno_inet_put(col->desc, v, p, avail);
 	else if (col->kind == EUNO_KIND_BYTEA)
 		need = put_bytea(col->desc, data, n, p, avail);
 	else
@@ -311,32 +322,32 @@ overrun(void)
 			 errmsg_internal("encoded key column has no end")));
 }
 
-/* Decodes the bytes of a bytea up to its terminator; returns what follows. */
-static const uint8_t *
-get_bytea(bool desc, const uint8_t *p, const uint8_t *end, uint8_t *data,
-		  uint32_t *n)
+/* The bytes of a bytea; their number. */
+static uint32_t
+get_bytea(bool desc, const uint8_t *p, const uint8_t *end, uint8_t *to)
 {
 	uint8_t		flip = desc ? 0xFF : 0x00;
-	uint8_t    *out = data;
+	uint8_t    *out = to;
 
-	for (;;)
+	for (end -= 2; p < end; p++)
 	{
-		uint8_t		c;
+		uint8_t		c = *p ^ flip;
 
-		if (p >= end)
-			overrun();
-		c = *p++ ^ flip;
-		if (c == 0)
-		{
-			if (p >= end)
-				overrun();
-			if ((*p++ ^ flip) == 0)
-				break;
-		}
 		*out++ = c;
+		p += c == 0;
 	}
-	*n = out - data;
-	return p;
+	return out - to;
+}
+
+uint32_t
+euno_encode_get_varlena(const EunoKeyColumn *col, const uint8_t *p,
+						const uint8_t *end, const uint8_t *lost, uint8_t *to)
+{
+	if (col->kind == EUNO_KIND_NUMERIC)
+		return euno_numeric_get(col->desc, p, end, lost, to);
+	if (col->kind == EUNO_KIND_INET)
+		return euno_inet_get(col->desc, p, end, to);
+	return get_bytea(col->desc, p, end, to);
 }
 
 const uint8_t *
@@ -347,8 +358,15 @@ euno_encode_skip(const EunoKeyColumn *col, const uint8_t *p,
 
 	switch (col->kind)
 	{
+		case EUNO_KIND_INTERVAL:
+			if (end - p < EUNO_INTERVAL_BYTES)
+				overrun();
+			return p + EUNO_INTERVAL_BYTES;
+		case EUNO_KIND_INET:
 		case EUNO_KIND_NUMERIC:
-			p = euno_numeric_skip(col->desc, p, end);
+			p = col->kind == EUNO_KIND_INET ?
+				euno_inet_skip(col->desc, p, end) :
+				euno_numeric_skip(col->desc, p, end);
 			if (p == NULL)
 				overrun();
 			return p;
@@ -421,6 +439,16 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 			*value = PointerGetDatum(*scratch);
 			*scratch += MAXALIGN(col->attlen);
 			return p + col->attlen;
+		case EUNO_KIND_TIMETZ:
+		case EUNO_KIND_INTERVAL:
+			next = euno_encode_skip(col, p, end);
+			if (col->kind == EUNO_KIND_TIMETZ)
+				euno_timetz_get(col->desc, p, *scratch);
+			else
+				euno_interval_get(col->desc, p, lost, *scratch);
+			*value = PointerGetDatum(*scratch);
+			*scratch += MAXALIGN(col->attlen);
+			return next;
 		case EUNO_KIND_NAME:
 		case EUNO_KIND_TEXT:
 		case EUNO_KIND_BPCHAR:
@@ -429,12 +457,11 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 				overrun();
 			n = next++ - p;
 			break;
+		case EUNO_KIND_INET:
 		case EUNO_KIND_NUMERIC:
-			next = euno_encode_skip(col, p, end);
-			n = euno_numeric_get(col->desc, p, next, lost, data);
-			break;
 		case EUNO_KIND_BYTEA:
-			next = get_bytea(col->desc, p, end, data, &n);
+			next = euno_encode_skip(col, p, end);
+			n = euno_encode_get_varlena(col, p, next, lost, data);
 			break;
 		default:
 			if (end - p < col->attlen)
@@ -492,6 +519,8 @@ euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
 		memcpy(p, &bits, sizeof(bits));
 		return bits == float8_canonical(bits) ? 0 : sizeof(bits);
 	}
+	if (col->kind == EUNO_KIND_INTERVAL)
+		return euno_interval_lost(value, p);
 
 	v = PG_DETOAST_DATUM_PACKED(value);
 	if (col->kind == EUNO_KIND_NUMERIC)
@@ -543,6 +572,12 @@ euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b)
 		case EUNO_KIND_NAME:
 			return strncmp(NameStr(*DatumGetName(a)), NameStr(*DatumGetName(b)),
 						   NAMEDATALEN);
+		case EUNO_KIND_TIMETZ:
+			return euno_timetz_compare(a, b);
+		case EUNO_KIND_INTERVAL:
+			return euno_interval_compare(a, b);
+		case EUNO_KIND_INET:
+			return DatumGetInt32(DirectFunctionCall2(network_cmp, a, b));
 		case EUNO_KIND_NUMERIC:
 			return DatumGetInt32(DirectFunctionCall2(numeric_cmp, a, b));
 		case EUNO_KIND_TEXT:
@@ -591,6 +626,10 @@ euno_encode_head(const EunoKeyColumn *col, Datum value)
 			memcpy(bytes, NameStr(*DatumGetName(value)),
 				   strnlen(NameStr(*DatumGetName(value)), sizeof(bytes)));
 			break;
+		case EUNO_KIND_TIMETZ:
+			return euno_timetz_head(value);
+		case EUNO_KIND_INTERVAL:
+			return euno_interval_head(value);
 		case EUNO_KIND_TEXT:
 		case EUNO_KIND_BPCHAR:
 		case EUNO_KIND_BYTEA:

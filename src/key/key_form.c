@@ -41,7 +41,7 @@ form_key_bytes(const EunoKeySchema *schema, const Datum *values,
 
 /*
  * Writes what the encodings lost; returns its length, 0 when nothing was.  32
- * columns of at most 8 bytes always fit.
+ * columns of at most 9 bytes always fit.
  */
 static uint32_t
 form_lost(const EunoKeySchema *schema, const Datum *values,

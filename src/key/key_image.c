@@ -109,43 +109,36 @@ put_string(const EunoKeyColumn *col, const uint8_t *p, uint32_t n,
 		memset(to + n, ' ', blanks);
 }
 
+/* A numeric, a network address, a bytea: behind a short header, at first. */
 static void
-put_numeric(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
+put_varlena(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
 			const uint8_t *lost, Image *image)
 {
 	char	   *to = image->data + image->at + VARHDRSZ_SHORT;
-	uint32_t	n = euno_numeric_get(col->desc, p, end, lost, (uint8_t *) to);
+	uint32_t	n = euno_encode_get_varlena(col, p, end, lost, (uint8_t *) to);
 
 	if (likely(n <= SHORT_STRING) && col->may_short)
 		(void) put_header(col, n, image);	/* it is where it belongs */
 	else
 	{
-		uint8_t		number[EUNO_KEY_DEFORM_BYTES];
+		uint8_t		value[EUNO_KEY_DEFORM_BYTES];
 
-		memcpy(number, to, n);
-		memcpy(put_header(col, n, image), number, n);
+		memcpy(value, to, n);
+		memcpy(put_header(col, n, image), value, n);
 	}
 }
 
-/* A bytea, or a name. */
-static pg_noinline void
+/* An interval, or a name. */
+static void
 put_decoded(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
-			Image *image)
+			const uint8_t *lost, Image *image)
 {
-	uint8_t		value[EUNO_KEY_DEFORM_BYTES] __attribute__((aligned(8)));
-	uint8_t    *scratch = value;
-	Datum		datum;
+	uint8_t    *to;
+	Datum		value;
 
-	(void) euno_encode_get(col, p, end, NULL, &scratch, &datum);
-	if (col->attlen == -1)
-	{
-		uint32_t	n = VARSIZE(value) - VARHDRSZ;
-
-		memcpy(put_header(col, n, image), value + VARHDRSZ, n);
-		return;
-	}
 	pad(image, col->align);
-	memcpy(image->data + image->at, value, col->attlen);
+	to = (uint8_t *) image->data + image->at;
+	(void) euno_encode_get(col, p, end, lost, &to, &value);
 	image->at += col->attlen;
 }
 
@@ -154,7 +147,7 @@ static pg_noinline void
 put_other(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *lost,
 		  char *to)
 {
-	uint8_t    *scratch = (uint8_t *) to;	/* not used */
+	uint8_t    *scratch = (uint8_t *) to;	/* of by-reference values */
 	Datum		value;
 
 	if (col->kind == EUNO_KIND_FIXED)
@@ -163,7 +156,8 @@ put_other(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *lost,
 		return;
 	}
 	(void) euno_encode_get(col, p, p + col->attlen, lost, &scratch, &value);
-	store_att_byval(to, value, col->attlen);
+	if (col->attbyval)
+		store_att_byval(to, value, col->attlen);
 }
 
 /* A value of a fixed length. */
@@ -194,12 +188,12 @@ put_column(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
 		return p + col->attlen;
 	}
 	next = euno_encode_skip(col, p, end);
-	if (col->kind == EUNO_KIND_NUMERIC)
-		put_numeric(col, p, next, lost, image);
-	else if (col->kind == EUNO_KIND_TEXT || col->kind == EUNO_KIND_BPCHAR)
+	if (col->kind == EUNO_KIND_TEXT || col->kind == EUNO_KIND_BPCHAR)
 		put_string(col, p, next - 1 - p, lost, image);
+	else if (col->attlen == -1)
+		put_varlena(col, p, next, lost, image);
 	else
-		put_decoded(col, p, next, image);
+		put_decoded(col, p, next, lost, image);
 	return next;
 }
 
@@ -361,7 +355,7 @@ string_tuple(const uint8_t *key, uint32_t keylen, IndexTuple itup)
 	return one_varlena(key + 1, keylen - 2, true, itup);
 }
 
-/* The only number of a key.  0: it is long, or NULL. */
+/* The only number or address of a key.  0: it is long, or NULL. */
 static inline uint32_t
 number_tuple(const EunoKeySchema *schema, const uint8_t *key,
 			 const EunoItemKey *item, IndexTuple itup)
@@ -377,9 +371,9 @@ number_tuple(const EunoKeySchema *schema, const uint8_t *key,
 		return 0;
 	euno_lost_begin(&lost, schema, key + MAXALIGN(keylen), item->payloadlen);
 	image.at = VARHDRSZ_SHORT +
-		euno_numeric_get(col->desc, key + 1, key + keylen,
-						 euno_lost_next(&lost, col),
-						 (uint8_t *) image.data + VARHDRSZ_SHORT);
+		euno_encode_get_varlena(col, key + 1, key + keylen,
+								euno_lost_next(&lost, col),
+								(uint8_t *) image.data + VARHDRSZ_SHORT);
 	SET_VARSIZE_SHORT(image.data, image.at);
 	pad(&image, MAXIMUM_ALIGNOF);
 	size = IndexInfoFindDataOffset(0) + image.at;

@@ -49,8 +49,11 @@ typedef enum EunoKeyKind
 	EUNO_KIND_UINT32,
 	EUNO_KIND_UINT64,
 	EUNO_KIND_FLOAT4,
-	EUNO_KIND_FLOAT8,
+	EUNO_KIND_FLOAT8,			/* those before are passed by value */
+	EUNO_KIND_TIMETZ,			/* see key_times.c */
 	EUNO_KIND_FIXED,			/* attlen bytes, by reference, memcmp order */
+	EUNO_KIND_INTERVAL,			/* those before have attlen bytes; key_times.c */
+	EUNO_KIND_INET,				/* see key_inet.c */
 	EUNO_KIND_NUMERIC,			/* see key_numeric.c */
 	EUNO_KIND_NAME,
 	EUNO_KIND_TEXT,				/* no zero bytes; ends with one */
@@ -91,7 +94,7 @@ struct EunoKeySchema
 	int			opaque;			/* the first key column without one, or -1 */
 	bool		varlenas;		/* some column is one */
 	bool		string_key;		/* BYTES order, and one string, not DESC, is all */
-	bool		number_key;		/* BYTES order, and one numeric is all */
+	bool		number_key;		/* the same of a numeric or a network address */
 	bool		varlena_row;	/* COMPARE order, and one varlena column is all */
 	uint32_t	tuple_more;		/* bytes that an index tuple may have more than
 								 * key and payload, but for blanks */
@@ -104,6 +107,9 @@ struct EunoKeySchema
 
 /* Bytes of the bitmap that says which lossy columns follow in a payload. */
 #define EUNO_LOSSY_BYTES(schema)	(((schema)->nlossy + 7) / 8)
+
+#define EUNO_INTERVAL_BYTES	10	/* of its encoding */
+#define EUNO_TIMETZ_BYTES	12	/* of it, and of the type */
 
 /* What the encodings of a key's columns have lost: see key_form.c. */
 typedef struct EunoLost
@@ -131,7 +137,16 @@ extern const uint8_t *euno_encode_skip(const EunoKeyColumn *col,
 									   const uint8_t *p, const uint8_t *end);
 
 /*
- * What the encoding of a value loses, as bytes at "p" (at most 8); the length,
+ * Of a numeric, a network address or a bytea, whose encoding is [p, end), without
+ * a varlena's header, at "to" (any alignment; at most 8 bytes more than it has);
+ * the length.
+ */
+extern uint32_t euno_encode_get_varlena(const EunoKeyColumn *col,
+										const uint8_t *p, const uint8_t *end,
+										const uint8_t *lost, uint8_t *to);
+
+/*
+ * What the encoding of a value loses, as bytes at "p" (at most 9); the length,
  * or 0 when nothing is lost.
  */
 extern uint32_t euno_encode_lost(const EunoKeyColumn *col, Datum value,
@@ -154,6 +169,32 @@ extern uint32_t euno_numeric_get(bool desc, const uint8_t *p,
 								 const uint8_t *end, const uint8_t *lost,
 								 uint8_t *to);
 extern bool euno_numeric_lost(const struct varlena *v, uint16 *lost);
+
+/* key_inet.c: the same for inet and cidr, of which nothing is lost. */
+extern uint32_t euno_inet_put(bool desc, const struct varlena *v, uint8_t *p,
+							  uint32_t avail);
+extern const uint8_t *euno_inet_skip(bool desc, const uint8_t *p,
+									 const uint8_t *end);
+extern uint32_t euno_inet_get(bool desc, const uint8_t *p, const uint8_t *end,
+							  uint8_t *to);
+
+/*
+ * key_times.c: for types of fixed length, with encodings of fixed length.
+ * "compare" and "head" are as euno_encode_compare and euno_encode_head.  "lost"
+ * is as euno_encode_lost; "lost_bytes": how many of these there are.
+ */
+extern void euno_interval_put(bool desc, Datum value, uint8_t *p);
+extern void euno_interval_get(bool desc, const uint8_t *p, const uint8_t *lost,
+							  void *to);
+extern uint32_t euno_interval_lost(Datum value, uint8_t *lost);
+extern uint32_t euno_interval_lost_bytes(const uint8_t *lost);
+extern int	euno_interval_compare(Datum a, Datum b);
+extern uint64_t euno_interval_head(Datum value);
+
+extern void euno_timetz_put(bool desc, Datum value, uint8_t *p);
+extern void euno_timetz_get(bool desc, const uint8_t *p, void *to);
+extern int	euno_timetz_compare(Datum a, Datum b);
+extern uint64_t euno_timetz_head(Datum value);
 
 /*
  * Compares two values of a kind that has an encoding, in the column's
@@ -211,8 +252,11 @@ euno_lost_next(EunoLost *lost, const EunoKeyColumn *col)
 	if (likely(lost->bitmap == NULL) || col->lossy < 0 ||
 		(lost->bitmap[col->lossy >> 3] & (1 << (col->lossy & 7))) == 0)
 		return NULL;
-	lost->next += col->kind == EUNO_KIND_FLOAT8 ? 8 :
-		col->kind == EUNO_KIND_NUMERIC ? 2 : 4;
+	if (col->kind == EUNO_KIND_INTERVAL && p < lost->end)
+		lost->next += euno_interval_lost_bytes(p);
+	else
+		lost->next += col->kind == EUNO_KIND_NUMERIC ? 2 :
+			col->kind == EUNO_KIND_FLOAT8 ? 8 : 4;
 	if (unlikely(lost->next > lost->end))
 		euno_row_overrun(lost->next - lost->bitmap, lost->end - lost->bitmap);
 	return p;

@@ -16,6 +16,7 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 #include "key/key_private.h"
 
@@ -53,6 +54,9 @@ static const EunoKnownComparator known_comparators[] = {
 	{F_UUID_CMP, EUNO_KIND_FIXED, 16, ANY_COLLATION},
 	{F_MACADDR_CMP, EUNO_KIND_FIXED, 6, ANY_COLLATION},
 	{F_MACADDR8_CMP, EUNO_KIND_FIXED, 8, ANY_COLLATION},
+	{F_TIMETZ_CMP, EUNO_KIND_TIMETZ, EUNO_TIMETZ_BYTES, ANY_COLLATION},
+	{F_INTERVAL_CMP, EUNO_KIND_INTERVAL, sizeof(Interval), ANY_COLLATION},
+	{F_NETWORK_CMP, EUNO_KIND_INET, -1, ANY_COLLATION},
 	{F_NUMERIC_CMP, EUNO_KIND_NUMERIC, -1, ANY_COLLATION},
 	{F_BTNAMECMP, EUNO_KIND_NAME, NAMEDATALEN, C_COLLATION},
 	{F_BTTEXTCMP, EUNO_KIND_TEXT, -1, C_COLLATION},
@@ -72,12 +76,11 @@ column_kind(Relation index, Form_pg_attribute att, Oid proc, Oid collation)
 	for (size_t i = 0; i < lengthof(known_comparators); i++)
 	{
 		const EunoKnownComparator *known = &known_comparators[i];
-		bool		byval = known->attlen > 0 &&
-			known->kind != EUNO_KIND_FIXED && known->kind != EUNO_KIND_NAME;
 
 		if (known->proc != proc)
 			continue;
-		if (known->attlen != att->attlen || byval != att->attbyval)
+		if (known->attlen != att->attlen ||
+			att->attbyval != (known->kind <= EUNO_KIND_FLOAT8))
 			return EUNO_KIND_OPAQUE;
 
 		/*
@@ -163,7 +166,7 @@ describe_integer(EunoKeyColumn *col)
 }
 
 /*
- * Some column has no encoding.  A packed row has numbers as they are, and these
+ * Some column has no encoding.  A packed row has values as they are, and these
  * are compared by nobody but their own comparator.
  */
 static void
@@ -171,7 +174,8 @@ order_by_comparison(EunoKeySchema *schema)
 {
 	schema->order = EUNO_ORDER_COMPARE;
 	for (int i = 0; i < schema->nkeys; i++)
-		if (schema->cols[i].kind == EUNO_KIND_NUMERIC)
+		if (schema->cols[i].kind == EUNO_KIND_NUMERIC ||
+			schema->cols[i].kind == EUNO_KIND_INET)
 			schema->cols[i].kind = EUNO_KIND_OPAQUE;
 }
 
@@ -193,10 +197,12 @@ describe_tuple(EunoKeySchema *schema)
 	{
 		EunoKeyColumn *col = &schema->cols[i];
 
-		/* Padding and a header; and the zeros of a name are in no key */
+		/* Padding and a header; and not all bytes of these are in a key */
 		schema->tuple_more += MAXIMUM_ALIGNOF + VARHDRSZ;
 		if (col->kind == EUNO_KIND_NAME)
 			schema->tuple_more += NAMEDATALEN;
+		if (col->kind == EUNO_KIND_INTERVAL)
+			schema->tuple_more += sizeof(Interval);
 		schema->varlenas = schema->varlenas || col->attlen == -1;
 		fixed = fixed && col->kind <= EUNO_KIND_FIXED;
 		if (!fixed)
@@ -211,7 +217,7 @@ describe_tuple(EunoKeySchema *schema)
 	else
 		schema->fixed_len = 0;
 	schema->number_key = bytes && one && first->may_short &&
-		first->kind == EUNO_KIND_NUMERIC;
+		(first->kind == EUNO_KIND_NUMERIC || first->kind == EUNO_KIND_INET);
 	schema->string_key = bytes && one && first->may_short && !first->desc &&
 		(first->kind == EUNO_KIND_TEXT || first->kind == EUNO_KIND_BPCHAR);
 	schema->varlena_row = !bytes && one;
@@ -254,7 +260,8 @@ euno_key_schema(Relation index, MemoryContext context)
 		if (col->kind == EUNO_KIND_OPAQUE && schema->opaque < 0)
 			schema->opaque = i;
 		if (col->kind == EUNO_KIND_FLOAT4 || col->kind == EUNO_KIND_FLOAT8 ||
-			col->kind == EUNO_KIND_BPCHAR || col->kind == EUNO_KIND_NUMERIC)
+			col->kind == EUNO_KIND_INTERVAL || col->kind == EUNO_KIND_NUMERIC ||
+			col->kind == EUNO_KIND_BPCHAR)
 			col->lossy = schema->nlossy++;
 		describe_integer(col);
 	}

@@ -5,8 +5,8 @@
  *
  * A row's head is eight bytes that are sorted by first, as numbers.  Three kinds:
  *
- * - numbers made of the first column, if that has an encoding as bytes, or is
- *	 compared as a number: where two differ, so do the keys, in the same way;
+ * - numbers made of the first column, if that has an encoding as bytes: where
+ *	 two differ, so do the keys, in the same way;
  * - labels of an enum, of which the same is true of those with even OIDs; and
  *	 abbreviations, where PostgreSQL's sorts have them, which also say how they
  *	 are to be compared;
@@ -23,10 +23,8 @@
 #include "postgres.h"
 
 #include "port/pg_bswap.h"
-#include "utils/date.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 #include "key/key_letters.h"
 
@@ -50,14 +48,6 @@
 /* After so many comparisons what they have left in memory goes. */
 #define RESET_EVERY		1024
 
-#define SIGN64		(UINT64CONST(1) << 63)
-
-/* Of a TimeTzADT, without what the compiler adds. */
-#define TIMETZ_BYTES	(sizeof(TimeADT) + sizeof(int32))
-
-/* Bits of an interval's microseconds that do not fit into a head. */
-#define SPAN_LOW_BITS	10
-
 bool		euno_wrong_guesses = false;
 
 /* The last three decide where they differ. */
@@ -71,9 +61,6 @@ typedef enum EunoHeads
 	HEADS_ABBREVIATED
 } EunoHeads;
 
-/* A number that is not less where the value is not, ascending. */
-typedef uint64_t (*EunoNumber) (const EunoKeyColumn *col, Datum value);
-
 struct EunoRowOrder
 {
 	const EunoKeySchema *schema;
@@ -82,7 +69,6 @@ struct EunoRowOrder
 	EunoHeads	heads;
 	EunoHeads	otherwise;		/* if letters do not tell */
 	bool		heads_unsigned; /* they decide, as numbers */
-	EunoNumber	number;			/* makes HEADS_NUMBERS */
 	bool		nulls;			/* a row has had NULL in its first column */
 	EunoLetters *letters;
 	uint32_t	numbered;		/* the last place of those that rows have had */
@@ -120,39 +106,6 @@ is_library_text(const EunoKeyColumn *col)
 		euno_locale_is_libc(pg_newlocale_from_collation(col->collation));
 }
 
-/* An interval's microseconds: a month has 30 days, a day 24 hours. */
-static uint64_t
-interval_number(const EunoKeyColumn *col, Datum value)
-{
-	const Interval *interval = DatumGetIntervalP(value);
-	int128		span = (int128) (INT64CONST(30) * interval->month + interval->day) *
-		USECS_PER_DAY + interval->time;
-
-	return (uint64_t) (int64) (span >> SPAN_LOW_BITS) ^ SIGN64;
-}
-
-/* A time as it is in Greenwich. */
-static uint64_t
-timetz_number(const EunoKeyColumn *col, Datum value)
-{
-	const TimeTzADT *time = DatumGetTimeTzADTP(value);
-
-	return (uint64_t) (time->time + time->zone * USECS_PER_SEC) ^ SIGN64;
-}
-
-/* How a number is made of a column's values; NULL: it is not. */
-static EunoNumber
-number_of(const EunoKeyColumn *col)
-{
-	if (col->kind != EUNO_KIND_OPAQUE)
-		return euno_encode_head;
-	if (col->cmp.fn_oid == F_INTERVAL_CMP && col->attlen == sizeof(Interval))
-		return interval_number;
-	if (col->cmp.fn_oid == F_TIMETZ_CMP && col->attlen == TIMETZ_BYTES)
-		return timetz_number;
-	return NULL;
-}
-
 EunoRowOrder *
 euno_row_order_make(const EunoKeySchema *schema)
 {
@@ -167,8 +120,7 @@ euno_row_order_make(const EunoKeySchema *schema)
 	for (int i = 0; i < schema->nkeys; i++)
 		if (schema->cols[i].kind == EUNO_KIND_OPAQUE)
 			prepare_column(order, i);
-	order->number = number_of(col);
-	if (order->number != NULL)
+	if (col->kind != EUNO_KIND_OPAQUE)
 	{
 		order->heads = HEADS_NUMBERS;
 		order->heads_unsigned = true;
@@ -364,7 +316,7 @@ euno_row_head(EunoRowOrder *order, const uint8_t *row, uint32_t len,
 	else if (order->heads == HEADS_LABELS)
 		head = DatumGetObjectId(value);
 	else if (order->heads == HEADS_NUMBERS)
-		head = order->number(col, value);
+		head = euno_encode_head(col, value);
 	else
 	{
 		head = order->heads == HEADS_LETTERS ? places(order, value, depth) :

@@ -18,8 +18,7 @@ my $string = "to_hex(hashint4(n)) || '.user' || n || '\@example.org'";
 my %wide;
 
 # Columns that are there only if they are asked for: [type, value].  Text in
-# collations, as far as the server has them; an interval is compared by its
-# comparator.
+# collations, as far as the server has them.
 sub find_wide
 {
 	%wide = (
@@ -114,7 +113,7 @@ sub sets
 	{
 		my $name = { f => 'float8', u => 'uuid' }->{$column} // $column =~ tr/_/ /r;
 		my $floor = $column =~ /numeric|interval/ ? '' : 'floor';
-		my @ams = (qw(btree euno hash), $column =~ /icu|libc|interval/ ? () : 'art', $floor || ());
+		my @ams = (qw(btree euno hash), $column =~ /icu|libc/ ? () : 'art', $floor || ());
 		push @sets, [$name, $column, \@ams,
 			["lookup, $name", $nestloop, $probes, "SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.$column = w.$column", "hash $floor"]];
 	}
