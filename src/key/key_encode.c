@@ -300,7 +300,7 @@ euno_encode_put(const EunoKeyColumn *col, Datum value, uint8_t *p,
 	data = (uint8_t *) VARDATA_ANY(v);
 	n = VARSIZE_ANY_EXHDR(v);
 	if (col->kind == EUNO_KIND_BPCHAR)
-		n = bpchartruelen((char *) data, n);
+		n = euno_unpadded(data, n);
 	if (col->kind == EUNO_KIND_NUMERIC)
 		need = euno_numeric_put(col->desc, v, p, avail);
 	else if (col->kind == EUNO_KIND_INET)
@@ -326,15 +326,16 @@ overrun(void)
 static uint32_t
 get_bytea(bool desc, const uint8_t *p, const uint8_t *end, uint8_t *to)
 {
-	uint8_t		flip = desc ? 0xFF : 0x00;
 	uint8_t    *out = to;
 
-	for (end -= 2; p < end; p++)
+	for (end -= 2; p < end;)
 	{
-		uint8_t		c = *p ^ flip;
+		const uint8_t *zero = memchr(p, desc ? 0xFF : 0x00, end - p);
+		uint32_t	n = zero == NULL ? end - p : zero + 1 - p;
 
-		*out++ = c;
-		p += c == 0;
+		copy_bytes(desc, out, p, n);
+		out += n;
+		p += n + (zero != NULL);
 	}
 	return out - to;
 }
@@ -533,7 +534,7 @@ euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
 	else
 	{
 		uint32_t	n = VARSIZE_ANY_EXHDR(v);
-		uint32_t	blanks = n - bpchartruelen(VARDATA_ANY(v), n);
+		uint32_t	blanks = n - euno_unpadded(VARDATA_ANY(v), n);
 
 		Assert(col->kind == EUNO_KIND_BPCHAR);
 		*hidden += blanks;
@@ -599,8 +600,8 @@ euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b)
 	nb = VARSIZE_ANY_EXHDR(vb);
 	if (col->kind == EUNO_KIND_BPCHAR)
 	{
-		na = bpchartruelen(VARDATA_ANY(va), na);
-		nb = bpchartruelen(VARDATA_ANY(vb), nb);
+		na = euno_unpadded(VARDATA_ANY(va), na);
+		nb = euno_unpadded(VARDATA_ANY(vb), nb);
 	}
 	result = compare_bytes(VARDATA_ANY(va), na, VARDATA_ANY(vb), nb);
 	if ((Pointer) va != DatumGetPointer(a))
@@ -636,7 +637,7 @@ euno_encode_head(const EunoKeyColumn *col, Datum value)
 			v = PG_DETOAST_DATUM_PACKED(value);
 			n = VARSIZE_ANY_EXHDR(v);
 			if (col->kind == EUNO_KIND_BPCHAR)
-				n = bpchartruelen(VARDATA_ANY(v), n);
+				n = euno_unpadded(VARDATA_ANY(v), n);
 			memcpy(bytes, VARDATA_ANY(v), Min(n, sizeof(bytes)));
 			if ((Pointer) v != DatumGetPointer(value))
 				pfree(v);

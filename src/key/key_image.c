@@ -4,8 +4,8 @@
  *	  Entries as index tuples, without a detour over values.
  *
  * Index-only scans hand out nothing but this.  Any entry's columns are put into
- * its tuple one after the other; keys that are a number or a string and nothing
- * else, and those of columns of fixed length, have shorter ways.
+ * its tuple one after the other; keys that are one varlena and nothing else, and
+ * those of columns of fixed length, have shorter ways.
  *
  * What is before a varlena or behind all values is zero: readers tell padding from
  * a short value by that.
@@ -355,9 +355,12 @@ string_tuple(const uint8_t *key, uint32_t keylen, IndexTuple itup)
 	return one_varlena(key + 1, keylen - 2, true, itup);
 }
 
-/* The only number or address of a key.  0: it is long, or NULL. */
+/*
+ * The only numeric, network address or bytea of a key.  0: it is long, or
+ * NULL.
+ */
 static inline uint32_t
-number_tuple(const EunoKeySchema *schema, const uint8_t *key,
+decoded_tuple(const EunoKeySchema *schema, const uint8_t *key,
 			 const EunoItemKey *item, IndexTuple itup)
 {
 	const EunoKeyColumn *col = &schema->cols[0];
@@ -388,8 +391,8 @@ static inline uint32_t
 varlena_only(const EunoKeySchema *schema, const uint8_t *key,
 			 const EunoItemKey *item, IndexTuple itup)
 {
-	if (schema->number_key)
-		return number_tuple(schema, key, item, itup);
+	if (schema->decoded_key)
+		return decoded_tuple(schema, key, item, itup);
 	if (unlikely(item->payloadlen > 0))
 		return 0;
 	if (schema->string_key)

@@ -65,12 +65,7 @@ euno_text_bytes(const EunoKeyColumn *col, Datum value, const uint8_t **bytes)
 	uint32_t	len = VARSIZE_ANY_EXHDR(v);
 
 	*bytes = (const uint8_t *) VARDATA_ANY(v);
-	if (col->cmp.fn_oid == F_BPCHARCMP)
-	{
-		while (len > 0 && (*bytes)[len - 1] == ' ')
-			len--;
-	}
-	return len;
+	return col->cmp.fn_oid == F_BPCHARCMP ? euno_unpadded(*bytes, len) : len;
 }
 
 /*

@@ -14,6 +14,7 @@
 #include "access/stratnum.h"
 #include "access/tupmacs.h"
 #include "fmgr.h"
+#include "port/pg_bitutils.h"
 #include "utils/sortsupport.h"
 
 #include "euno_compat.h"
@@ -94,7 +95,7 @@ struct EunoKeySchema
 	int			opaque;			/* the first key column without one, or -1 */
 	bool		varlenas;		/* some column is one */
 	bool		string_key;		/* BYTES order, and one string, not DESC, is all */
-	bool		number_key;		/* the same of a numeric or a network address */
+	bool		decoded_key;	/* the same of one that is decoded */
 	bool		varlena_row;	/* COMPARE order, and one varlena column is all */
 	uint32_t	tuple_more;		/* bytes that an index tuple may have more than
 								 * key and payload, but for blanks */
@@ -110,6 +111,25 @@ struct EunoKeySchema
 
 #define EUNO_INTERVAL_BYTES	10	/* of its encoding */
 #define EUNO_TIMETZ_BYTES	12	/* of it, and of the type */
+
+/* How long a bpchar is without its trailing blanks, of which most have many. */
+static inline uint32_t
+euno_unpadded(const void *bytes, uint32_t len)
+{
+	const uint8_t *p = bytes;
+
+	for (; len >= sizeof(uint64_t); len -= sizeof(uint64_t))
+	{
+		uint64_t	word = euno_get_word(p + len - sizeof(uint64_t)) ^
+			(UINT64_MAX / UINT8_MAX * ' ');
+
+		if (word != 0)
+			return len - pg_rightmost_one_pos64(word) / 8;
+	}
+	while (len > 0 && p[len - 1] == ' ')
+		len--;
+	return len;
+}
 
 /* What the encodings of a key's columns have lost: see key_form.c. */
 typedef struct EunoLost

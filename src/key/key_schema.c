@@ -216,8 +216,9 @@ describe_tuple(EunoKeySchema *schema)
 			IndexInfoFindDataOffset(0);
 	else
 		schema->fixed_len = 0;
-	schema->number_key = bytes && one && first->may_short &&
-		(first->kind == EUNO_KIND_NUMERIC || first->kind == EUNO_KIND_INET);
+	schema->decoded_key = bytes && one && first->may_short &&
+		(first->kind == EUNO_KIND_INET || first->kind == EUNO_KIND_NUMERIC ||
+		 first->kind == EUNO_KIND_BYTEA);
 	schema->string_key = bytes && one && first->may_short && !first->desc &&
 		(first->kind == EUNO_KIND_TEXT || first->kind == EUNO_KIND_BPCHAR);
 	schema->varlena_row = !bytes && one;
