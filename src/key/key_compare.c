@@ -79,6 +79,9 @@ compare_column(const EunoKeyColumn *col, SortSupport sort, bool a_valid,
 
 	if (a_valid && b_valid)
 	{
+		/* what is the same is equal, whatever the comparator is */
+		if (col->attbyval && a == b)
+			return 0;
 		result = sort != NULL && col->kind == EUNO_KIND_OPAQUE ?
 			compare_sorted(col, sort, a, b) : euno_column_compare(col, a, b);
 
@@ -100,7 +103,7 @@ euno_compare_rows(const EunoKeySchema *schema, SortSupport sorts,
 	EunoRowReader ra;
 	EunoRowReader rb;
 
-	if (alen == blen && memcmp(a, b, alen) == 0)
+	if (schema->varlenas && alen == blen && memcmp(a, b, alen) == 0)
 		return 0;
 	euno_row_begin(&ra, schema->nkeys, a, alen);
 	euno_row_begin(&rb, schema->nkeys, b, blen);
