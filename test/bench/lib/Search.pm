@@ -17,6 +17,15 @@ my $indexed = "$nestloop; SET enable_seqscan = off; SET enable_sort = off; SET r
 my $string = "to_hex(hashint4(n)) || '.user' || n || '\@example.org'";
 my %wide;
 
+# What a column is called where it is measured.  Enums are too few for an index
+# of their own.
+sub name_of
+{
+	my ($column) = @_;
+
+	return { f => 'float8', u => 'uuid', enum => 'enum and int8', ints => 'array' }->{$column} // $column =~ tr/_/ /r;
+}
+
 # Columns that are there only if they are asked for: [type, value].  Text in
 # collations, as far as the server has them.
 sub find_wide
@@ -24,6 +33,11 @@ sub find_wide
 	%wide = (
 		numeric => ['numeric(18,2)', 'hashint8(n)::numeric * 1000000 + n + 0.01 * (n % 100)'],
 		interval => ['interval', "make_interval(days => hashint4(n::int) % 100000, secs => n)"],
+		inet => ['inet', "'10.0.0.0'::inet + n"],
+		jsonb => ['jsonb', 'to_jsonb(hashint8(n))'],
+		ints => ['int4[]', 'ARRAY[hashint8(n), n]'],
+		range => ['int4range', 'int4range(n::int4, n::int4 + 5)'],
+		enum => ['weekday', '(enum_range(NULL::weekday))[n % 7 + 1]'],
 		text_c => ['text COLLATE "C"', $string]);
 	$wide{text_libc} = ['text COLLATE en_us', $string] if sql("SELECT count(*) FROM pg_collation WHERE collname = 'en_us'");
 	$wide{text_icu} = ['text COLLATE "und-x-icu"', $string] if sql("SELECT count(*) FROM pg_collation WHERE collname = 'und-x-icu'");
@@ -31,7 +45,7 @@ sub find_wide
 	say_so('no collation of ICU') unless $wide{text_icu};
 	for my $column (keys %wide)
 	{
-		my $name = $column =~ tr/_/ /r;
+		my $name = name_of($column);
 		delete $wide{$column} unless wants_any("build, $name", "size of an entry, $name", "lookup, $name", "lookup, $name, Zipf 0.99");
 	}
 	return;
@@ -46,6 +60,7 @@ sub load
 
 	say_so("loading $rows rows");
 	find_wide();
+	sql("CREATE TYPE weekday AS ENUM ('mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun')") if $wide{enum};
 	my $columns = join('', map { ", $_ $wide{$_}[0]" } sort keys %wide);
 	my $values = join('', map { ", $wide{$_}[1]" } sort keys %wide);
 	sql("CREATE TABLE item (id int8, s int8, a int4, b int4, f float8, u uuid, v int4$columns)",
@@ -111,11 +126,12 @@ sub sets
 		['lookup, int8 sparse, index only', $nestloop, $probes, 'SELECT count(i.s) FROM {wanted} w LEFT JOIN item i ON i.s = w.s', '']];
 	for my $column ('f', 'u', sort keys %wide)
 	{
-		my $name = { f => 'float8', u => 'uuid' }->{$column} // $column =~ tr/_/ /r;
-		my $floor = $column =~ /numeric|interval/ ? '' : 'floor';
-		my @ams = (qw(btree euno hash), $column =~ /icu|libc/ ? () : 'art', $floor || ());
-		push @sets, [$name, $column, \@ams,
-			["lookup, $name", $nestloop, $probes, "SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.$column = w.$column", "hash $floor"]];
+		my $name = name_of($column);
+		my $others = $column eq 'enum' ? '' : $column =~ /^(f|u|text_.*)$/ ? 'hash floor' : 'hash';
+		my @ams = (qw(btree euno), $column =~ /icu|libc|jsonb|ints|range|enum/ ? () : 'art', split(' ', $others));
+		my ($columns, $more) = $column eq 'enum' ? ('enum, id', 'AND i.id = w.id') : ($column, '');
+		push @sets, [$name, $columns, \@ams,
+			["lookup, $name", $nestloop, $probes, "SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.$column = w.$column $more", $others]];
 	}
 	push @sets, ['int4, int4', 'a, b', [qw(btree euno art)],
 		['lookup, two columns', $nestloop, $probes, 'SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.a = w.a AND i.b = w.b', '']];
