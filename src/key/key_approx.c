@@ -23,40 +23,51 @@ euno_column_approximates(const EunoKeyColumn *col)
 		(col->cmp.fn_oid == F_BTTEXTCMP || col->cmp.fn_oid == F_BPCHARCMP);
 }
 
-/* The offset of the first character that differs. */
+/* The first of eight bytes that differ; 8: none does. */
+static inline uint32_t
+difference_in_word(const uint8_t *a, const uint8_t *b)
+{
+	uint64_t	difference = euno_get_word(a) ^ euno_get_word(b);
+
+	return difference == 0 ? 8 : 7 - pg_leftmost_one_pos64(difference) / 8;
+}
+
+/* The first of n bytes that differ; n: none does. */
 static inline uint32_t
 first_difference(const uint8_t *a, const uint8_t *b, uint32_t n)
 {
-	uint32_t	i = 0;
+	uint32_t	i;
 
-	for (; i + 8 <= n; i += 8)
+	for (i = 0; i + 8 <= n; i += 8)
 	{
-		uint64_t	x;
-		uint64_t	y;
+		uint32_t	at = difference_in_word(a + i, b + i);
 
-		memcpy(&x, a + i, 8);
-		memcpy(&y, b + i, 8);
-		if (x != y)
-			break;
+		if (at < 8)
+			return i + at;
 	}
+	if (n >= 8)
+		return n - 8 + difference_in_word(a + n - 8, b + n - 8);
 	while (i < n && a[i] == b[i])
 		i++;
-
-	/* UTF-8; elsewhere it does no harm */
-	while (i > 0 && i < n && (a[i] & 0xC0) == 0x80)
-		i--;
 	return i;
 }
 
-/* The sign of (a) - (b), as far as their characters tell; otherwise 0. */
+/*
+ * The sign of (a) - (b), of which i bytes are the same, as far as their
+ * characters tell; otherwise 0.
+ */
 static int
-approximate_bytes(const EunoKeyColumn *col, const uint8_t *a, uint32_t alen,
-				  const uint8_t *b, uint32_t blen)
+approximate_bytes(const EunoKeyColumn *col, uint32_t i, const uint8_t *a,
+				  uint32_t alen, const uint8_t *b, uint32_t blen)
 {
-	uint32_t	i = first_difference(a, b, Min(alen, blen));
-	const uint8_t *p = a + i;
-	const uint8_t *q = b + i;
+	const uint8_t *p;
+	const uint8_t *q;
 
+	/* UTF-8; elsewhere it does no harm */
+	while (i > 0 && i < alen && i < blen && (a[i] & 0xC0) == 0x80)
+		i--;
+	p = a + i;
+	q = b + i;
 	for (;;)
 	{
 		uint32_t	x = euno_next_place(col, col->letters, &p, a + alen);
@@ -83,6 +94,7 @@ approximate_column(EunoKeyColumn *col, Datum a, Datum b, bool *same)
 	const uint8_t *y;
 	uint32_t	xlen;
 	uint32_t	ylen;
+	uint32_t	i;
 
 	if (col->kind != EUNO_KIND_OPAQUE)
 	{
@@ -99,12 +111,9 @@ approximate_column(EunoKeyColumn *col, Datum a, Datum b, bool *same)
 		col->letters = euno_letters_of(col->collation);
 	xlen = euno_text_bytes(col, a, &x);
 	ylen = euno_text_bytes(col, b, &y);
-	if (xlen == ylen && memcmp(x, y, xlen) == 0)
-	{
-		*same = true;
-		return 0;
-	}
-	return approximate_bytes(col, x, xlen, y, ylen);
+	i = first_difference(x, y, Min(xlen, ylen));
+	*same = i == xlen && i == ylen;
+	return *same ? 0 : approximate_bytes(col, i, x, xlen, y, ylen);
 }
 
 /*
