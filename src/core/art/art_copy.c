@@ -64,7 +64,7 @@ euno_art_choose(const ArtChildren *children, uint32_t depth,
 	size_t		least;
 
 	weigh_records(children, depth, records);
-	for (uint32_t w = 0; w < ART_WORDS; w++)
+	for (uint32_t w = 0; w < ART_WORDS && records[w] > 0; w++)
 		records[w] = records[w] * capacity / children->n;
 	least = euno_art_layouts[best].size + records[0];
 	for (uint32_t w = 2; w <= ART_WORDS && records[w - 2] > 0; w++)
@@ -143,19 +143,37 @@ convert(ArtBuild *build, ArtCopy *copy, const ArtChild *from, uint32_t depth,
 /*
  * The slot of a new node's next child in the order of bytes: where it should
  * be, or the first one behind those before it, "next"; but so that it and all
- * that follow, "n" in all, have room.
+ * that follow, "n" in all, have room.  Not of an N256.
  */
 static inline uint32_t
-place_next(ArtType type, uint8_t byte, uint32_t next, uint32_t n)
+place_next(uint32_t capacity, uint8_t byte, uint32_t next, uint32_t n)
 {
-	uint32_t	capacity = euno_art_layouts[type].capacity;
 	uint32_t	at = art_place(capacity, byte);
 
-	if (type == ART_N256)
-		return byte;
 	if (at < next)
 		at = next;
 	return at < capacity - n ? at : capacity - n;
+}
+
+/*
+ * Puts a child into a slot of a node that nobody sees yet: art_node_put, in no
+ * order.
+ */
+static inline void
+fill_slot(ArtNode *node, ArtType type, ArtRef *children, uint32_t words,
+		  uint32_t at, uint8_t byte, const ArtChild *child)
+{
+	ArtRef	   *slot = children + at * words;
+
+	if (type <= ART_LAST_LIST)
+		euno_store8((uint8_t *) node + ART_KEYS + at, byte);
+	else if (type != ART_N256)
+		euno_store8(&node->body[byte], (uint8_t) (at + 1));
+	euno_store64(slot, child->ref);
+	if (words > 1)
+		euno_store64(slot + 1, child->more[0]);
+	if (words > 2)
+		euno_store64(slot + 2, child->more[1]);
 }
 
 /*
@@ -169,7 +187,8 @@ euno_art_copy_build(ArtBuild *build, ArtCopy *copy, ArtType type,
 {
 	const uint8_t *bytes = copy->from.bytes;
 	const uint32_t words = euno_art_layouts[type].words;
-	uint32_t	n = copy->from.n;
+	const uint32_t capacity = euno_art_layouts[type].capacity;
+	const uint32_t n = copy->from.n;
 	uint32_t	next = 0;
 	ArtRef	   *children;
 
@@ -190,15 +209,19 @@ euno_art_copy_build(ArtBuild *build, ArtCopy *copy, ArtType type,
 				return false;
 			child = &converted;
 		}
-		if (i > 0 && bytes[i] < bytes[i - 1])
+		if (type == ART_N256)
+			at = bytes[i];
+		else if (i > 0 && bytes[i] < bytes[i - 1])
 			at = euno_art_node_place(copy->node, bytes[i]);
 		else
 		{
-			at = place_next(type, bytes[i], next, n - i);
+			at = place_next(capacity, bytes[i], next, n - i);
 			next = at + 1;
 		}
-		art_node_put(copy->node, type, children, at, bytes[i], child);
+		fill_slot(copy->node, type, children, words, at, bytes[i], child);
 	}
+	if (type > ART_LAST_LIST && type != ART_N256)
+		euno_store32(&copy->node->used, n);
 	return true;
 }
 

@@ -312,28 +312,31 @@ void
 euno_art_node_children(ArtNode *node, ArtChildren *children)
 {
 	const uint32_t words = euno_art_layouts[art_type(node)].words;
+	const ArtRef *slots = art_children(node);
+	uint32_t	n = 0;
 	uint8_t		places[256];
 	uint64_t	map[4];
 
 	euno_art_node_map(node, map, places);
-	children->n = children->ndead = 0;
+	children->ndead = 0;
 	for (uint32_t w = 0; w < 4; w++)
 	{
 		for (; map[w] != 0; map[w] &= map[w] - 1)
 		{
 			uint32_t	b = 64 * w + (uint32_t) __builtin_ctzll(map[w]);
-			const ArtRef *slot = art_children(node) + places[b] * words;
+			const ArtRef *slot = slots + places[b] * words;
 			ArtRef		ref = euno_load64_acquire(slot);
 
 			if (!art_is_absent(ref))
 			{
-				children->bytes[children->n] = (uint8_t) b;
-				children->child[children->n++] = art_child(ref, slot);
+				children->bytes[n] = (uint8_t) b;
+				children->child[n++] = art_child(ref, slot);
 			}
 			else if (art_is_leaf(ref))
 				children->dead[children->ndead++] = ref;
 		}
 	}
+	children->n = n;
 }
 
 /* art_path_match for segments and keys of any length. */

@@ -62,6 +62,8 @@ euno_art_reserve(EunoContext *cx, EunoTree *tree, uint32_t n)
 	ArtLimbo   *block = NULL;
 	bool		done;
 
+	if (n == 0)
+		return true;
 	for (;;)
 	{
 		euno_mutex_lock(&stripe->mutex, cx->env);

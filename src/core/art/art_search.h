@@ -82,15 +82,13 @@ art_direct_slot(ArtNode *node, uint8_t byte, ArtRef *ref)
 }
 
 /*
- * The slot of a byte and what it holds (0 if there is no slot).  "type" is the
- * node's, from the reference to it: so the slot's line can be fetched along
- * with the header's.
+ * The slot of a byte in a LIST or INDEX and what it holds (0 if there is no
+ * slot).  "type" is the node's, from the reference to it: so the slot's line can
+ * be fetched along with the header's.
  */
 static inline ArtRef *
-art_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
+art_indirect_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 {
-	if (type == ART_N256)
-		return art_direct_slot(node, byte, ref);
 	if (type > ART_LAST_LIST)
 	{
 		uint32_t	i = euno_load8(&node->body[byte]);
@@ -105,6 +103,14 @@ art_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 		return slot;
 	}
 	return art_list_slot(node, type, byte, ref);
+}
+
+/* The same in any node. */
+static inline ArtRef *
+art_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
+{
+	return type == ART_N256 ? art_direct_slot(node, byte, ref) :
+		art_indirect_slot(node, type, byte, ref);
 }
 
 /*
@@ -283,6 +289,7 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 	uint32_t	depth = 0;
 	uint32_t	level;
 	uint32_t	weight;
+	bool		direct;
 	ArtNode    *node;
 	ArtRef		ref = 0;
 
@@ -304,6 +311,7 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 		node_version = start_version;
 		node = art_pointer(ref);
 		level = art_ref_level(ref);
+		direct = art_is_direct(ref);
 		goto on_path;			/* that has been looked at */
 	}
 	if (!art_way_version(cx, tree, &body->root_lock, busy, key, 0, NULL,
@@ -319,7 +327,8 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 		level = art_ref_level(ref);
 		if (level != depth && (level < depth || level >= ART_MAX_COMPOSITE))
 			return EUNO_CORRUPT;
-		if (!art_is_direct(ref))
+		direct = art_is_direct(ref);
+		if (!direct)
 			art_fetch_node(ref, key->bytes[level]);
 		if (!art_way_version(cx, tree, &node->lock, busy, key, level, node,
 							 &node_version))
@@ -337,9 +346,9 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 			}
 		}
 on_path:
-		next = art_is_direct(ref) ?
+		next = direct ?
 			art_direct_slot(node, key->bytes[level], &child) :
-			art_slot(node, art_ref_type(ref), key->bytes[level], &child);
+			art_indirect_slot(node, art_ref_type(ref), key->bytes[level], &child);
 		if (next == NULL)
 		{
 			place->where = ART_AT_GAP;
