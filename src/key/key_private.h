@@ -50,10 +50,10 @@ typedef enum EunoKeyKind
 	EUNO_KIND_UINT32,
 	EUNO_KIND_UINT64,
 	EUNO_KIND_FLOAT4,
-	EUNO_KIND_FLOAT8,			/* those before are passed by value */
+	EUNO_KIND_FLOAT8,			/* up to here passed by value */
 	EUNO_KIND_TIMETZ,			/* see key_times.c */
-	EUNO_KIND_FIXED,			/* attlen bytes, by reference, memcmp order */
-	EUNO_KIND_INTERVAL,			/* those before have attlen bytes; key_times.c */
+	EUNO_KIND_FIXED,			/* in memcmp order; up to here attlen bytes */
+	EUNO_KIND_INTERVAL,			/* see key_times.c */
 	EUNO_KIND_INET,				/* see key_inet.c */
 	EUNO_KIND_NUMERIC,			/* see key_numeric.c */
 	EUNO_KIND_NAME,
