@@ -11,14 +11,28 @@
  * Options that do not fit the index are refused when it is built; so that ALTER
  * INDEX does not leave it with such, they are looked at here.
  *
+ * Keys are made of the places of an enum's labels, so these must stay as they
+ * are while there is an index on the type: see src/README.md, "Enums".
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/table.h"
+#include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
+#include "parser/parse_type.h"
+#include "storage/lmgr.h"
 #include "tcop/utility.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
@@ -94,6 +108,107 @@ check_options(AlterTableStmt *stmt)
 	}
 }
 
+/* Excludes one who creates an index on a type and one who moves its labels. */
+#define LABELS_SUBID	1
+
+void
+euno_ddl_lock_labels(const EunoKeySchema *schema, int nkeys)
+{
+	for (int i = 0; i < nkeys; i++)
+	{
+		Oid			type = euno_key_enum(schema, i);
+
+		if (OidIsValid(type))
+			LockDatabaseObject(TypeRelationId, type, LABELS_SUBID, ShareLock);
+	}
+}
+
+/* Is some key column of this index, if it is a euno index, of this type? */
+static bool
+has_labels_of(Oid index_oid, Oid type)
+{
+	Relation	index = open_if_ours(index_oid);
+	bool		has = false;
+
+	if (index == NULL)
+		return false;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (euno_key_enum(euno_index_open(index)->schema, i) == type)
+			has = true;
+	relation_close(index, AccessShareLock);
+	return has;
+}
+
+/*
+ * This transaction has moved a type's labels, which nobody else sees yet.  Who
+ * creates an index with the old places, and has not committed yet, is waited
+ * for; who comes later waits for us, and sees the new ones.
+ */
+static void
+refuse_moved_labels(Oid type)
+{
+	Relation	catalog;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	LockDatabaseObject(TypeRelationId, type, LABELS_SUBID, ExclusiveLock);
+	catalog = table_open(RelationRelationId, AccessShareLock);
+	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_class row = (Form_pg_class) GETSTRUCT(tuple);
+
+		if (row->relkind == RELKIND_INDEX && row->relam >= FirstNormalObjectId &&
+			has_labels_of(row->oid, type))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("cannot add a value at this place to type %s",
+							format_type_be(type)),
+					 errdetail("There is no sort order left between those of its neighbors. All values would get new ones, but euno index \"%s\" is made of the old ones.",
+							   NameStr(row->relname)),
+					 errhint("Drop the index, add the value, and create the index again.")));
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+}
+
+/* The labels of a type to which one is going to be added between others. */
+typedef struct EnumBefore
+{
+	Oid			type;			/* InvalidOid: none is */
+	int			n;
+	EunoLabel  *labels;
+} EnumBefore;
+
+static void
+note_labels(Node *stmt, EnumBefore *before)
+{
+	AlterEnumStmt *alter = (AlterEnumStmt *) stmt;
+
+	before->type = InvalidOid;
+	if (!IsA(stmt, AlterEnumStmt) || alter->newValNeighbor == NULL)
+		return;
+	before->type = LookupTypeNameOid(NULL,
+									 makeTypeNameFromNameList(alter->typeName),
+									 true);
+	if (OidIsValid(before->type))
+		before->n = euno_labels_read(before->type, &before->labels);
+}
+
+static void
+check_labels(const EnumBefore *before)
+{
+	EunoLabel  *after;
+	int			n;
+
+	if (!OidIsValid(before->type))
+		return;
+	CommandCounterIncrement();
+	n = euno_labels_read(before->type, &after);
+	if (euno_labels_moved(before->labels, before->n, after, n))
+		refuse_moved_labels(before->type);
+}
+
 static void
 process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 				ProcessUtilityContext context, ParamListInfo params,
@@ -104,7 +219,9 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	AlterTableStmt *alter = IsA(stmt, AlterTableStmt) ?
 		(AlterTableStmt *) stmt : NULL;
 	bool		warn = false;
+	EnumBefore	before;
 
+	note_labels(stmt, &before);
 	if (EUNO_UNIQUE_MEANS_BTREE && alter != NULL)
 		refuse_replica_identity(alter);
 	else if (EUNO_UNIQUE_MEANS_BTREE && IsA(stmt, IndexStmt))
@@ -122,6 +239,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	/* stmt may have gone by now, if it was a ROLLBACK or the like */
 	if (alter != NULL)
 		check_options(alter);
+	check_labels(&before);
 	if (warn)
 		ereport(WARNING,
 				(errmsg("INSERT ... ON CONFLICT will fail on this table while it has a unique euno index"),

@@ -64,9 +64,9 @@ float8_ordered(uint64_t bits)
 
 /* A fixed-width kind's value as a number ordered like the value. */
 static inline uint64_t
-ordered_number(EunoKeyKind kind, Datum value)
+ordered_number(const EunoKeyColumn *col, Datum value)
 {
-	switch (kind)
+	switch (col->kind)
 	{
 		case EUNO_KIND_BOOL:
 			return DatumGetBool(value) ? 1 : 0;
@@ -82,19 +82,21 @@ ordered_number(EunoKeyKind kind, Datum value)
 			return DatumGetUInt32(value);
 		case EUNO_KIND_UINT64:
 			return DatumGetUInt64(value);
+		case EUNO_KIND_ENUM:
+			return euno_label_place(col->labels, DatumGetObjectId(value));
 		case EUNO_KIND_FLOAT4:
 			return float4_ordered((uint32_t) DatumGetInt32(value));
 		default:
-			Assert(kind == EUNO_KIND_FLOAT8);
+			Assert(col->kind == EUNO_KIND_FLOAT8);
 			return float8_ordered((uint64_t) DatumGetInt64(value));
 	}
 }
 
 /* The reverse of ordered_number. */
 static inline Datum
-number_value(EunoKeyKind kind, uint64_t n)
+number_value(const EunoKeyColumn *col, uint64_t n)
 {
-	switch (kind)
+	switch (col->kind)
 	{
 		case EUNO_KIND_BOOL:
 			return BoolGetDatum(n != 0);
@@ -111,11 +113,13 @@ number_value(EunoKeyKind kind, uint64_t n)
 			return Int32GetDatum((int32) (uint32_t) n);
 		case EUNO_KIND_UINT64:
 			return UInt64GetDatum(n);
+		case EUNO_KIND_ENUM:
+			return ObjectIdGetDatum(euno_label_at(col->labels, (uint32_t) n));
 		case EUNO_KIND_FLOAT4:
 			n = (n & FLOAT4_SIGN) ? n & ~FLOAT4_SIGN : (uint32_t) ~n;
 			return Int32GetDatum((int32) n);
 		default:
-			Assert(kind == EUNO_KIND_FLOAT8);
+			Assert(col->kind == EUNO_KIND_FLOAT8);
 			n = (n & FLOAT8_SIGN) ? n & ~FLOAT8_SIGN : ~n;
 			return Int64GetDatum((int64) n);
 	}
@@ -195,7 +199,7 @@ get_value(const EunoKeyColumn *col, const uint8_t *p)
 
 	if (col->desc)
 		number = ~number & (~UINT64_C(0) >> (64 - 8 * col->attlen));
-	return number_value(col->kind, number);
+	return number_value(col, number);
 }
 
 /* Copies bytes, complemented for DESC. */
@@ -289,7 +293,7 @@ euno_encode_put(const EunoKeyColumn *col, Datum value, uint8_t *p,
 		default:
 			if ((uint32_t) col->attlen <= avail)
 			{
-				uint64_t	number = ordered_number(col->kind, value);
+				uint64_t	number = ordered_number(col, value);
 
 				put_number(p, col->desc ? ~number : number, col->attlen);
 			}
@@ -587,8 +591,8 @@ euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b)
 			break;
 		default:
 			{
-				uint64_t	x = ordered_number(col->kind, a);
-				uint64_t	y = ordered_number(col->kind, b);
+				uint64_t	x = ordered_number(col, a);
+				uint64_t	y = ordered_number(col, b);
 
 				return (x > y) - (x < y);
 			}
@@ -643,7 +647,7 @@ euno_encode_head(const EunoKeyColumn *col, Datum value)
 				pfree(v);
 			break;
 		default:
-			return ordered_number(col->kind, value);
+			return ordered_number(col, value);
 	}
 	return euno_get_word(bytes);
 }

@@ -49,6 +49,7 @@ typedef enum EunoKeyKind
 	EUNO_KIND_INT64,
 	EUNO_KIND_UINT32,
 	EUNO_KIND_UINT64,
+	EUNO_KIND_ENUM,				/* see key_enum.c */
 	EUNO_KIND_FLOAT4,
 	EUNO_KIND_FLOAT8,			/* up to here passed by value */
 	EUNO_KIND_TIMETZ,			/* see key_times.c */
@@ -61,6 +62,16 @@ typedef enum EunoKeyKind
 	EUNO_KIND_BPCHAR,			/* text without trailing blanks */
 	EUNO_KIND_BYTEA				/* 00 becomes 00 FF; ends with 00 00 */
 } EunoKeyKind;
+
+/* What this process knows of an enum's labels: see key_enum.c. */
+typedef struct EunoLabels
+{
+	Oid			type;
+	uint64		as_of;			/* how often the catalog had changed */
+	int			n;
+	EunoLabel  *by_oid;
+	EunoLabel  *by_place;		/* the same, in another order */
+} EunoLabels;
 
 typedef struct EunoKeyColumn
 {
@@ -83,6 +94,7 @@ typedef struct EunoKeyColumn
 	FmgrInfo	cmp;			/* support function 1 of the opclass */
 	bool		approximates;	/* key_approx.c */
 	struct EunoLetters *letters;	/* if so, when it has been asked for */
+	EunoLabels *labels;			/* of an enum */
 } EunoKeyColumn;
 
 struct EunoKeySchema
@@ -215,6 +227,16 @@ extern void euno_timetz_put(bool desc, Datum value, uint8_t *p);
 extern void euno_timetz_get(bool desc, const uint8_t *p, void *to);
 extern int	euno_timetz_compare(Datum a, Datum b);
 extern uint64_t euno_timetz_head(Datum value);
+
+/*
+ * key_enum.c: what is known of a type's labels, for as long as the process
+ * lives.  A label's place, by which it is ordered among those of its type; that
+ * of a value that is no label is an error.  And the label at a place, InvalidOid
+ * if there is none (its row is no one's).  Both may read the catalog.
+ */
+extern EunoLabels *euno_labels_of(Oid type);
+extern uint32_t euno_label_place(EunoLabels *labels, Oid oid);
+extern Oid	euno_label_at(EunoLabels *labels, uint32_t place);
 
 /*
  * Compares two values of a kind that has an encoding, in the column's

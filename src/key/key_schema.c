@@ -49,6 +49,7 @@ static const EunoKnownComparator known_comparators[] = {
 	{F_BTOIDCMP, EUNO_KIND_UINT32, 4, ANY_COLLATION},
 	{F_XID8CMP, EUNO_KIND_UINT64, 8, ANY_COLLATION},
 	{F_PG_LSN_CMP, EUNO_KIND_UINT64, 8, ANY_COLLATION},
+	{F_ENUM_CMP, EUNO_KIND_ENUM, 4, ANY_COLLATION},
 	{F_BTFLOAT4CMP, EUNO_KIND_FLOAT4, 4, ANY_COLLATION},
 	{F_BTFLOAT8CMP, EUNO_KIND_FLOAT8, 8, ANY_COLLATION},
 	{F_UUID_CMP, EUNO_KIND_FIXED, 16, ANY_COLLATION},
@@ -139,6 +140,8 @@ describe_key_column(Relation index, int i, EunoKeyColumn *col,
 	col->opcintype = index->rd_opcintype[i];
 	fmgr_info_copy(&col->cmp, cmp, context);
 	col->kind = column_kind(index, att, cmp->fn_oid, col->collation);
+	if (col->kind == EUNO_KIND_ENUM)
+		col->labels = euno_labels_of(getBaseType(att->atttypid));
 
 	col->approximates = euno_column_approximates(col);
 
@@ -305,6 +308,14 @@ euno_key_approximates(const EunoKeySchema *schema)
 			return col->approximates;
 	}
 	return false;
+}
+
+Oid
+euno_key_enum(const EunoKeySchema *schema, int column)
+{
+	const EunoKeyColumn *col = &schema->cols[column];
+
+	return col->kind == EUNO_KIND_ENUM ? col->labels->type : InvalidOid;
 }
 
 EunoOrder

@@ -9,13 +9,11 @@
  *	 two differ, so do the keys, in the same way;
  * - abbreviations, where PostgreSQL's sorts have them, which also say how they
  *	 are to be compared;
- * - guesses: whoever sorts by them has to compare neighbors afterwards.  Of an
- *	 enum it is the label's OID, which most labels are ordered by, and those that
- *	 were added between others are not; then what follows the enum, a column at a
- *	 time.  Of text in a collation, either the places of its letters, so many at a
- *	 time as one number can hold (key_letters.c), which are made ten times as fast
- *	 as an abbreviation; or, where the order was found to be another one, and is
- *	 the C library's, what strxfrm makes of it.  That does not always agree with
+ * - guesses: whoever sorts by them has to compare neighbors afterwards.  Of text
+ *	 in a collation, either the places of its letters, so many at a time as one
+ *	 number can hold (key_letters.c), which are made ten times as fast as an
+ *	 abbreviation; or, where the order was found to be another one, and is the C
+ *	 library's, what strxfrm makes of it.  That does not always agree with
  *	 strcoll, which is why PostgreSQL does not use it, and takes about as long as
  *	 a comparison, but once or twice for each row instead of twenty times.
  *
@@ -55,7 +53,6 @@ bool		euno_wrong_guesses = false;
 typedef enum EunoHeads
 {
 	HEADS_NONE,
-	HEADS_LABELS,
 	HEADS_LETTERS,
 	HEADS_TRANSFORMED,
 	HEADS_NUMBERS,
@@ -70,7 +67,6 @@ struct EunoRowOrder
 	EunoHeads	heads;
 	EunoHeads	otherwise;		/* if letters do not tell */
 	bool		heads_unsigned; /* they decide, as numbers */
-	int			head_columns;	/* HEADS_LABELS are made of so many columns */
 	bool		nulls;			/* a row has had NULL in its first column */
 	EunoLetters *letters;
 	uint32_t	numbered;		/* the last place of those that rows have had */
@@ -108,25 +104,6 @@ is_library_text(const EunoKeyColumn *col)
 		euno_locale_is_libc(pg_newlocale_from_collation(col->collation));
 }
 
-static bool
-is_enum(const EunoKeyColumn *col)
-{
-	return col->cmp.fn_oid == F_ENUM_CMP && col->attlen == sizeof(Oid);
-}
-
-/* Columns with numbers, of which all but the last have all there is. */
-static int
-numbered_columns(const EunoKeySchema *schema)
-{
-	int			n = 1;
-
-	while (n < schema->nkeys && schema->cols[n - 1].kind <= EUNO_KIND_FLOAT8 &&
-		   (is_enum(&schema->cols[n]) ||
-			schema->cols[n].kind != EUNO_KIND_OPAQUE))
-		n++;
-	return n;
-}
-
 EunoRowOrder *
 euno_row_order_make(const EunoKeySchema *schema)
 {
@@ -147,12 +124,7 @@ euno_row_order_make(const EunoKeySchema *schema)
 		order->heads_unsigned = true;
 		return order;
 	}
-	if (is_enum(col))
-	{
-		order->heads = HEADS_LABELS;
-		order->head_columns = numbered_columns(schema);
-	}
-	else if (order->columns[0].abbrev_converter != NULL)
+	if (order->columns[0].abbrev_converter != NULL)
 	{
 		order->heads = HEADS_ABBREVIATED;
 		order->heads_unsigned =
@@ -179,8 +151,6 @@ euno_row_head_bytes(const EunoRowOrder *order)
 {
 	if (order->heads == HEADS_LETTERS || order->heads == HEADS_TRANSFORMED)
 		return GUESS_BYTES;
-	if (order->heads == HEADS_LABELS)
-		return order->head_columns * sizeof(uint64);
 	return order->heads_unsigned ? sizeof(uint64) : 0;
 }
 
@@ -320,27 +290,6 @@ abbreviated(EunoRowOrder *order, Datum value)
 	return (uint64_t) head;
 }
 
-/* A column's number, or label. */
-static uint64_t
-column_head(const EunoKeySchema *schema, int column, const uint8_t *row,
-			uint32_t len)
-{
-	const EunoKeyColumn *col = &schema->cols[column];
-	EunoRowReader reader;
-	Datum		value;
-	uint64_t	head;
-
-	euno_row_begin(&reader, schema->nkeys, row, len);
-	for (int i = 0; i < column; i++)
-		(void) euno_row_next(&reader, &schema->cols[i], i, &value);
-	if (!euno_row_next(&reader, col, column, &value))
-		return col->null_mark == EUNO_MARK_NULL_LAST ? UINT64_MAX : 0;
-	head = is_enum(col) ? DatumGetObjectId(value) : euno_encode_head(col, value);
-	if (euno_wrong_guesses)
-		head = make_wrong(col, head);
-	return col->desc ? ~head : head;
-}
-
 uint64_t
 euno_row_head(EunoRowOrder *order, const uint8_t *row, uint32_t len,
 			  uint32_t depth)
@@ -352,8 +301,6 @@ euno_row_head(EunoRowOrder *order, const uint8_t *row, uint32_t len,
 
 	if (order->heads == HEADS_NONE)
 		return 0;
-	if (order->heads == HEADS_LABELS)
-		return column_head(order->schema, depth / sizeof(uint64), row, len);
 	euno_row_begin(&reader, order->schema->nkeys, row, len);
 	if (!euno_row_next(&reader, col, 0, &value))
 	{
