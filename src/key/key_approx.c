@@ -56,9 +56,9 @@ first_difference(const uint8_t *a, const uint8_t *b, uint32_t n)
  * The sign of (a) - (b), of which i bytes are the same, as far as their
  * characters tell; otherwise 0.
  */
-static int
-approximate_bytes(const EunoKeyColumn *col, uint32_t i, const uint8_t *a,
-				  uint32_t alen, const uint8_t *b, uint32_t blen)
+static pg_noinline int
+approximate_letters(const EunoKeyColumn *col, uint32_t i, const uint8_t *a,
+					uint32_t alen, const uint8_t *b, uint32_t blen)
 {
 	const uint8_t *p;
 	const uint8_t *q;
@@ -83,10 +83,33 @@ approximate_bytes(const EunoKeyColumn *col, uint32_t i, const uint8_t *a,
 }
 
 /*
- * The sign of (a) - (b) in an ascending column, or 0 if that is not known.
- * Sets
+ * The sign of (a) - (b) in an ascending column, or 0 if that is not known.  Sets
  * *same if they are equal.
  */
+static pg_attribute_always_inline int
+approximate_text(EunoKeyColumn *col, const uint8_t *a, uint32_t alen,
+				 const uint8_t *b, uint32_t blen, bool *same)
+{
+	uint32_t	n = Min(alen, blen);
+	uint32_t	i = first_difference(a, b, n);
+
+	*same = i == alen && i == blen;
+	if (*same)
+		return 0;
+	if (unlikely(col->letters == NULL))
+		col->letters = euno_letters_of(col->collation);
+	if (i < n && a[i] < EUNO_ASCII && b[i] < EUNO_ASCII)
+	{
+		uint32_t	x = col->letters->ascii[a[i]];
+		uint32_t	y = col->letters->ascii[b[i]];
+
+		if (likely(x > EUNO_NO_PLACE && y > EUNO_NO_PLACE && x != y))
+			return x < y ? -1 : 1;
+	}
+	return approximate_letters(col, i, a, alen, b, blen);
+}
+
+/* The same of any two values. */
 static int
 approximate_column(EunoKeyColumn *col, Datum a, Datum b, bool *same)
 {
@@ -94,7 +117,6 @@ approximate_column(EunoKeyColumn *col, Datum a, Datum b, bool *same)
 	const uint8_t *y;
 	uint32_t	xlen;
 	uint32_t	ylen;
-	uint32_t	i;
 
 	if (col->kind != EUNO_KIND_OPAQUE)
 	{
@@ -107,31 +129,72 @@ approximate_column(EunoKeyColumn *col, Datum a, Datum b, bool *same)
 	if (!col->approximates || VARATT_IS_EXTERNAL(DatumGetPointer(a)) ||
 		VARATT_IS_COMPRESSED(DatumGetPointer(a)))
 		return 0;
-	if (unlikely(col->letters == NULL))
-		col->letters = euno_letters_of(col->collation);
 	xlen = euno_text_bytes(col, a, &x);
 	ylen = euno_text_bytes(col, b, &y);
-	i = first_difference(x, y, Min(xlen, ylen));
-	*same = i == xlen && i == ylen;
-	return *same ? 0 : approximate_bytes(col, i, x, xlen, y, ylen);
+	return approximate_text(col, x, xlen, y, ylen, same);
 }
 
-/*
- * What the comparator probably says; 0: it must be asked.  Where a column is
- * NULL, or compared with another type, it is as fast itself.
- */
-int
-euno_key_approximate(void *arg, const EunoPosition *pos, const uint8_t *key,
-					 uint32_t keylen)
+/* A row of nothing but a text: its bytes; false if it is NULL. */
+static pg_attribute_always_inline bool
+only_text(const EunoKeyColumn *col, const uint8_t *row, uint32_t len,
+		  const uint8_t **text, uint32_t *n)
 {
-	EunoKeySchema *schema = arg;
+	const char *v = (const char *) row + 1;
+
+	if ((row[0] & 1) == 0)
+		return false;
+	if (VARATT_IS_SHORT(v))
+	{
+		*text = (const uint8_t *) VARDATA_SHORT(v);
+		*n = VARSIZE_SHORT(v) - VARHDRSZ_SHORT;
+	}
+	else
+	{
+		v = (const char *) row + col->align;
+		*text = (const uint8_t *) VARDATA(v);
+		*n = VARSIZE(v) - VARHDRSZ;
+	}
+	if (unlikely(*text + *n > row + len))
+		euno_row_overrun(*text + *n - row, len);
+	if (col->cmp.fn_oid == F_BPCHARCMP)
+		*n = euno_unpadded(*text, *n);
+	return true;
+}
+
+/* The sign that the index's direction gives it. */
+static inline int
+directed(const EunoKeyColumn *col, int c, uint32_t keylen)
+{
+	return col->desc != (euno_wrong_guesses && keylen % 2 == 0) ? -c : c;
+}
+
+/* Two rows of nothing but a text. */
+static inline int
+approximate_texts(EunoKeyColumn *col, const EunoPosition *pos,
+				  const uint8_t *key, uint32_t keylen)
+{
+	const uint8_t *x;
+	const uint8_t *y;
+	uint32_t	xlen;
+	uint32_t	ylen;
+	bool		same;
+
+	if (!only_text(col, pos->key, pos->keylen, &x, &xlen) ||
+		!only_text(col, key, keylen, &y, &ylen))
+		return 0;
+	return directed(col, approximate_text(col, x, xlen, y, ylen, &same), keylen);
+}
+
+/* Keys of any columns. */
+static pg_noinline int
+approximate_columns(EunoKeySchema *schema, const EunoPosition *pos,
+					const uint8_t *key, uint32_t keylen)
+{
 	const EunoKeyBound *bound = pos->bound;
 	int			ncols = bound != NULL ? bound->ncols : schema->nkeys;
 	EunoRowReader mine;
 	EunoRowReader its;
 
-	if (bound == NULL && pos->keylen == 0)
-		return 0;
 	euno_row_begin(&mine, schema->nkeys, pos->key, pos->keylen);
 	euno_row_begin(&its, schema->nkeys, key, keylen);
 	for (int i = 0; i < ncols; i++)
@@ -156,7 +219,26 @@ euno_key_approximate(void *arg, const EunoPosition *pos, const uint8_t *key,
 			a = bound->cols[i].value;
 		c = approximate_column(col, a, b, &same);
 		if (!same)
-			return col->desc != (euno_wrong_guesses && keylen % 2 == 0) ? -c : c;
+			return directed(col, c, keylen);
 	}
 	return 0;
+}
+
+/*
+ * What the comparator probably says; 0: it must be asked.  Where a column is
+ * NULL, or compared with another type, it is as fast itself.
+ */
+int
+euno_key_approximate(void *arg, const EunoPosition *pos, const uint8_t *key,
+					 uint32_t keylen)
+{
+	EunoKeySchema *schema = arg;
+
+	if (pos->bound != NULL)
+		return approximate_columns(schema, pos, key, keylen);
+	if (pos->keylen == 0)
+		return 0;
+	return schema->nkeys == 1 ?
+		approximate_texts(&schema->cols[0], pos, key, keylen) :
+		approximate_columns(schema, pos, key, keylen);
 }
