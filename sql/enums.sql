@@ -94,6 +94,19 @@ ALTER TYPE state ADD VALUE 'ancient' BEFORE 'draft';
 INSERT INTO orders (s, d) VALUES ('shipped', 'shipped'), ('ancient', 'ancient');
 TABLE wrong;
 
+-- whatever name the type has
+CREATE SCHEMA other;
+CREATE TYPE other.state AS ENUM ('first', 'second');
+CREATE FUNCTION another_path() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('search_path', 'public', false); END $$;
+CREATE EVENT TRIGGER another_path ON ddl_command_start EXECUTE FUNCTION another_path();
+SET search_path = other, public;
+\set VERBOSITY terse
+ALTER TYPE state ADD VALUE 'more' AFTER 'wrapped';
+\set VERBOSITY default
+DROP EVENT TRIGGER another_path;
+RESET search_path;
+DROP SCHEMA other CASCADE;
+
 -- without the indexes there is room, and what has been moved back is where it was
 BEGIN;
 DROP INDEX orders_s, orders_desc, orders_id, orders_domain, orders_array;

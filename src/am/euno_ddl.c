@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "access/amapi.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
@@ -26,15 +27,17 @@
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
-#include "nodes/makefuncs.h"
+#include "miscadmin.h"
 #include "nodes/parsenodes.h"
-#include "parser/parse_type.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -123,43 +126,61 @@ euno_ddl_lock_labels(const EunoKeySchema *schema, int nkeys)
 	}
 }
 
-/* Is some key column of this index, if it is a euno index, of this type? */
+/*
+ * Has this index, if it is a euno index, a key column of this type?  By the
+ * catalog alone: whoever has the index locked may be waiting for us.  An index
+ * that is gone clears *complete.
+ */
 static bool
-has_labels_of(Oid index_oid, Oid type)
+has_labels_of(Form_pg_class row, Oid type, bool *complete)
 {
-	Relation	index = open_if_ours(index_oid);
-	bool		has = false;
+	HeapTuple	tuple;
+	int			nkeys;
 
-	if (index == NULL)
+	if (row->relkind != RELKIND_INDEX || row->relam < FirstNormalObjectId ||
+		GetIndexAmRoutineByAmId(row->relam, false)->ambuild != eunobuild)
 		return false;
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		if (euno_key_enum(euno_index_open(index)->schema, i) == type)
-			has = true;
-	relation_close(index, AccessShareLock);
-	return has;
+	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(row->oid));
+	if (!HeapTupleIsValid(tuple))
+	{
+		*complete = false;
+		return false;
+	}
+	nkeys = ((Form_pg_index) GETSTRUCT(tuple))->indnkeyatts;
+	ReleaseSysCache(tuple);
+	for (int i = 1; i <= nkeys; i++)
+	{
+		Oid			column = get_atttype(row->oid, i);
+
+		if (!OidIsValid(column))
+			*complete = false;
+		else if (getBaseType(column) == type)
+			return true;
+	}
+	return false;
 }
 
 /*
- * This transaction has moved a type's labels, which nobody else sees yet.  Who
- * creates an index with the old places, and has not committed yet, is waited
- * for; who comes later waits for us, and sees the new ones.
+ * Looks at all indexes.  False: one has gone meanwhile, and another one may have
+ * its tree (ALTER TABLE ... TYPE gives an index a new OID, and may keep its
+ * file), which we did not see.
  */
-static void
-refuse_moved_labels(Oid type)
+static bool
+refuse_if_indexed(Oid type)
 {
+	bool		complete = true;
 	Relation	catalog;
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
-	LockDatabaseObject(TypeRelationId, type, LABELS_SUBID, ExclusiveLock);
+	InvalidateCatalogSnapshot();
 	catalog = table_open(RelationRelationId, AccessShareLock);
 	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_class row = (Form_pg_class) GETSTRUCT(tuple);
 
-		if (row->relkind == RELKIND_INDEX && row->relam >= FirstNormalObjectId &&
-			has_labels_of(row->oid, type))
+		if (has_labels_of(row, type, &complete))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("cannot add a value at this place to type %s",
@@ -170,43 +191,33 @@ refuse_moved_labels(Oid type)
 	}
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
+	return complete;
 }
 
-/* The labels of a type to which one is going to be added between others. */
-typedef struct EnumBefore
-{
-	Oid			type;			/* InvalidOid: none is */
-	int			n;
-	EunoLabel  *labels;
-} EnumBefore;
-
+/*
+ * After ALTER TYPE ... ADD VALUE: if it has moved labels, which nobody else sees
+ * yet, nothing may be made of the old places.  Who creates an index with these,
+ * and has not committed yet, is waited for; who comes later waits for us, and
+ * sees the new ones.
+ *
+ * "before" are the labels of all types.  The statement has a name, which means
+ * one type or another, as event triggers and other sessions have it.
+ */
 static void
-note_labels(Node *stmt, EnumBefore *before)
-{
-	AlterEnumStmt *alter = (AlterEnumStmt *) stmt;
-
-	before->type = InvalidOid;
-	if (!IsA(stmt, AlterEnumStmt) || alter->newValNeighbor == NULL)
-		return;
-	before->type = LookupTypeNameOid(NULL,
-									 makeTypeNameFromNameList(alter->typeName),
-									 true);
-	if (OidIsValid(before->type))
-		before->n = euno_labels_read(before->type, &before->labels);
-}
-
-static void
-check_labels(const EnumBefore *before)
+check_labels(const EunoLabel *before, int n)
 {
 	EunoLabel  *after;
-	int			n;
+	int			nafter;
+	Oid			type;
 
-	if (!OidIsValid(before->type))
-		return;
 	CommandCounterIncrement();
-	n = euno_labels_read(before->type, &after);
-	if (euno_labels_moved(before->labels, before->n, after, n))
-		refuse_moved_labels(before->type);
+	nafter = euno_labels_read(InvalidOid, &after);
+	type = euno_labels_moved(before, n, after, nafter);
+	if (!OidIsValid(type))
+		return;
+	LockDatabaseObject(TypeRelationId, type, LABELS_SUBID, ExclusiveLock);
+	while (!refuse_if_indexed(type))
+		CHECK_FOR_INTERRUPTS();
 }
 
 static void
@@ -219,9 +230,12 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	AlterTableStmt *alter = IsA(stmt, AlterTableStmt) ?
 		(AlterTableStmt *) stmt : NULL;
 	bool		warn = false;
-	EnumBefore	before;
+	EunoLabel  *labels = NULL;
+	int			nlabels = 0;
 
-	note_labels(stmt, &before);
+	if (IsA(stmt, AlterEnumStmt) &&
+		((AlterEnumStmt *) stmt)->newValNeighbor != NULL)
+		nlabels = euno_labels_read(InvalidOid, &labels);
 	if (EUNO_UNIQUE_MEANS_BTREE && alter != NULL)
 		refuse_replica_identity(alter);
 	else if (EUNO_UNIQUE_MEANS_BTREE && IsA(stmt, IndexStmt))
@@ -239,7 +253,8 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	/* stmt may have gone by now, if it was a ROLLBACK or the like */
 	if (alter != NULL)
 		check_options(alter);
-	check_labels(&before);
+	if (labels != NULL)
+		check_labels(labels, nlabels);
 	if (warn)
 		ereport(WARNING,
 				(errmsg("INSERT ... ON CONFLICT will fail on this table while it has a unique euno index"),

@@ -152,20 +152,21 @@ extern int	euno_key_approximate(void *arg, const EunoPosition *pos,
 extern bool euno_key_has_null(const EunoKeySchema *schema, const bool *isnull);
 
 /*
- * The labels of an enum as the catalog has them, in palloc'd memory, by OID; how
- * many.  "moved": has one of them another place afterwards?  Keys are made of
- * places, so they must not change while there is an index on such a column;
- * euno_key_enum says of which type a key column (from 0) is, InvalidOid for one
- * that is no enum.
+ * The labels of an enum (InvalidOid: of all) as the catalog has them, in
+ * palloc'd memory, by OID; how many.  "moved": a type of which one has another
+ * place afterwards, or InvalidOid.  Keys are made of places, so these must not
+ * change while there is an index on such a column; euno_key_enum says of which
+ * type a key column (from 0) is, InvalidOid for one that is no enum.
  */
 typedef struct EunoLabel
 {
+	Oid			type;
 	Oid			oid;
 	uint32_t	place;
 } EunoLabel;
 
 extern int	euno_labels_read(Oid type, EunoLabel **result);
-extern bool euno_labels_moved(const EunoLabel *before, int nbefore,
+extern Oid	euno_labels_moved(const EunoLabel *before, int nbefore,
 							  const EunoLabel *after, int nafter);
 extern Oid	euno_key_enum(const EunoKeySchema *schema, int column);
 

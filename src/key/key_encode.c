@@ -589,6 +589,16 @@ euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b)
 		case EUNO_KIND_BPCHAR:
 		case EUNO_KIND_BYTEA:
 			break;
+		case EUNO_KIND_ENUM:
+			{
+				Oid			x = DatumGetObjectId(a);
+				Oid			y = DatumGetObjectId(b);
+
+				/* As for the type's comparator, even ones are in order */
+				if (x == y || ((x | y) & 1) == 0)
+					return (x > y) - (x < y);
+			}
+			/* FALLTHROUGH */
 		default:
 			{
 				uint64_t	x = ordered_number(col, a);

@@ -11,8 +11,9 @@
  * one finds, and what the keys in a tree were made of.
  *
  * Each process keeps the labels that it has read.  One that it does not know
- * may have been added since, so it looks again; and it does so when pg_enum has
- * changed, for places may differ from those of a transaction that was rolled
+ * may have been added since, so it looks again, and with a new snapshot: an
+ * entry of a tree can be newer than the statement.  It also does so when pg_enum
+ * has changed, for places may differ from those of a transaction that was rolled
  * back, or from those that a type without euno indexes had.
  *
  *-------------------------------------------------------------------------
@@ -27,6 +28,7 @@
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "key/key_private.h"
@@ -103,6 +105,7 @@ compare_places(const void *a, const void *b)
 int
 euno_labels_read(Oid type, EunoLabel **result)
 {
+	bool		all = !OidIsValid(type);
 	int			room = FIRST_LABELS;
 	int			n = 0;
 	EunoLabel  *labels = palloc(room * sizeof(EunoLabel));
@@ -114,14 +117,15 @@ euno_labels_read(Oid type, EunoLabel **result)
 	ScanKeyInit(&key, Anum_pg_enum_enumtypid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(type));
 	catalog = table_open(EnumRelationId, AccessShareLock);
-	scan = systable_beginscan(catalog, EnumTypIdSortOrderIndexId, true, NULL,
-							  1, &key);
+	scan = systable_beginscan(catalog, EnumTypIdSortOrderIndexId, !all, NULL,
+							  all ? 0 : 1, &key);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_enum row = (Form_pg_enum) GETSTRUCT(tuple);
 
 		if (n == room)
 			labels = repalloc(labels, (room *= 2) * sizeof(EunoLabel));
+		labels[n].type = row->enumtypid;
 		labels[n].oid = row->oid;
 		labels[n++].place = place_of(row->enumsortorder);
 	}
@@ -144,6 +148,9 @@ know(EunoLabels *labels, bool again)
 
 	if (labels->as_of == as_of && !again)
 		return;
+
+	/* Who has a lock on pg_enum already is told nothing when it is opened */
+	InvalidateCatalogSnapshot();
 	n = euno_labels_read(labels->type, &read);
 	size = n * sizeof(EunoLabel);
 	kept = MemoryContextAlloc(CacheMemoryContext, 2 * size + 1);
@@ -209,7 +216,7 @@ euno_label_at(EunoLabels *labels, uint32_t place)
 	return label == NULL ? InvalidOid : label->oid;
 }
 
-bool
+Oid
 euno_labels_moved(const EunoLabel *before, int nbefore,
 				  const EunoLabel *after, int nafter)
 {
@@ -218,7 +225,7 @@ euno_labels_moved(const EunoLabel *before, int nbefore,
 		const EunoLabel *label = find(after, nafter, before[i].oid, true);
 
 		if (label != NULL && label->place != before[i].place)
-			return true;
+			return label->type;
 	}
-	return false;
+	return InvalidOid;
 }
