@@ -58,6 +58,12 @@ start_counting()
 	wait_for all_ready
 }
 
+# To be called before a session that is counted: process numbers come back.
+forget_counts()
+{
+	rm -f "$work/out"/*
+}
+
 # instructions FILE: of a session, whose file is written when it ends.
 instructions()
 {
