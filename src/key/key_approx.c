@@ -134,55 +134,85 @@ approximate_column(EunoKeyColumn *col, Datum a, Datum b, bool *same)
 	return approximate_text(col, x, xlen, y, ylen, same);
 }
 
-/* A row of nothing but a text: its bytes; false if it is NULL. */
-static pg_attribute_always_inline bool
-only_text(const EunoKeyColumn *col, const uint8_t *row, uint32_t len,
-		  const uint8_t **text, uint32_t *n)
+/* Of a row without NULLs: an integer, ordered as the index has it. */
+static inline uint64_t
+integer_of(const EunoKeyColumn *col, const uint8_t *row)
 {
-	const char *v = (const char *) row + 1;
+	uint64_t	n8;
+	uint32_t	n4;
+	uint16_t	n2;
 
-	if ((row[0] & 1) == 0)
-		return false;
-	if (VARATT_IS_SHORT(v))
+	switch (col->attlen)
 	{
-		*text = (const uint8_t *) VARDATA_SHORT(v);
-		*n = VARSIZE_SHORT(v) - VARHDRSZ_SHORT;
+		case 2:
+			memcpy(&n2, row + col->row_at, sizeof(n2));
+			return (uint16_t) (n2 ^ col->flip);
+		case 4:
+			memcpy(&n4, row + col->row_at, sizeof(n4));
+			return (uint32_t) (n4 ^ col->flip);
+		default:
+			memcpy(&n8, row + col->row_at, sizeof(n8));
+			return n8 ^ col->flip;
+	}
+}
+
+/* And its text. */
+static pg_attribute_always_inline uint32_t
+text_of(const EunoKeyColumn *col, const uint8_t *row, uint32_t len,
+		const uint8_t **text)
+{
+	uint32_t	at = col->row_at;
+	uint32_t	size;
+
+	if (VARATT_IS_SHORT(row + at))
+	{
+		size = VARSIZE_SHORT(row + at);
+		*text = row + at + VARHDRSZ_SHORT;
+		at += size;
+		size -= VARHDRSZ_SHORT;
 	}
 	else
 	{
-		v = (const char *) row + col->align;
-		*text = (const uint8_t *) VARDATA(v);
-		*n = VARSIZE(v) - VARHDRSZ;
+		at = TYPEALIGN(col->align, at);
+		size = VARSIZE(row + at);
+		*text = row + at + VARHDRSZ;
+		at += size;
+		size -= VARHDRSZ;
 	}
-	if (unlikely(*text + *n > row + len))
-		euno_row_overrun(*text + *n - row, len);
-	if (col->cmp.fn_oid == F_BPCHARCMP)
-		*n = euno_unpadded(*text, *n);
-	return true;
+	if (unlikely(at > len))
+		euno_row_overrun(at, len);
+	return unlikely(col->cmp.fn_oid == F_BPCHARCMP) ?
+		euno_unpadded(*text, size) : size;
+}
+
+/* For tests: is the approximation of this key to be wrong? */
+static inline bool
+is_wrong(uint32_t keylen)
+{
+	return unlikely(euno_wrong_guesses) && keylen % 2 == 0;
 }
 
 /* The sign that the index's direction gives it. */
 static inline int
 directed(const EunoKeyColumn *col, int c, uint32_t keylen)
 {
-	return col->desc != (euno_wrong_guesses && keylen % 2 == 0) ? -c : c;
+	return col->desc != is_wrong(keylen) ? -c : c;
 }
 
-/* Two rows of nothing but a text. */
-static inline int
-approximate_texts(EunoKeyColumn *col, const EunoPosition *pos,
-				  const uint8_t *key, uint32_t keylen)
+/* The integers before the schema's text, of rows without NULLs. */
+static pg_noinline int
+compare_integers(const EunoKeySchema *schema, const uint8_t *a,
+				 const uint8_t *b)
 {
-	const uint8_t *x;
-	const uint8_t *y;
-	uint32_t	xlen;
-	uint32_t	ylen;
-	bool		same;
+	for (const EunoKeyColumn *col = schema->cols; col < schema->text; col++)
+	{
+		uint64_t	x = integer_of(col, a);
+		uint64_t	y = integer_of(col, b);
 
-	if (!only_text(col, pos->key, pos->keylen, &x, &xlen) ||
-		!only_text(col, key, keylen, &y, &ylen))
-		return 0;
-	return directed(col, approximate_text(col, x, xlen, y, ylen, &same), keylen);
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return 0;
 }
 
 /* Keys of any columns. */
@@ -233,12 +263,33 @@ euno_key_approximate(void *arg, const EunoPosition *pos, const uint8_t *key,
 					 uint32_t keylen)
 {
 	EunoKeySchema *schema = arg;
+	EunoKeyColumn *col;
+	const uint8_t *x;
+	const uint8_t *y;
+	uint32_t	xlen;
+	uint32_t	ylen;
+	bool		same;
+	int			c;
 
 	if (pos->bound != NULL)
 		return approximate_columns(schema, pos, key, keylen);
 	if (pos->keylen == 0)
 		return 0;
-	return schema->nkeys == 1 ?
-		approximate_texts(&schema->cols[0], pos, key, keylen) :
-		approximate_columns(schema, pos, key, keylen);
+	col = schema->text;
+	if (col == NULL || pos->key[0] != schema->no_nulls ||
+		key[0] != schema->no_nulls)
+		return approximate_columns(schema, pos, key, keylen);
+
+	if (col > schema->cols)
+	{
+		c = compare_integers(schema, pos->key, key);
+		if (c != 0)
+			return is_wrong(keylen) ? -c : c;
+	}
+	xlen = text_of(col, pos->key, pos->keylen, &x);
+	ylen = text_of(col, key, keylen, &y);
+	c = approximate_text(col, x, xlen, y, ylen, &same);
+	return same && col + 1 < schema->cols + schema->nkeys ?
+		approximate_columns(schema, pos, key, keylen) :
+		directed(col, c, keylen);
 }

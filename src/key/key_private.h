@@ -88,6 +88,7 @@ typedef struct EunoKeyColumn
 	bool		integer;		/* encoded as a big endian number whose bits */
 	uint64_t	flip;			/* are the value's but for these */
 	uint16		tuple_at;		/* fixed lengths: where it is in tuples' data */
+	uint16		row_at;			/* before the schema's text: where it is in rows */
 	Oid			collation;
 	Oid			opfamily;
 	Oid			opcintype;
@@ -109,6 +110,9 @@ struct EunoKeySchema
 	bool		string_key;		/* BYTES order, and one string, not DESC, is all */
 	bool		decoded_key;	/* the same of one that is decoded */
 	bool		varlena_row;	/* COMPARE order, and one varlena column is all */
+	EunoKeyColumn *text;		/* a column that approximates, with nothing but
+								 * integers before it, of at most 8; else NULL */
+	uint8_t		no_nulls;		/* if there is one: the bitmap of a row without */
 	uint32_t	tuple_more;		/* bytes that an index tuple may have more than
 								 * key and payload, but for blanks */
 	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a

@@ -183,6 +183,34 @@ order_by_comparison(EunoKeySchema *schema)
 }
 
 /*
+ * Where values are in rows without NULLs, up to a text that approximates, if
+ * that is simple to say: see key_approx.c.
+ */
+static void
+describe_row(EunoKeySchema *schema)
+{
+	uint32_t	at = 1;			/* after the bitmap */
+
+	if (schema->nkeys > 8)
+		return;
+	for (int i = 0; i < schema->nkeys; i++)
+	{
+		EunoKeyColumn *col = &schema->cols[i];
+
+		if (!col->integer && !col->approximates)
+			return;
+		col->row_at = col->integer ? att_align_nominal(at, col->attalign) : at;
+		at = col->row_at + col->attlen;
+		if (col->approximates)
+		{
+			schema->text = col;
+			schema->no_nulls = (uint8_t) ((1 << schema->nkeys) - 1);
+			return;
+		}
+	}
+}
+
+/*
  * Where values are in index tuples, and which can be made in short ways: see
  * key_image.c.
  */
@@ -271,6 +299,7 @@ euno_key_schema(Relation index, MemoryContext context)
 	}
 	if (schema->opaque >= 0)
 		order_by_comparison(schema);
+	describe_row(schema);
 	describe_tuple(schema);
 
 	/*
