@@ -547,9 +547,9 @@ extern void euno_predicate_check_key(EunoIndex *idx, Relation index,
 extern void euno_ddl_init(void);
 
 /*
- * To be called before an index is built for the first time: until the end of
- * this transaction, nobody moves the labels of enums among its key columns.  May
- * wait for a transaction that has.
+ * To be called when a statement builds an index, before its keys are made: until
+ * the end of this transaction, nobody moves the labels of enums among its key
+ * columns.  May wait for a transaction that has.
  */
 extern void euno_ddl_lock_labels(const EunoKeySchema *schema, int nkeys);
 

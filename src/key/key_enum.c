@@ -74,7 +74,7 @@ euno_labels_of(Oid type)
 	return labels;
 }
 
-/* Sort orders as they are added and halved are numbers, and none is -0. */
+/* Sort orders are made by adding and halving: none is NaN, or -0. */
 static uint32_t
 place_of(float4 order)
 {
