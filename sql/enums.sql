@@ -4,7 +4,7 @@ SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 CREATE TYPE state AS ENUM ('new', 'paid', 'sent');
 CREATE DOMAIN known_state AS state CHECK (VALUE IS NOT NULL);
-CREATE TABLE orders (id int GENERATED ALWAYS AS IDENTITY, s state, d known_state, t text COLLATE "POSIX") WITH (autovacuum_enabled = off);
+CREATE TABLE orders (id int GENERATED ALWAYS AS IDENTITY, s state, d known_state) WITH (autovacuum_enabled = off);
 CREATE INDEX orders_s ON orders USING euno (s) WITH (structure = bptree);
 CREATE INDEX orders_desc ON orders USING euno (s DESC NULLS LAST, id) WITH (structure = art);
 CREATE INDEX orders_id ON orders USING euno (id, s);
@@ -82,12 +82,6 @@ CALL add_labels(30);
 \set VERBOSITY default
 SELECT count(*) FROM pg_enum WHERE enumtypid = 'state'::regtype;
 TABLE wrong;
-DO $$
-BEGIN
-	ALTER TYPE state ADD VALUE 'more' AFTER 'wrapped';
-EXCEPTION WHEN object_not_in_prerequisite_state THEN
-	RAISE EXCEPTION USING MESSAGE = regexp_replace(SQLERRM, 'orders_\w+', 'orders_...');
-END $$;
 -- elsewhere there is room
 ALTER TYPE state ADD VALUE 'shipped' AFTER 'sent';
 ALTER TYPE state ADD VALUE 'ancient' BEFORE 'draft';

@@ -176,6 +176,7 @@ refuse_if_indexed(Oid type)
 	InvalidateCatalogSnapshot();
 	catalog = table_open(RelationRelationId, AccessShareLock);
 	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
+	EUNO_STOP_POINT("labels-indexes");
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 	{
 		Form_pg_class row = (Form_pg_class) GETSTRUCT(tuple);

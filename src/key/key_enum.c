@@ -182,18 +182,29 @@ find(const EunoLabel *sorted, int n, uint32_t wanted, bool by_oid)
 	return (by_oid ? low->oid : low->place) == wanted ? low : NULL;
 }
 
-uint32_t
-euno_label_place(EunoLabels *labels, Oid oid)
+/* The same, of what the catalog has now. */
+static const EunoLabel *
+look_up(EunoLabels *labels, uint32_t wanted, bool by_oid)
 {
 	const EunoLabel *label;
 
 	know(labels, false);
-	label = find(labels->by_oid, labels->n, oid, true);
+	label = find(by_oid ? labels->by_oid : labels->by_place, labels->n,
+				 wanted, by_oid);
 	if (unlikely(label == NULL))
 	{
 		know(labels, true);
-		label = find(labels->by_oid, labels->n, oid, true);
+		label = find(by_oid ? labels->by_oid : labels->by_place, labels->n,
+					 wanted, by_oid);
 	}
+	return label;
+}
+
+uint32_t
+euno_label_place(EunoLabels *labels, Oid oid)
+{
+	const EunoLabel *label = look_up(labels, oid, true);
+
 	if (label == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
@@ -204,15 +215,8 @@ euno_label_place(EunoLabels *labels, Oid oid)
 Oid
 euno_label_at(EunoLabels *labels, uint32_t place)
 {
-	const EunoLabel *label;
+	const EunoLabel *label = look_up(labels, place, false);
 
-	know(labels, false);
-	label = find(labels->by_place, labels->n, place, false);
-	if (unlikely(label == NULL))
-	{
-		know(labels, true);
-		label = find(labels->by_place, labels->n, place, false);
-	}
 	return label == NULL ? InvalidOid : label->oid;
 }
 

@@ -236,7 +236,7 @@ extern uint64_t euno_timetz_head(Datum value);
  * key_enum.c: what is known of a type's labels, for as long as the process
  * lives.  A label's place, by which it is ordered among those of its type; that
  * of a value that is no label is an error.  And the label at a place, InvalidOid
- * if there is none (its row is no one's).  Both may read the catalog.
+ * if it has been deleted by hand.  Both may read the catalog.
  */
 extern EunoLabels *euno_labels_of(Oid type);
 extern uint32_t euno_label_place(EunoLabels *labels, Oid oid);
