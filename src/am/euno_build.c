@@ -87,6 +87,7 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 		(UINT64_C(1) << euno_domains_active()) - 1 : 1
 	};
 
+	euno_key_abbreviation(idx->schema, config.abbreviation);
 	slot->heap_oid = index->rd_index->indrelid;
 	pg_atomic_write_u32(&slot->replicate, euno_replicate(index));
 	slot->must_stay = index->rd_index->indisunique ||

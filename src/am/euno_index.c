@@ -108,7 +108,10 @@ make_index(Relation index)
 		idx->cx.phase = (uint32) MyProcPid;
 		idx->cx.compare = euno_key_compare;
 		if (euno_key_approximates(idx->schema))
+		{
 			idx->cx.approximate = euno_key_approximate;
+			idx->cx.abbreviate = euno_key_abbreviate;
+		}
 		idx->cx.compare_arg = idx->schema;
 		idx->replicate = euno_replicate(index);
 	}

@@ -13,6 +13,30 @@
 #include "core/euno_entry.h"
 
 /*
+ * COMPARE order: the beginning of a key, or of what is searched for, in bytes
+ * that lead about where the comparator would.  The first byte in which two of
+ * them differ tells: of the "plain" first ones the smaller one comes first, of
+ * the others that with the smaller place ("desc": the greater).  Zeros come
+ * before all others, as what ends sooner does.  Nothing is known of bytes from
+ * EUNO_PLACES on, nor of those whose place is below EUNO_FIRST_PLACE.
+ */
+#define EUNO_ABBREVIATION	120
+#define EUNO_PLACES			0x80
+#define EUNO_FIRST_PLACE	2
+
+typedef struct EunoAbbreviation
+{
+	const uint16_t *places;		/* EUNO_PLACES of them */
+	uint32_t	plain;
+	uint32_t	len;			/* at most EUNO_ABBREVIATION; then 16 zeros */
+	bool		desc;
+	uint8_t		bytes[EUNO_ABBREVIATION + 16] __attribute__((aligned(8)));
+} EunoAbbreviation;
+
+/* What keys of a tree are abbreviated by; zeros: they are not. */
+#define EUNO_ABBREVIATION_HOW	16
+
+/*
  * What core needs from outside.  alloc returns memory aligned to 64 bytes, or
  * to 16, or to 8, whichever the size is a multiple of, or NULL, and is never
  * called while this process has a node locked; "tree_arg" is
@@ -20,7 +44,9 @@
  * (spurious returns are fine, it must return within 100 ms); wake releases all
  * waiters of the word.  canceled, which may be NULL, is asked by insert,
  * remove, contains, read and walk while they wait for a node and hold nothing:
- * if it says yes they return EUNO_CANCELED.
+ * if it says yes they return EUNO_CANCELED.  abbreviate, which may be NULL,
+ * abbreviates a key as the tree's configuration says, to at most
+ * EUNO_ABBREVIATION bytes, and returns how many; -1 if that is not possible.
  */
 typedef struct EunoEnvironment
 {
@@ -29,6 +55,8 @@ typedef struct EunoEnvironment
 	void		(*wait) (uint32_t *word, uint32_t seen);
 	void		(*wake) (uint32_t *word);
 	bool		(*canceled) (void);
+	int			(*abbreviate) (const uint8_t *how, const uint8_t *key,
+							   uint32_t keylen, uint8_t *to);
 } EunoEnvironment;
 
 /* Shall this operation end, though it is not done? */
@@ -142,7 +170,10 @@ typedef struct EunoContext
 	const EunoEnvironment *env;
 	EunoCompare compare;		/* COMPARE order only */
 	EunoCompare approximate;	/* the same, or NULL */
-	void	   *compare_arg;		/* of both */
+	bool		(*abbreviate) (void *arg, const EunoPosition *pos,
+							   EunoAbbreviation *to);	/* the same; false if it
+														 * cannot be done */
+	void	   *compare_arg;		/* of all three */
 	uint32_t	doubts;			/* about approximations; 0 at first */
 	bool		want_leaf;		/* have insert set "leaf" */
 	uint32_t	leaf;			/* number of the leaf that the last insert with

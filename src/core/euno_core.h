@@ -68,6 +68,8 @@ typedef struct EunoTreeConfig
 	uint16_t	nparts;			/* domains of the allocator; 0: as many */
 	uint64_t	domains;		/* those that have a directory at first, as bits;
 								 * 0: all */
+	uint8_t		abbreviation[EUNO_ABBREVIATION_HOW];	/* COMPARE order: see
+														 * EunoEnvironment */
 } EunoTreeConfig;
 
 typedef struct EunoTreeStats

@@ -148,6 +148,17 @@ extern bool euno_key_approximates(const EunoKeySchema *schema);
 extern int	euno_key_approximate(void *arg, const EunoPosition *pos,
 								 const uint8_t *key, uint32_t keylen);
 
+/*
+ * How core abbreviates keys: euno_key_abbreviation says what goes into a tree's
+ * configuration, zeros if nothing does; see EunoEnvironment and EunoContext for
+ * the others, which do not ereport.
+ */
+extern void euno_key_abbreviation(const EunoKeySchema *schema, uint8_t *how);
+extern int	euno_row_abbreviate(const uint8_t *how, const uint8_t *row,
+								uint32_t rowlen, uint8_t *to);
+extern bool euno_key_abbreviate(void *arg, const EunoPosition *pos,
+								EunoAbbreviation *to);
+
 /* True if any key column is NULL in these values. */
 extern bool euno_key_has_null(const EunoKeySchema *schema, const bool *isnull);
 

@@ -138,22 +138,7 @@ approximate_column(EunoKeyColumn *col, Datum a, Datum b, bool *same)
 static inline uint64_t
 integer_of(const EunoKeyColumn *col, const uint8_t *row)
 {
-	uint64_t	n8;
-	uint32_t	n4;
-	uint16_t	n2;
-
-	switch (col->attlen)
-	{
-		case 2:
-			memcpy(&n2, row + col->row_at, sizeof(n2));
-			return (uint16_t) (n2 ^ col->flip);
-		case 4:
-			memcpy(&n4, row + col->row_at, sizeof(n4));
-			return (uint32_t) (n4 ^ col->flip);
-		default:
-			memcpy(&n8, row + col->row_at, sizeof(n8));
-			return n8 ^ col->flip;
-	}
+	return euno_row_integer(row, col->row_at, col->attlen) ^ col->flip;
 }
 
 /* And its text. */
@@ -161,26 +146,10 @@ static pg_attribute_always_inline uint32_t
 text_of(const EunoKeyColumn *col, const uint8_t *row, uint32_t len,
 		const uint8_t **text)
 {
-	uint32_t	at = col->row_at;
 	uint32_t	size;
 
-	if (VARATT_IS_SHORT(row + at))
-	{
-		size = VARSIZE_SHORT(row + at);
-		*text = row + at + VARHDRSZ_SHORT;
-		at += size;
-		size -= VARHDRSZ_SHORT;
-	}
-	else
-	{
-		at = TYPEALIGN(col->align, at);
-		size = VARSIZE(row + at);
-		*text = row + at + VARHDRSZ;
-		at += size;
-		size -= VARHDRSZ;
-	}
-	if (unlikely(at > len))
-		euno_row_overrun(at, len);
+	if (unlikely(!euno_row_text(row, col->row_at, len, text, &size)))
+		euno_row_overrun(col->row_at + size, len);
 	return unlikely(col->cmp.fn_oid == F_BPCHARCMP) ?
 		euno_unpadded(*text, size) : size;
 }

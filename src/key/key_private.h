@@ -112,7 +112,9 @@ struct EunoKeySchema
 	bool		varlena_row;	/* COMPARE order, and one varlena column is all */
 	EunoKeyColumn *text;		/* a column that approximates, with nothing but
 								 * integers before it, of at most 8; else NULL */
-	uint8_t		no_nulls;		/* if there is one: the bitmap of a row without */
+	uint8_t		no_nulls;		/* if there is one: the bitmap of a row without, */
+	uint8_t		plain;			/* and the bytes of those integers */
+	uint8_t		abbreviation[EUNO_ABBREVIATION_HOW];	/* key_abbreviate.c */
 	uint32_t	tuple_more;		/* bytes that an index tuple may have more than
 								 * key and payload, but for blanks */
 	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a
@@ -121,6 +123,54 @@ struct EunoKeySchema
 	char		name[NAMEDATALEN];
 	EunoKeyColumn cols[FLEXIBLE_ARRAY_MEMBER];	/* one per att */
 };
+
+/* The integer of 2, 4 or 8 bytes at an offset of a row; its bits. */
+static inline uint64_t
+euno_row_integer(const uint8_t *row, uint32_t at, uint32_t width)
+{
+	uint64_t	n8;
+	uint32_t	n4;
+	uint16_t	n2;
+
+	switch (width)
+	{
+		case 2:
+			memcpy(&n2, row + at, sizeof(n2));
+			return n2;
+		case 4:
+			memcpy(&n4, row + at, sizeof(n4));
+			return n4;
+		default:
+			memcpy(&n8, row + at, sizeof(n8));
+			return n8;
+	}
+}
+
+/*
+ * The text at an offset of a row of len bytes, 4-byte aligned or with a short
+ * header.  False if the row ends before it does.
+ */
+static inline bool
+euno_row_text(const uint8_t *row, uint32_t at, uint32_t len,
+			  const uint8_t **text, uint32_t *textlen)
+{
+	uint32_t	size;
+
+	if (VARATT_IS_SHORT(row + at))
+	{
+		size = VARSIZE_SHORT(row + at);
+		*text = row + at + VARHDRSZ_SHORT;
+		*textlen = size - VARHDRSZ_SHORT;
+	}
+	else
+	{
+		at = TYPEALIGN(ALIGNOF_INT, at);
+		size = VARSIZE(row + at);
+		*text = row + at + VARHDRSZ;
+		*textlen = size - VARHDRSZ;
+	}
+	return at + size <= len;
+}
 
 /* Bytes of the bitmap that says which lossy columns follow in a payload. */
 #define EUNO_LOSSY_BYTES(schema)	(((schema)->nlossy + 7) / 8)

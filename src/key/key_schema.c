@@ -199,12 +199,14 @@ describe_row(EunoKeySchema *schema)
 
 		if (!col->integer && !col->approximates)
 			return;
+		schema->plain += col->integer ? col->attlen : 0;
 		col->row_at = col->integer ? att_align_nominal(at, col->attalign) : at;
 		at = col->row_at + col->attlen;
 		if (col->approximates)
 		{
 			schema->text = col;
 			schema->no_nulls = (uint8_t) ((1 << schema->nkeys) - 1);
+			euno_key_abbreviation(schema, schema->abbreviation);
 			return;
 		}
 	}

@@ -20,6 +20,7 @@
 
 #include "core/euno_hazard.h"
 #include "euno_compat.h"
+#include "key/euno_key.h"
 #include "mem/euno_cache.h"
 #include "mem/euno_registry.h"
 #include "mem/euno_snapshot.h"
@@ -89,7 +90,8 @@ const EunoEnvironment euno_environment = {
 	.free = env_free,
 	.wait = env_wait,
 	.wake = env_wake,
-	.canceled = env_canceled
+	.canceled = env_canceled,
+	.abbreviate = euno_row_abbreviate
 };
 
 /*

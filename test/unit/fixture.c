@@ -109,6 +109,7 @@ fixture_open_in(Fixture *fixture, const EunoTreeOps *ops,
 		for (int d = 0; d < EUNO_MAX_DOMAINS; d++)
 			euno_pool_init(&fixture->pools[d], fixture_arena(), d);
 	}
+	shape_abbreviation(universe->shape, config.abbreviation);
 	node_source_init(fixture->source, fixture->pools);
 	fixture->tree->alloc_arg = fixture->source;
 	actor_init(&actor, fixture, 0, 0);
@@ -149,6 +150,7 @@ actor_init(Actor *actor, Fixture *fixture, uint32_t slot, uint64_t seed)
 	actor->cx.env = &test_env;
 	actor->cx.compare = fixture->universe->shape->compare;
 	actor->cx.approximate = approximate_wrongly;
+	actor->cx.abbreviate = abbreviate_position;
 	actor->cx.compare_arg = (void *) fixture->universe->shape;
 	actor->random.state = seed * UINT64_C(0x9E3779B97F4A7C15) + slot;
 	actor->tids = malloc(ACTOR_ITEMS * sizeof(EunoTid));

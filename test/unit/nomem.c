@@ -248,7 +248,8 @@ static void
 test_create(const EunoTreeOps *ops)
 {
 	Universe   *universe = universe_make(&shapes[0], 10, seed);
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, 2, 0, 0};
+	EunoTreeConfig config = {.order = EUNO_ORDER_BYTES, .posting = true,
+		.fillfactor = 90, .ndomains = 2};
 	bool		failed = true;
 
 	failures = 0;

@@ -9,6 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -294,6 +295,26 @@ make_compare_long(Random *random, uint32_t i, uint32_t n, uint8_t *key,
 	return length + more;
 }
 
+/* Mostly alike for longer than an abbreviation may be, or nearly so long. */
+static uint32_t
+make_compare_url(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+				 uint32_t *prefix, uint32_t *payloadlen)
+{
+	char		text[256];
+	int			same = random_below(random, 20) == 0 ? random_below(random, 130) :
+		random_below(random, 2) == 0 ? 100 : 70;
+
+	(void) i;
+	(void) payloadlen;
+	snprintf(text, sizeof(text), "%.*s%05u%.*s", same,
+			 "https://www.example.org/a/path/that/many/keys/have/in/common/and/"
+			 "then/a/part/of/it/that/they/have/too/before/they/differ/in/numbers",
+			 random_below(random, n), (int) random_below(random, 40),
+			 "/and/what/comes/after/that/in/some/of/them");
+	*prefix = put_column(key, text);
+	return *prefix + put_column(key + *prefix, "");
+}
+
 /*
  * The columns of two COMPARE keys; "fold" ignores case.  "columns" of the
  * first one count.
@@ -386,6 +407,103 @@ approximate_wrongly(void *arg, const EunoPosition *pos, const uint8_t *key,
 	return shape->compare == compare_reverse ? -c : c;
 }
 
+/* How keys are abbreviated, as bits of the first byte of what says it. */
+#define ABBREVIATED		1
+#define REVERSED		2		/* so is the first byte */
+#define FOLDED			4
+
+/* The places of characters, and those in which case does not count. */
+static uint16_t places[2][EUNO_PLACES];
+
+static void __attribute__((constructor))
+fill_places(void)
+{
+	for (int c = 0; c < EUNO_PLACES; c++)
+	{
+		places[0][c] = (uint16_t) (EUNO_FIRST_PLACE + c);
+		places[1][c] = (uint16_t) (EUNO_FIRST_PLACE + tolower(c));
+	}
+
+	/* nothing is known of some */
+	places[0]['3'] = places[1]['3'] = EUNO_FIRST_PLACE - 1;
+	places[0]['7'] = places[1]['s'] = 0;
+}
+
+void
+shape_abbreviation(const Shape *shape, uint8_t *how)
+{
+	memset(how, 0, EUNO_ABBREVIATION_HOW);
+	if (shape->compare != NULL)
+		how[0] = ABBREVIATED |
+			(shape->compare == compare_reverse ? REVERSED : 0) |
+			(shape->compare == compare_fold ? FOLDED : 0);
+}
+
+/* Its columns, one after the other; then nothing is known, if more follow. */
+static int
+abbreviate_columns(const uint8_t *how, const uint8_t *key, uint32_t columns,
+				   uint8_t *to)
+{
+	int			len = 0;
+
+	for (uint32_t i = 0; i < columns; i++)
+	{
+		int			n = EUNO_ABBREVIATION - 1 - len;
+
+		if (key[0] < n)
+			n = key[0];
+		else if (n < 0)
+			break;
+		memcpy(to + len, key + 1, (size_t) n);
+		len += n;
+		to[len++] = i + 1 < columns ? 1 : UINT8_MAX;
+		key += 1 + key[0];
+	}
+	if ((how[0] & REVERSED) != 0 && len > 0)
+		to[0] = (uint8_t) ~to[0];
+	return len;
+}
+
+/*
+ * Wrong for one key in 8, and without an answer for some, those that end with
+ * a 9.
+ */
+int
+abbreviate_wrongly(const uint8_t *how, const uint8_t *key, uint32_t keylen,
+				   uint8_t *to)
+{
+	int			len;
+
+	if (how[0] == 0 || (key[key[0]] == '9' && key[1 + key[0]] == 1))
+		return -1;
+	len = abbreviate_columns(how, key, 2, to) - 1;
+	if (len > 1 && (key[key[0]] + keylen) % 8 == 0)
+		to[len / 2] ^= 2;
+	return len;
+}
+
+bool
+abbreviate_position(void *arg, const EunoPosition *pos, EunoAbbreviation *to)
+{
+	const Shape *shape = arg;
+	const Bound *bound = pos->bound;
+	uint8_t		how[EUNO_ABBREVIATION_HOW];
+	const uint8_t *key = pos->key == NULL ? bound->key : pos->key;
+
+	shape_abbreviation(shape, how);
+	if (how[0] == 0 || key == NULL)
+		return false;
+	to->len = (uint32_t) abbreviate_columns(how, key, pos->key == NULL ?
+											bound->columns : 2, to->bytes);
+	if (pos->key != NULL)
+		to->len--;
+	memset(to->bytes + to->len, 0, 16);
+	to->places = places[(how[0] & FOLDED) != 0];
+	to->plain = (how[0] & REVERSED) != 0;
+	to->desc = (how[0] & REVERSED) != 0;
+	return true;
+}
+
 const Shape shapes[] = {
 	{"dense int8", EUNO_ORDER_BYTES, true, false, NULL, make_dense, 1},
 	{"sparse int8", EUNO_ORDER_BYTES, true, false, NULL, make_sparse, 1},
@@ -406,6 +524,7 @@ const Shape shapes[] = {
 	{"comparator", EUNO_ORDER_COMPARE, true, false, compare_plain, make_pair, 4},
 	{"comparator, descending", EUNO_ORDER_COMPARE, true, false, compare_reverse, make_few, 4},
 	{"comparator, ignoring case", EUNO_ORDER_COMPARE, false, false, compare_fold, make_case, 4},
+	{"comparator, long prefixes", EUNO_ORDER_COMPARE, true, false, compare_plain, make_compare_url, 4},
 	{"comparator, up to the limit", EUNO_ORDER_COMPARE, false, false, compare_plain, make_compare_long, 20},
 };
 const int	nshapes = sizeof(shapes) / sizeof(shapes[0]);

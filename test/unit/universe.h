@@ -105,6 +105,13 @@ extern __thread void *compare_called_arg;
 extern int	approximate_wrongly(void *arg, const EunoPosition *pos,
 								const uint8_t *key, uint32_t keylen);
 
+/* What EunoTreeConfig, EunoEnvironment and EunoContext have of abbreviations. */
+extern void shape_abbreviation(const Shape *shape, uint8_t *how);
+extern int	abbreviate_wrongly(const uint8_t *how, const uint8_t *key,
+							   uint32_t keylen, uint8_t *to);
+extern bool abbreviate_position(void *arg, const EunoPosition *pos,
+								EunoAbbreviation *to);
+
 /* One byte per entry of the universe: is it in the tree? */
 typedef struct Model
 {

@@ -244,8 +244,8 @@ extern bool euno_bpt_match_key(EunoContext *cx, EunoTree *tree,
 extern BptInner *euno_bpt_inner_child(EunoContext *cx, const BptInner *node,
 									  EunoLock *lock, uint64_t version,
 									  const BptKey *key, BptJudge judge,
-									  bool below, uint32_t *index,
-									  bool *torn);
+									  const EunoAbbreviation *mine, bool below,
+									  uint32_t *index, bool *torn);
 
 /* bpt_directory.c */
 extern bool euno_bpt_post(EunoContext *cx, EunoTree *tree, int domain,

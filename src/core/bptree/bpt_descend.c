@@ -250,9 +250,14 @@ euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
 	BptInner   *parent = NULL;
 	uint64_t	parent_version = 0;
 	uint32_t	weight = euno_sample_weight(cx, tree);
+	const EunoAbbreviation *mine = NULL;
+	EunoAbbreviation abbreviation;
 
 	if (node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
+	if (judge == BPT_APPROXIMATION && cx->abbreviate != NULL &&
+		cx->abbreviate(cx->compare_arg, key->pos, &abbreviation))
+		mine = &abbreviation;
 	for (;;)
 	{
 		const BptInner *from = node;
@@ -280,7 +285,7 @@ euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
 			from = &place->image->inner;
 			lock = NULL;
 		}
-		child = euno_bpt_inner_child(cx, from, lock, version, key, judge,
+		child = euno_bpt_inner_child(cx, from, lock, version, key, judge, mine,
 									 below, &index, &torn);
 		if (torn || !euno_lock_validate(&node->lock, version))
 			return NULL;
@@ -322,7 +327,7 @@ euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain, const BptKey *key,
 			return false;
 		child = euno_bpt_inner_child(cx, &image->inner, NULL, 0, key,
 									 bpt_is_opaque(tree) ? BPT_COMPARATOR :
-									 BPT_MEMCMP, false,
+									 BPT_MEMCMP, NULL, false,
 									 &path->index[at], &torn);
 		if (torn)
 			return false;

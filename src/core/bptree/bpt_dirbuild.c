@@ -79,16 +79,18 @@ level_add(Level *lv, const BptLeaf *leaf, void *child, bool first)
 	BptFence	fence = {bpt_low(leaf), euno_load32(&leaf->low_len),
 	euno_load64(&leaf->low_tid)};
 
-	if (!first && (lv->used + fence.len + 20 <= BUILD_FILL ||
-				   (lv->set.n < 6 &&
-					lv->used + fence.len + 20 <= BPT_NODE_MAX - 256)))
+	uint32_t	more = fence.len + BPT_INNER_BYTES(1) - BPT_INNER_BYTES(0) +
+		(bpt_is_opaque(lv->tree) ? BPT_SEPARATOR : 2);
+
+	if (!first && (lv->used + more <= BUILD_FILL ||
+				   (lv->set.n < 6 && lv->used + more <= BPT_NODE_MAX - 256)))
 	{
-		lv->used += fence.len + 20;
+		lv->used += more;
 		return euno_bpt_seps_insert(&lv->set, lv->set.n, &fence, child);
 	}
 	if (!first && !level_flush(lv))
 		return false;
-	euno_bpt_seps_init(&lv->set, lv->tree);
+	euno_bpt_seps_init(&lv->set, lv->cx, lv->tree);
 	lv->set.children[0] = child;
 	lv->used = BPT_INNER_HEADER;
 	return true;

@@ -106,7 +106,7 @@ add_root(Change *ch, const BptFence *fence, void *left, void *right,
 
 	if (level > BPT_MAX_LEVELS)
 		return false;
-	euno_bpt_seps_init(ch->set, ch->tree);
+	euno_bpt_seps_init(ch->set, ch->cx, ch->tree);
 	ch->set->children[0] = left;
 	(void) euno_bpt_seps_insert(ch->set, 0, fence, right);
 	root = new_node(ch, 0, 1, BPT_INNER_SIZE, level);
@@ -228,7 +228,7 @@ rebuild_at(Change *ch, int at, const BptFence *fence, void *child)
 {
 	BptInner   *node = ch->path->node[at];
 
-	if (!euno_bpt_seps_load(ch->set, ch->tree, node) ||
+	if (!euno_bpt_seps_load(ch->set, ch->cx, ch->tree, node) ||
 		!euno_bpt_seps_insert(ch->set, ch->path->index[at], fence, child))
 		return false;
 	if (rewrite_node(ch, node))
@@ -349,7 +349,7 @@ euno_bpt_unpost(EunoContext *cx, EunoTree *tree, int domain,
 		return true;
 	while (path->index[at] == 0)
 		at--;
-	if (!euno_bpt_seps_load(&set, tree, path->node[at]))
+	if (!euno_bpt_seps_load(&set, cx, tree, path->node[at]))
 		return false;
 	euno_bpt_seps_remove(&set, path->index[at] - 1);
 

@@ -16,7 +16,8 @@
 typedef struct BptSep
 {
 	uint64_t	head;			/* not whole: after the prefix; OPAQUE: TID */
-	const uint8_t *bytes;		/* whole: all of it; else what follows head */
+	const uint8_t *bytes;		/* whole, OPAQUE: all of it; else what follows
+								 * head */
 	uint32_t	len;
 	bool		whole;
 } BptSep;
@@ -24,6 +25,8 @@ typedef struct BptSep
 /* Separators and children of a node, in private memory. */
 typedef struct BptSeps
 {
+	const EunoEnvironment *env;
+	EunoTree   *tree;
 	bool		opaque;
 	uint32_t	n;
 	uint32_t	prefix_len;
@@ -34,9 +37,10 @@ typedef struct BptSeps
 } BptSeps;
 
 /* bpt_inner_encode.c */
-extern void euno_bpt_seps_init(BptSeps *set, EunoTree *tree);
-extern bool euno_bpt_seps_load(BptSeps *set, EunoTree *tree,
+extern void euno_bpt_seps_init(BptSeps *set, EunoContext *cx, EunoTree *tree);
+extern bool euno_bpt_seps_load(BptSeps *set, EunoContext *cx, EunoTree *tree,
 							   const BptInner *node);
+extern bool euno_bpt_heads_match(const BptSeps *set);
 extern bool euno_bpt_seps_insert(BptSeps *set, uint32_t i,
 								 const BptFence *fence, void *child);
 extern void euno_bpt_seps_remove(BptSeps *set, uint32_t i);

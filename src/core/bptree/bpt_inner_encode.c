@@ -10,10 +10,48 @@
  */
 #include "core/bptree/bpt_directory.h"
 
+/* Bytes of a separator in a node's heap before its own. */
+static inline uint32_t
+separator_header(const EunoTree *tree)
+{
+	return bpt_is_opaque(tree) ? BPT_SEPARATOR : 2;
+}
+
+/* Writes what comes before a separator's bytes, of which there are len. */
+static inline void
+put_record(uint8_t *to, bool opaque, EunoTid tid, uint32_t len)
+{
+	if (opaque)
+		euno_put_word(to, tid << 16 | len);
+	else
+	{
+		to[0] = (uint8_t) len;
+		to[1] = (uint8_t) (len >> 8);
+	}
+}
+
+/*
+ * COMPARE: abbreviates a separator (8-byte aligned) to *n bytes, and zeros.
+ * False if that is not possible.
+ */
+static bool
+abbreviate(const EunoEnvironment *env, const EunoTree *tree,
+		   const uint8_t *bytes, uint32_t len, uint8_t *to, uint32_t *n)
+{
+	int			done = env->abbreviate == NULL ? -1 :
+		env->abbreviate(tree->config.abbreviation, bytes, len, to);
+
+	*n = done < 0 ? 0 : (uint32_t) done;
+	memset(to + *n, 0, EUNO_ABBREVIATION + 16 - *n);
+	return done >= 0;
+}
+
 /* Starts an empty set of separators. */
 void
-euno_bpt_seps_init(BptSeps *set, EunoTree *tree)
+euno_bpt_seps_init(BptSeps *set, EunoContext *cx, EunoTree *tree)
 {
+	set->env = cx->env;
+	set->tree = tree;
 	set->opaque = bpt_is_opaque(tree);
 	set->n = 0;
 	set->prefix_len = 0;
@@ -24,28 +62,28 @@ euno_bpt_seps_init(BptSeps *set, EunoTree *tree)
  * if the node makes no sense.
  */
 bool
-euno_bpt_seps_load(BptSeps *set, EunoTree *tree, const BptInner *node)
+euno_bpt_seps_load(BptSeps *set, EunoContext *cx, EunoTree *tree,
+				   const BptInner *node)
 {
 	const BptInner *copy = &set->copy.inner;
 	size_t		size = bpt_inner_size(node);
 	const BptPair *pairs = bpt_pairs(copy);
+	uint32_t	header = separator_header(tree);
 	const uint16_t *offs;
 
-	euno_bpt_seps_init(set, tree);
+	euno_bpt_seps_init(set, cx, tree);
 	euno_copy_out(set->copy.bytes, node, size);
 	offs = (const uint16_t *) (pairs + copy->cap + 1);
 	if (copy->count > copy->cap || copy->count >= BPT_MAX_SEPS ||
 		BPT_INNER_BYTES((size_t) copy->cap) > size ||
-		copy->prefix_len > BPT_MAX_COMPOSITE)
+		copy->prefix_len > BPT_MAX_COMPOSITE ||
+		(copy->prefix_len > 8 &&
+		 (size_t) copy->prefix_off + copy->prefix_len > size))
 		return false;
-	set->prefix_len = copy->prefix_len;
+	set->prefix_len = set->opaque ? 0 : copy->prefix_len;
 	if (set->prefix_len > 8)
-	{
-		if ((size_t) copy->prefix_off + copy->prefix_len > size)
-			return false;
 		memcpy(set->prefix, set->copy.bytes + copy->prefix_off,
 			   set->prefix_len);
-	}
 	else
 		euno_put_word(set->prefix, copy->prefix_word);
 	set->n = copy->count;
@@ -60,11 +98,19 @@ euno_bpt_seps_load(BptSeps *set, EunoTree *tree, const BptInner *node)
 		sep->head = pairs[i + 1].head;
 		sep->bytes = NULL;
 		sep->len = 0;
-		if (offs[i] == 0)
+		if (offs[i] + header > size)
+			return false;
+		if (set->opaque)
+		{
+			sep->head = euno_get_word(rec) >> 16;
+			sep->len = euno_get_word(rec) & UINT16_MAX;
+		}
+		else if (offs[i] == 0)
 			continue;
-		sep->len = (uint32_t) rec[0] | (uint32_t) rec[1] << 8;
-		sep->bytes = rec + 2;
-		if (offs[i] + 2 + sep->len > size)
+		else
+			sep->len = (uint32_t) rec[0] | (uint32_t) rec[1] << 8;
+		sep->bytes = rec + header;
+		if (offs[i] + header + sep->len > size)
 			return false;
 	}
 	return true;
@@ -149,6 +195,141 @@ common_prefix(const BptSeps *set, uint32_t a, uint32_t b, uint8_t *to)
 	return same;
 }
 
+/* The same of separator i of a set. */
+static bool
+abbreviate_sep(const BptSeps *set, uint32_t i, uint8_t *to, uint32_t *n)
+{
+	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
+	uint32_t	len = euno_bpt_seps_get(set, i, bytes);
+
+	return abbreviate(set->env, set->tree, bytes, len, to, n);
+}
+
+/*
+ * COMPARE: do the heads of a node that has just been loaded say what its
+ * separators do?
+ */
+bool
+euno_bpt_heads_match(const BptSeps *set)
+{
+	const BptInner *node = &set->copy.inner;
+	uint8_t		prefix[BPT_MAX_COMPOSITE + 8];
+	uint8_t		its[EUNO_ABBREVIATION + 16];
+	uint32_t	plen = node->prefix_len;
+	uint32_t	len;
+
+	euno_put_word(prefix, node->prefix_word);
+	if (plen > 8)
+		memcpy(prefix, set->copy.bytes + node->prefix_off, plen);
+	for (uint32_t i = 0; i < set->n && node->abbreviated; i++)
+	{
+		if (!abbreviate_sep(set, i, its, &len) || len < plen ||
+			memcmp(its, prefix, plen) != 0 ||
+			bpt_pairs(node)[i + 1].head != euno_get_word(its + plen))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * COMPARE: what the abbreviations of separators [a, b) have in common.  -1 if
+ * one cannot be abbreviated, or there is none.  The comparator's order is not
+ * that of bytes: all are looked at.
+ */
+static int
+common_abbreviation(const BptSeps *set, uint32_t a, uint32_t b, uint8_t *to)
+{
+	uint8_t		its[EUNO_ABBREVIATION + 16];
+	uint32_t	same;
+	uint32_t	len;
+
+	if (a == b || !abbreviate_sep(set, a, to, &same))
+		return -1;
+	for (uint32_t i = a + 1; i < b; i++)
+	{
+		uint32_t	n = 0;
+
+		if (!abbreviate_sep(set, i, its, &len))
+			return -1;
+		while (n < same && n < len && to[n] == its[n])
+			n++;
+		same = n;
+	}
+	return (int) same;
+}
+
+/*
+ * The prefix of separators [a, b), into "to", followed by zeros, and its
+ * length.  False: they have no heads.
+ */
+static bool
+find_prefix(const BptSeps *set, uint32_t a, uint32_t b, uint8_t *to,
+			uint32_t *len)
+{
+	int			same = set->opaque ? common_abbreviation(set, a, b, to) :
+		(int) common_prefix(set, a, b, to);
+
+	*len = same > 0 ? (uint32_t) same : 0;
+	memset(to + *len, 0, 8);
+	return same >= 0;
+}
+
+/* The bytes of heap that separators [a, b) take after a prefix. */
+static uint32_t
+heap_bytes(const BptSeps *set, uint32_t a, uint32_t b, uint32_t plen)
+{
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
+	uint32_t	used = 0;
+
+	for (uint32_t i = a; i < b; i++)
+	{
+		uint32_t	len;
+
+		if (set->opaque)
+		{
+			used += BPT_SEPARATOR + set->seps[i].len;
+			continue;
+		}
+		len = euno_bpt_seps_get(set, i, buf);
+		if (len > plen + 8)
+			used += 2 + (len - plen - 8);
+	}
+	return used;
+}
+
+/*
+ * Puts separator i into an image, whose heap begins at *heap: its head, which
+ * is returned, and the offset of the rest.
+ */
+static uint64_t
+encode_separator(const BptSeps *set, uint32_t i, uint32_t plen, bool heads,
+				 BptImage *image, uint32_t *heap, uint16_t *off)
+{
+	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
+	uint8_t		short_form[EUNO_ABBREVIATION + 16];
+	uint32_t	len = euno_bpt_seps_get(set, i, buf);
+	uint32_t	header = separator_header(set->tree);
+	uint32_t	skip = set->opaque ? 0 : plen + 8;
+	uint32_t	n;
+
+	*off = 0;
+	memset(buf + len, 0, 8);
+	if (set->opaque || len > skip)
+	{
+		*heap -= len - skip + header;
+		*off = (uint16_t) *heap;
+		put_record(image->bytes + *heap, set->opaque, set->seps[i].head,
+				   len - skip);
+		memcpy(image->bytes + *heap + header, buf + skip, len - skip);
+	}
+	if (!set->opaque)
+		return euno_get_word(buf + plen);
+	if (!heads)
+		return 0;
+	(void) abbreviate_sep(set, i, short_form, &n);
+	return euno_get_word(short_form + plen);
+}
+
 /*
  * Builds a node with separators [a, b) and children [a, b] in an image of the
  * given size.  False if they do not fit.
@@ -158,25 +339,23 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 					 BptImage *image)
 {
 	BptInner   *node = &image->inner;
-	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
 	uint8_t		prefix[BPT_MAX_COMPOSITE + 8];
-	uint32_t	plen = common_prefix(set, a, b, prefix);
+	uint32_t	plen;
+	bool		heads = find_prefix(set, a, b, prefix, &plen);
 	uint32_t	n = b - a;
-	uint32_t	used = BPT_INNER_BYTES(n) + (plen > 8 ? plen : 0);
+	uint32_t	used = BPT_INNER_BYTES(n) + heap_bytes(set, a, b, plen);
 	uint32_t	cap;
 	uint32_t	heap = (uint32_t) size;
 	BptPair    *pairs = bpt_pairs(node);
 	uint16_t   *offs;
 
-	for (uint32_t i = a; i < b; i++)
+	/* Abbreviations may have a shorter prefix, as much as there is room for. */
+	if (set->opaque && plen > 8 && used + plen > size)
 	{
-		uint32_t	len = euno_bpt_seps_get(set, i, buf);
-
-		if (set->opaque)
-			used += 2 + len;
-		else if (len > plen + 8)
-			used += 2 + (len - plen - 8);
+		plen = used + 8 < size ? (uint32_t) size - used : 8;
+		memset(prefix + plen, 0, 8);
 	}
+	used += plen > 8 ? plen : 0;
 	if (used > size)
 		return false;
 
@@ -190,8 +369,8 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 	node->cap = (uint16_t) cap;
 	node->prefix_len = (uint16_t) plen;
 	node->prefix_off = 0;
-	memset(prefix + plen, 0, 8);
 	node->prefix_word = euno_get_word(prefix);
+	node->abbreviated = set->opaque && heads;
 	if (plen > 8)
 	{
 		heap -= plen;
@@ -202,22 +381,9 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 	pairs[0].child = set->children[a];
 	for (uint32_t i = a; i < b; i++)
 	{
-		uint32_t	len = euno_bpt_seps_get(set, i, buf);
-		uint32_t	skip = set->opaque ? 0 : plen + 8;
-
-		memset(buf + len, 0, 8);
-		pairs[i - a + 1].head = set->opaque ? set->seps[i].head :
-			euno_get_word(buf + plen);
+		pairs[i - a + 1].head = encode_separator(set, i, plen, heads, image,
+												 &heap, &offs[i - a]);
 		pairs[i - a + 1].child = set->children[i + 1];
-		offs[i - a] = 0;
-		if (set->opaque || len > skip)
-		{
-			heap -= len - skip + 2;
-			image->bytes[heap] = (uint8_t) (len - skip);
-			image->bytes[heap + 1] = (uint8_t) ((len - skip) >> 8);
-			memcpy(image->bytes + heap + 2, buf + skip, len - skip);
-			offs[i - a] = (uint16_t) heap;
-		}
 	}
 	node->heap = (uint16_t) heap;
 	node->first_head = n > 0 ? pairs[1].head : 0;
@@ -243,12 +409,44 @@ euno_bpt_inner_install(EunoContext *cx, BptInner *node, const BptImage *image,
 	euno_store16(&node->prefix_off, from->prefix_off);
 	euno_store16(&node->cap, from->cap);
 	euno_store16(&node->heap, from->heap);
+	euno_store8(&node->abbreviated, from->abbreviated);
 	euno_store64(&node->first_head, from->first_head);
 	euno_store64(&node->last_head, from->last_head);
 	euno_copy_in(bpt_pairs(node), bpt_pairs(from),
 				 bpt_inner_size(node) - BPT_INNER_HEADER);
 	if (!is_new)
 		euno_lock_release(&node->lock, cx->env);
+}
+
+/*
+ * The head that a fence's bytes ("buf", then zeros) get in a node.  False if
+ * the node would have to have another prefix.
+ */
+static bool
+head_in_node(EunoContext *cx, EunoTree *tree, const BptInner *node,
+			 const uint8_t *buf, uint32_t len, uint64_t *head)
+{
+	uint32_t	plen = euno_load16(&node->prefix_len);
+	uint8_t		prefix[BPT_MAX_COMPOSITE + 8];
+	uint8_t		short_form[EUNO_ABBREVIATION + 16];
+
+	*head = 0;
+	if (bpt_is_opaque(tree))
+	{
+		if (euno_load8(&node->abbreviated) == 0)
+			return true;
+		if (!abbreviate(cx->env, tree, buf, len, short_form, &len))
+			return false;
+		buf = short_form;
+	}
+	euno_put_word(prefix, euno_load64(&node->prefix_word));
+	if (plen > 8)
+		euno_copy_out(prefix, (uint8_t *) node +
+					  euno_load16(&node->prefix_off), plen);
+	if (len < plen || memcmp(prefix, buf, plen) != 0)
+		return false;
+	*head = euno_get_word(buf + plen);
+	return true;
 }
 
 /*
@@ -263,46 +461,36 @@ euno_bpt_inner_put(EunoContext *cx, EunoTree *tree, BptInner *node,
 	BptPair    *pairs = bpt_pairs(node);
 	uint32_t	cap = euno_load16(&node->cap);
 	uint32_t	count = euno_load16(&node->count);
-	uint32_t	plen = euno_load16(&node->prefix_len);
 	uint32_t	heap = euno_load16(&node->heap);
 	uint16_t   *offs = (uint16_t *) (pairs + cap + 1);
-	uint32_t	skip = bpt_is_opaque(tree) ? 0 : plen + 8;
-	uint8_t		buf[BPT_MAX_COMPOSITE + 16];
-	uint8_t		record[2];
+	uint32_t	header = separator_header(tree);
+	uint32_t	skip = bpt_is_opaque(tree) ? 0 :
+		(uint32_t) euno_load16(&node->prefix_len) + 8;
+	uint8_t		buf[BPT_MAX_COMPOSITE + 16] __attribute__((aligned(8)));
+	uint8_t		record[BPT_SEPARATOR];
 	uint32_t	need = 0;
 	uint32_t	off = 0;
-	uint64_t	head = fence->tid;
+	uint64_t	head;
 
 	if (count >= cap || count == 0)
 		return false;
-	if (!bpt_is_opaque(tree))
-	{
-		uint8_t		prefix[BPT_MAX_COMPOSITE + 8];
-
-		euno_put_word(prefix, euno_load64(&node->prefix_word));
-		if (plen > 8)
-			euno_copy_out(prefix, (uint8_t *) node +
-						  euno_load16(&node->prefix_off), plen);
-		if (fence->len < plen || memcmp(prefix, fence->bytes, plen) != 0)
-			return false;
-	}
 	if (fence->len > 0)
 		memcpy(buf, fence->bytes, fence->len);
 	memset(buf + fence->len, 0, 8);
-	if (!bpt_is_opaque(tree))
-		head = euno_get_word(buf + plen);
+	if (!head_in_node(cx, tree, node, buf, fence->len, &head))
+		return false;
 	if (bpt_is_opaque(tree) || fence->len > skip)
-		need = 2 + fence->len - skip;
+		need = header + fence->len - skip;
 	if (need > 0 && heap < BPT_INNER_BYTES(cap) + need)
 		return false;
 	(void) euno_lock_acquire(&node->lock, cx->env, &cx->counters);
 	if (need > 0)
 	{
 		off = heap - need;
-		record[0] = (uint8_t) (need - 2);
-		record[1] = (uint8_t) ((need - 2) >> 8);
-		euno_copy_in((uint8_t *) node + off, record, 2);
-		euno_copy_in((uint8_t *) node + off + 2, buf + skip, need - 2);
+		put_record(record, bpt_is_opaque(tree), fence->tid, need - header);
+		euno_copy_in((uint8_t *) node + off, record, header);
+		euno_copy_in((uint8_t *) node + off + header, buf + skip,
+					 need - header);
 		euno_store16(&node->heap, (uint16_t) off);
 	}
 	euno_move(&pairs[i + 2], &pairs[i + 1], (count - i) * sizeof(BptPair));

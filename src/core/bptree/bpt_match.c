@@ -42,14 +42,35 @@ is_fence(const BptLeaf *leaf, const EunoPosition *pos)
 	return same_bytes(bpt_low(leaf), euno_load32(&leaf->low_len), pos);
 }
 
-/* Has slot i this key?  "hash" is that of the key, where heads have it. */
+/* Has a head this hash?  "hash" is that of a key, where heads have it. */
 static inline bool
-matches(BptView *view, uint32_t i, const EunoPosition *pos, uint64_t hash,
-		BptSlot *slot)
+is_hash(uint64_t head, uint64_t hash)
 {
-	return (euno_load64(&view->heads[i]) & ~EUNO_TID_MAX) == hash &&
-		euno_bpt_slot(view, i, slot) &&
+	return (head ^ hash) <= EUNO_TID_MAX;
+}
+
+/* Has slot i, whose hash is that of the key, the key? */
+static inline bool
+matches(BptView *view, uint32_t i, const EunoPosition *pos, BptSlot *slot)
+{
+	return euno_bpt_slot(view, i, slot) &&
 		same_bytes(slot->tail, slot->len, pos);
+}
+
+/* The first slot with the key; view->count if there is none. */
+static uint32_t
+find_key(BptView *view, const EunoPosition *pos, uint64_t hash, BptSlot *slot)
+{
+	const uint64_t *heads = view->heads;
+	uint32_t	n = view->count;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		if (is_hash(euno_load64(&heads[i]), hash) &&
+			matches(view, i, pos, slot))
+			return i;
+	}
+	return n;
 }
 
 /* Adds the slot's TIDs to the batch.  False if not all fit. */
@@ -82,11 +103,9 @@ match_leaf(BptView *view, const BptLeaf *right, const EunoPosition *pos,
 		   BptJudge judge, EunoBatch *batch)
 {
 	uint64_t	hash = bpt_opaque_head(0, pos->key, pos->keylen);
-	uint32_t	i = 0;
 	BptSlot		slot;
+	uint32_t	i = find_key(view, pos, hash, &slot);
 
-	while (i < view->count && !matches(view, i, pos, hash, &slot))
-		i++;
 	if (i == view->count || (i == 0 && judge == BPT_APPROXIMATION))
 		return false;
 	do
@@ -95,7 +114,8 @@ match_leaf(BptView *view, const BptLeaf *right, const EunoPosition *pos,
 			!add_tids(view, i, &slot, batch))
 			return false;
 		i++;
-	} while (i < view->count && matches(view, i, pos, hash, &slot));
+	} while (i < view->count && is_hash(euno_load64(&view->heads[i]), hash) &&
+			 matches(view, i, pos, &slot));
 	return i < view->count || right == NULL || !is_fence(right, pos);
 }
 
@@ -153,6 +173,8 @@ euno_bpt_match_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 		batch->nitems = 0;
 		return false;
 	}
+	if (cx->doubts > 0)
+		cx->doubts--;
 	if (batch->want_keys)
 	{
 		EunoItemKey item = {.keylen = (uint16_t) pos->keylen};

@@ -215,11 +215,20 @@ typedef struct BptInner
 	uint16_t	heap;
 	uint8_t		level;			/* constant: 1 = its children are leaves */
 	uint8_t		size_log2;		/* constant */
+	uint8_t		abbreviated;	/* OPAQUE: heads are of abbreviations, and so is
+								 * the prefix; else there are neither */
 	uint64_t	first_head;		/* heads of the outermost separators */
 	uint64_t	last_head;
 	BptLimbo	limbo;
 	/* BptPair[cap + 1], off[cap], heap */
 } BptInner;
+
+/*
+ * In an inner node's heap, where a separator's offset says: its length, 2
+ * bytes, and the bytes after its head.  OPAQUE: BPT_SEPARATOR bytes, TID and
+ * length as one big endian number, and all of the key.
+ */
+#define BPT_SEPARATOR		8
 
 /*
  * Side by side, because who has found the head wants the child: child i, and

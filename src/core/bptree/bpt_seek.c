@@ -50,16 +50,19 @@ euno_bpt_range(EunoContext *cx, EunoTree *tree, const BptView *view,
 	return 2;					/* the hint does not say */
 }
 
-/* Is the key beyond the high fence?  The right link has been validated. */
+/*
+ * Is the key in a leaf or right of it, as its low fence says?  It has been
+ * seen linked; NULL: there is none.
+ */
 static bool
-beyond(EunoContext *cx, EunoTree *tree, const BptLeaf *right,
+beyond(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 	   const BptKey *key, bool below)
 {
 	int			c;
 
-	if (right == NULL)
+	if (leaf == NULL)
 		return false;
-	c = euno_bpt_compare_fence(cx, tree, key, right);
+	c = euno_bpt_compare_fence(cx, tree, key, leaf);
 	return c > 0 || (c == 0 && !below);
 }
 
@@ -187,7 +190,7 @@ look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 /*
  * Is place->guess the leaf that covers the key?  Nothing has led there, so the
  * key may be below its low fence.  COMPARE: it is not, if an entry is below
- * it.
+ * it; otherwise the fence is looked at.
  */
 static bool
 look_at_guess(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
@@ -198,7 +201,8 @@ look_at_guess(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	place->leaf = place->guess;
 	place->guess = NULL;
 	return look_at_leaf(cx, tree, key, below, place, &right) == STEP_HERE &&
-		(!bpt_is_opaque(tree) || place->gap.slot > 0);
+		(!bpt_is_opaque(tree) || place->gap.slot > 0 ||
+		 beyond(cx, tree, place->leaf, key, below));
 }
 
 /*

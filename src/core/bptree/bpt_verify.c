@@ -342,8 +342,8 @@ check_chain(Verifier *v)
  * kept in *what and reported afterwards.  Returns the number of nodes.
  */
 static uint64_t
-check_inner(EunoTree *tree, int domain, BptInner *node, uint8_t level,
-			const char **what)
+check_inner(EunoContext *cx, EunoTree *tree, int domain, BptInner *node,
+			uint8_t level, const char **what)
 {
 	BptSeps		set;
 	uint64_t	nodes = 1;
@@ -357,11 +357,13 @@ check_inner(EunoTree *tree, int domain, BptInner *node, uint8_t level,
 		return nodes;
 	}
 	if ((euno_load64(&node->lock.word) & EUNO_LOCK_OBSOLETE) != 0 ||
-		!euno_bpt_seps_load(&set, tree, node))
+		!euno_bpt_seps_load(&set, cx, tree, node))
 	{
 		*what = "an inner node makes no sense";
 		return nodes;
 	}
+	if (set.opaque && !euno_bpt_heads_match(&set))
+		*what = "a separator's head is not its abbreviation's";
 	for (uint32_t i = 0; i <= set.n; i++)
 	{
 		uint32_t	len = 0;
@@ -395,7 +397,7 @@ check_inner(EunoTree *tree, int domain, BptInner *node, uint8_t level,
 			before_len = len;
 		}
 		if (level > 1)
-			nodes += check_inner(tree, domain, set.children[i], level - 1,
+			nodes += check_inner(cx, tree, domain, set.children[i], level - 1,
 								 what);
 		else if (euno_load64(&((BptLeaf *) set.children[i])->lock.word) &
 				 EUNO_LOCK_OBSOLETE)
@@ -416,7 +418,7 @@ check_directory(Verifier *v, int domain)
 	euno_mutex_lock(&dir->mutex, v->cx->env);
 	root = euno_load_ptr(&dir->root);
 	if (root != NULL)
-		nodes = check_inner(v->tree, domain, root, root->level, &what);
+		nodes = check_inner(v->cx, v->tree, domain, root, root->level, &what);
 	if (what == NULL && nodes != euno_load64(&dir->inners))
 		what = "the number of inner nodes is wrong";
 	euno_mutex_unlock(&dir->mutex, v->cx->env);
