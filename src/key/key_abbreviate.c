@@ -5,9 +5,11 @@
  *
  * Beside approximations (key_approx.c), for inner nodes, which have them where
  * they are read anyway: the integers before the text, big endian, as an index
- * in BYTES order has them, and the text as it is.  What order its characters
- * have each process finds out; so that all make the same of a row, and those
- * that know no schema, too, how is said in a tree's configuration.
+ * in BYTES order has them, and the text as it is; then, after a zero, what
+ * follows, integers by the half byte in characters that no text has.  What
+ * order characters have each process finds out.  So that all make the same of
+ * a row, and those that know no schema, too, how is said in a tree's
+ * configuration.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,78 +21,109 @@ StaticAssertDecl(EUNO_PLACES == EUNO_ASCII &&
 				 EUNO_FIRST_PLACE == EUNO_NO_PLACE + 1,
 				 "places of letters are those that the trees know");
 
-#define MOST_INTEGERS	6
+#define MOST_COLUMNS	(EUNO_ABBREVIATION_HOW - 2)
 
-/* An integer before the text: its size as a power of two, */
+/* A column: an integer, its size as a power of two, or (0) a text. */
 #define WIDTH_LOG2		0x03
 #define SIGNED			0x04
-#define DESCENDING		0x08
+#define TURNED			0x08	/* DESC; after the text: if that is not */
+#define PADDED			0x10	/* a bpchar */
+
+/* Bytes of the longest integer after a text. */
+#define MOST_HALVES		16
 
 typedef struct Recipe
 {
 	uint8_t		no_nulls;		/* the bitmap of a row without NULLs; 0: rows are
 								 * not abbreviated */
-	uint8_t		nintegers;
-	uint8_t		text_at;
-	bool		padded;			/* it is a bpchar */
-	struct
-	{
-		uint8_t		at;
-		uint8_t		form;
-	}			integers[MOST_INTEGERS];
+	uint8_t		ncols;
+	uint8_t		forms[MOST_COLUMNS];
 } Recipe;
 
 StaticAssertDecl(sizeof(Recipe) == EUNO_ABBREVIATION_HOW,
 				 "it must fit");
 
+/* An abbreviation in the making. */
+typedef struct Writer
+{
+	uint8_t    *to;
+	uint32_t	len;
+	bool		has_text;
+} Writer;
+
+static uint8_t
+form_of(const EunoKeySchema *schema, const EunoKeyColumn *col)
+{
+	bool		turned = col->desc != (col > schema->text && schema->text->desc);
+
+	if (!col->integer)
+		return col->cmp.fn_oid == F_BPCHARCMP ? PADDED : 0;
+	return (uint8_t) ((col->attlen == 8 ? 3 : col->attlen == 4 ? 2 : 1) |
+					  (col->kind <= EUNO_KIND_INT64 ? SIGNED : 0) |
+					  (turned ? TURNED : 0));
+}
+
 void
 euno_key_abbreviation(const EunoKeySchema *schema, uint8_t *how)
 {
+	const EunoKeyColumn *text = schema->text;
 	Recipe		recipe = {0};
-	const EunoKeyColumn *col = schema->cols;
 
 	memset(how, 0, EUNO_ABBREVIATION_HOW);
-	if (schema->text == NULL || schema->text - col > MOST_INTEGERS)
+	if (text == NULL)
 		return;
 	recipe.no_nulls = schema->no_nulls;
-	for (; col < schema->text; col++)
+	for (int i = 0; i < schema->nkeys; i++)
 	{
-		int			i = recipe.nintegers++;
+		const EunoKeyColumn *col = &schema->cols[i];
 
-		recipe.integers[i].at = (uint8_t) col->row_at;
-		recipe.integers[i].form = (uint8_t)
-			((col->attlen == 8 ? 3 : col->attlen == 4 ? 2 : 1) |
-			 (col->kind <= EUNO_KIND_INT64 ? SIGNED : 0) |
-			 (col->desc ? DESCENDING : 0));
+		if (!col->integer &&
+			(!col->approximates || col->collation != text->collation ||
+			 col->desc != text->desc))
+			break;
+		recipe.forms[recipe.ncols++] = form_of(schema, col);
 	}
-	recipe.text_at = (uint8_t) col->row_at;
-	recipe.padded = col->cmp.fn_oid == F_BPCHARCMP;
 	memcpy(how, &recipe, sizeof(recipe));
 }
 
-/* Appends an integer, in the low bits of "bits", and returns its bytes. */
-static inline uint32_t
-put_integer(uint8_t *to, uint64_t bits, uint8_t form)
+/* Appends an integer, in the low bits of "bits".  False: there is no room. */
+static inline bool
+put_integer(Writer *w, uint64_t bits, uint8_t form)
 {
 	uint32_t	width = 1U << (form & WIDTH_LOG2);
 
 	bits <<= 64 - 8 * width;
 	if ((form & SIGNED) != 0)
 		bits ^= UINT64_C(1) << 63;
-	if ((form & DESCENDING) != 0)
+	if ((form & TURNED) != 0)
 		bits = ~bits;
-	euno_put_word(to, bits);
-	return width;
+	if (!w->has_text)
+	{
+		euno_put_word(w->to + w->len, bits);
+		w->len += width;
+		return true;
+	}
+	if (w->len + MOST_HALVES > EUNO_ABBREVIATION)
+		return false;
+	for (uint32_t i = 0; i < 2 * width; i++, bits <<= 4)
+		w->to[w->len++] = (uint8_t) (EUNO_HALVES + (bits >> 60));
+	return true;
 }
 
-/* Appends a text, as much as there is room for, and returns the length. */
-static inline int
-put_text(uint8_t *to, uint32_t len, const uint8_t *text, uint32_t textlen)
+/* Appends a text, as much as there is room for.  False: there is no more. */
+static inline bool
+put_text(Writer *w, const uint8_t *text, uint32_t len, bool last)
 {
-	uint32_t	n = Min(textlen, EUNO_ABBREVIATION - len);
+	uint32_t	n = Min(len, EUNO_ABBREVIATION - w->len);
 
-	memcpy(to + len, text, n);
-	return (int) (len + n);
+	memcpy(w->to + w->len, text, n);
+	w->len += n;
+	w->has_text = true;
+	if (w->len == EUNO_ABBREVIATION)
+		return false;
+	if (!last)
+		w->to[w->len++] = 0;
+	return true;
 }
 
 int
@@ -98,70 +131,89 @@ euno_row_abbreviate(const uint8_t *how, const uint8_t *row, uint32_t rowlen,
 					uint8_t *to)
 {
 	const Recipe *recipe = (const Recipe *) how;
-	const uint8_t *text;
-	uint32_t	textlen;
-	uint32_t	len = 0;
+	Writer		w = {to, 0, false};
+	uint32_t	at = 1;			/* after the bitmap */
+	bool		room = true;
 
 	if (rowlen == 0 || row[0] != recipe->no_nulls || row[0] == 0)
 		return -1;
-	for (int i = 0; i < recipe->nintegers; i++)
+	for (int i = 0; i < recipe->ncols && room; i++)
 	{
-		uint8_t		form = recipe->integers[i].form;
-		uint64_t	bits = euno_row_integer(row, recipe->integers[i].at,
-											1U << (form & WIDTH_LOG2));
+		uint8_t		form = recipe->forms[i];
+		uint32_t	width = 1U << (form & WIDTH_LOG2);
+		const uint8_t *text;
+		uint32_t	len;
 
-		len += put_integer(to + len, bits, form);
+		if (width > 1)
+		{
+			at = TYPEALIGN(width, at);
+			room = put_integer(&w, euno_row_integer(row, at, width), form);
+			at += width;
+			continue;
+		}
+		at = euno_row_text(row, at, &text, &len);
+		if (at > rowlen)
+			return -1;
+		if ((form & PADDED) != 0)
+			len = euno_unpadded(text, len);
+		room = put_text(&w, text, len, i + 1 == recipe->ncols);
 	}
-	if (!euno_row_text(row, recipe->text_at, rowlen, &text, &textlen))
-		return -1;
-	if (recipe->padded)
-		textlen = euno_unpadded(text, textlen);
-	return put_text(to, len, text, textlen);
+	return (int) w.len;
 }
 
-/* The same of a bound that has a value for each column up to the text. */
+/*
+ * The same of a bound that has a value for each column up to the text.  Where
+ * others are missing, nothing is known of what comes next.
+ */
 static int
 abbreviate_bound(const EunoKeySchema *schema, const EunoKeyBound *bound,
-				 const Recipe *recipe, uint8_t *to)
+				 uint8_t *to)
 {
-	int			n = recipe->nintegers;
-	const uint8_t *text;
-	uint32_t	textlen;
-	uint32_t	len = 0;
-	Datum		value;
+	const Recipe *recipe = (const Recipe *) schema->abbreviation;
+	Writer		w = {to, 0, false};
+	bool		room = true;
 
-	if (bound->ncols <= n)
-		return -1;
-	for (int i = 0; i <= n; i++)
+	for (int i = 0; i < recipe->ncols && room; i++)
 	{
 		const EunoBoundColumn *col = &bound->cols[i];
+		uint8_t		form = recipe->forms[i];
+		const uint8_t *text;
+		uint32_t	len;
 
-		if (col->class != EUNO_BOUND_VALUE || col->cross != NULL)
-			return -1;
-		if (i < n)
-			len += put_integer(to + len, col->value,
-							   recipe->integers[i].form);
+		if (i >= bound->ncols || col->class != EUNO_BOUND_VALUE ||
+			col->cross != NULL ||
+			((form & WIDTH_LOG2) == 0 &&
+			 (VARATT_IS_EXTERNAL(DatumGetPointer(col->value)) ||
+			  VARATT_IS_COMPRESSED(DatumGetPointer(col->value)))))
+		{
+			if (!w.has_text)
+				return -1;
+			if (w.len < EUNO_ABBREVIATION)
+				to[w.len++] = UINT8_MAX;
+			break;
+		}
+		if ((form & WIDTH_LOG2) != 0)
+		{
+			room = put_integer(&w, col->value, form);
+			continue;
+		}
+		len = euno_text_bytes(&schema->cols[i], col->value, &text);
+		room = put_text(&w, text, len, i + 1 == recipe->ncols);
 	}
-	value = bound->cols[n].value;
-	if (VARATT_IS_EXTERNAL(DatumGetPointer(value)) ||
-		VARATT_IS_COMPRESSED(DatumGetPointer(value)))
-		return -1;
-	textlen = euno_text_bytes(schema->text, value, &text);
-	return put_text(to, len, text, textlen);
+	return (int) w.len;
 }
 
 bool
 euno_key_abbreviate(void *arg, const EunoPosition *pos, EunoAbbreviation *to)
 {
 	const EunoKeySchema *schema = arg;
-	const Recipe *recipe = (const Recipe *) schema->abbreviation;
 	EunoKeyColumn *col = schema->text;
 	int			len;
 
-	if (recipe->no_nulls == 0)
+	if (col == NULL)
 		return false;
 	if (pos->bound != NULL)
-		len = abbreviate_bound(schema, pos->bound, recipe, to->bytes);
+		len = abbreviate_bound(schema, pos->bound, to->bytes);
 	else
 		len = euno_row_abbreviate(schema->abbreviation, pos->key, pos->keylen,
 								  to->bytes);

@@ -146,12 +146,13 @@ static pg_attribute_always_inline uint32_t
 text_of(const EunoKeyColumn *col, const uint8_t *row, uint32_t len,
 		const uint8_t **text)
 {
-	uint32_t	size;
+	uint32_t	n;
+	uint32_t	end = euno_row_text(row, col->row_at, text, &n);
 
-	if (unlikely(!euno_row_text(row, col->row_at, len, text, &size)))
-		euno_row_overrun(col->row_at + size, len);
+	if (unlikely(end > len))
+		euno_row_overrun(end, len);
 	return unlikely(col->cmp.fn_oid == F_BPCHARCMP) ?
-		euno_unpadded(*text, size) : size;
+		euno_unpadded(*text, n) : n;
 }
 
 /* For tests: is the approximation of this key to be wrong? */

@@ -158,6 +158,8 @@ euno_letters_of(Oid collation)
 										 sizeof(EunoLetters));
 		for (int i = 0; i < EUNO_ASCII >> EUNO_LETTER_BITS; i++)
 			letters->pages[i] = &letters->ascii[i << EUNO_LETTER_BITS];
+		for (int i = 0; i < 16; i++)
+			letters->ascii[EUNO_HALVES + i] = EUNO_NO_PLACE + 1 + i;
 		letters->collation = collation;
 		letters->next = all_letters;
 		all_letters = letters;

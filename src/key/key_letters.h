@@ -21,6 +21,12 @@
 #define EUNO_LETTER_BITS	6	/* of a character's number within its page */
 #define EUNO_LETTER_PAGES	(0x10000 >> EUNO_LETTER_BITS)
 
+/*
+ * These 16 control characters stand for half bytes of integers in
+ * abbreviations, and have the places that go with that.
+ */
+#define EUNO_HALVES			0x10
+
 /* Of a character that has no place: it is ignored, or there was no room. */
 #define EUNO_NO_PLACE		1
 

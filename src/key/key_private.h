@@ -147,29 +147,23 @@ euno_row_integer(const uint8_t *row, uint32_t at, uint32_t width)
 }
 
 /*
- * The text at an offset of a row of len bytes, 4-byte aligned or with a short
- * header.  False if the row ends before it does.
+ * The text at an offset of a row, 4-byte aligned or with a short header.
+ * Returns where it ends, which may be behind the row.
  */
-static inline bool
-euno_row_text(const uint8_t *row, uint32_t at, uint32_t len,
-			  const uint8_t **text, uint32_t *textlen)
+static inline uint32_t
+euno_row_text(const uint8_t *row, uint32_t at, const uint8_t **text,
+			  uint32_t *len)
 {
-	uint32_t	size;
-
 	if (VARATT_IS_SHORT(row + at))
 	{
-		size = VARSIZE_SHORT(row + at);
 		*text = row + at + VARHDRSZ_SHORT;
-		*textlen = size - VARHDRSZ_SHORT;
+		*len = VARSIZE_SHORT(row + at) - VARHDRSZ_SHORT;
+		return at + VARHDRSZ_SHORT + *len;
 	}
-	else
-	{
-		at = TYPEALIGN(ALIGNOF_INT, at);
-		size = VARSIZE(row + at);
-		*text = row + at + VARHDRSZ;
-		*textlen = size - VARHDRSZ;
-	}
-	return at + size <= len;
+	at = TYPEALIGN(ALIGNOF_INT, at);
+	*text = row + at + VARHDRSZ;
+	*len = VARSIZE(row + at) - VARHDRSZ;
+	return at + VARHDRSZ + *len;
 }
 
 /* Bytes of the bitmap that says which lossy columns follow in a payload. */

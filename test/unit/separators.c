@@ -138,16 +138,74 @@ test_one_short(void)
 			uint8_t    *key = calloc(1, n + 2);
 
 			memset(key + 1, 'm', n);
+			key[0] = (uint8_t) n;
 
 			/* such that its abbreviation is not wrong */
-			key[n] = (uint8_t) (0x40 + i % 7 * 8 + (7 - n) % 8);
-			key[0] = (uint8_t) n;
+			key[n] = (uint8_t) ('A' + i % 50);
+			if ((key[n] * 7 + 'm' + n + 2) % 64 == 0)
+				key[n]++;
 			free((void *) entry->key);
 			entry->key = key;
 			entry->keylen = n + 2;
 		}
 		take_out(universe);
 	}
+	universe_free(universe);
+	tap_end();
+}
+
+static uint64_t comparisons;
+
+static void
+count_one(void *arg)
+{
+	(void) arg;
+	comparisons++;
+}
+
+/* How often all entries together ask a comparator or an approximation. */
+static uint64_t
+count_comparisons(Actor *actor, const Universe *universe)
+{
+	const EunoTreeOps *ops = actor->fixture->ops;
+
+	comparisons = 0;
+	compare_called = count_one;
+	for (uint32_t i = 0; i < universe->n; i++)
+		CHECK(ops->contains(&actor->cx, actor->fixture->tree,
+							&universe->entries[i].entry) == EUNO_OK,
+			  "entry %u is not there", i);
+	compare_called = NULL;
+	return comparisons;
+}
+
+/* Are the heads used, and do they save most of what separators cost? */
+static void
+test_heads(void)
+{
+	Universe   *universe = universe_make(shape_by_name("comparator, long prefixes"),
+										 20000, seed);
+	Fixture		fixture;
+	Actor		actor;
+	uint64_t	with;
+	uint64_t	without;
+
+	tap_begin("heads save comparisons");
+	fixture_open(&fixture, &euno_bptree_ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	for (uint32_t i = 0; i < universe->n; i++)
+		CHECK(fixture.ops->insert(&actor.cx, fixture.tree,
+								  &universe->entries[i * 7919 % universe->n].entry,
+								  false) == EUNO_OK, "insert");
+	actor.cx.doubts = 0;
+	with = count_comparisons(&actor, universe);
+	actor.cx.doubts = 0;
+	actor.cx.abbreviate = NULL;
+	without = count_comparisons(&actor, universe);
+	CHECK(with * 5 < without * 4, "%llu comparisons, %llu without heads",
+		  (unsigned long long) with, (unsigned long long) without);
+	actor_free(&actor);
+	fixture_close(&fixture);
 	universe_free(universe);
 	tap_end();
 }
@@ -159,5 +217,6 @@ main(void)
 	for (int i = 0; i < nshapes; i++)
 		test_shape(&shapes[i]);
 	test_one_short();
+	test_heads();
 	return tap_done();
 }

@@ -465,7 +465,7 @@ abbreviate_columns(const uint8_t *how, const uint8_t *key, uint32_t columns,
 }
 
 /*
- * Wrong for one key in 8, and without an answer for some, those that end with
+ * Wrong for one key in 64, and without an answer for some, those that end with
  * a 9.
  */
 int
@@ -477,7 +477,7 @@ abbreviate_wrongly(const uint8_t *how, const uint8_t *key, uint32_t keylen,
 	if (how[0] == 0 || (key[key[0]] == '9' && key[1 + key[0]] == 1))
 		return -1;
 	len = abbreviate_columns(how, key, 2, to) - 1;
-	if (len > 1 && (key[key[0]] + keylen) % 8 == 0)
+	if (len > 1 && (key[key[0]] * 7 + key[1 + key[0] / 2] + keylen) % 64 == 0)
 		to[len / 2] ^= 2;
 	return len;
 }
