@@ -21,7 +21,7 @@ StaticAssertDecl(EUNO_PLACES == EUNO_ASCII &&
 				 EUNO_FIRST_PLACE == EUNO_NO_PLACE + 1,
 				 "places of letters are those that the trees know");
 
-#define MOST_COLUMNS	(EUNO_ABBREVIATION_HOW - 2)
+#define MOST_COLUMNS	(EUNO_ABBREVIATION_HOW - 1)
 
 /* A column: an integer, its size as a power of two, or (0) a text. */
 #define WIDTH_LOG2		0x03
@@ -34,9 +34,7 @@ StaticAssertDecl(EUNO_PLACES == EUNO_ASCII &&
 
 typedef struct Recipe
 {
-	uint8_t		no_nulls;		/* the bitmap of a row without NULLs; 0: rows are
-								 * not abbreviated */
-	uint8_t		ncols;
+	uint8_t		ncols;			/* 0: rows are not abbreviated */
 	uint8_t		forms[MOST_COLUMNS];
 } Recipe;
 
@@ -72,7 +70,6 @@ euno_key_abbreviation(const EunoKeySchema *schema, uint8_t *how)
 	memset(how, 0, EUNO_ABBREVIATION_HOW);
 	if (text == NULL)
 		return;
-	recipe.no_nulls = schema->no_nulls;
 	for (int i = 0; i < schema->nkeys; i++)
 	{
 		const EunoKeyColumn *col = &schema->cols[i];
@@ -126,6 +123,20 @@ put_text(Writer *w, const uint8_t *text, uint32_t len, bool last)
 	return true;
 }
 
+/*
+ * Nothing is known of what comes next.  Returns the length; -1 if there is no
+ * text so far.
+ */
+static int
+put_unknown(Writer *w)
+{
+	if (!w->has_text)
+		return -1;
+	if (w->len < EUNO_ABBREVIATION)
+		w->to[w->len++] = UINT8_MAX;
+	return (int) w->len;
+}
+
 int
 euno_row_abbreviate(const uint8_t *how, const uint8_t *row, uint32_t rowlen,
 					uint8_t *to)
@@ -135,7 +146,7 @@ euno_row_abbreviate(const uint8_t *how, const uint8_t *row, uint32_t rowlen,
 	uint32_t	at = 1;			/* after the bitmap */
 	bool		room = true;
 
-	if (rowlen == 0 || row[0] != recipe->no_nulls || row[0] == 0)
+	if (rowlen == 0 || recipe->ncols == 0)
 		return -1;
 	for (int i = 0; i < recipe->ncols && room; i++)
 	{
@@ -144,6 +155,8 @@ euno_row_abbreviate(const uint8_t *how, const uint8_t *row, uint32_t rowlen,
 		const uint8_t *text;
 		uint32_t	len;
 
+		if ((row[0] >> i & 1) == 0)
+			return put_unknown(&w);
 		if (width > 1)
 		{
 			at = TYPEALIGN(width, at);
@@ -161,10 +174,7 @@ euno_row_abbreviate(const uint8_t *how, const uint8_t *row, uint32_t rowlen,
 	return (int) w.len;
 }
 
-/*
- * The same of a bound that has a value for each column up to the text.  Where
- * others are missing, nothing is known of what comes next.
- */
+/* The same of a bound. */
 static int
 abbreviate_bound(const EunoKeySchema *schema, const EunoKeyBound *bound,
 				 uint8_t *to)
@@ -185,13 +195,7 @@ abbreviate_bound(const EunoKeySchema *schema, const EunoKeyBound *bound,
 			((form & WIDTH_LOG2) == 0 &&
 			 (VARATT_IS_EXTERNAL(DatumGetPointer(col->value)) ||
 			  VARATT_IS_COMPRESSED(DatumGetPointer(col->value)))))
-		{
-			if (!w.has_text)
-				return -1;
-			if (w.len < EUNO_ABBREVIATION)
-				to[w.len++] = UINT8_MAX;
-			break;
-		}
+			return put_unknown(&w);
 		if ((form & WIDTH_LOG2) != 0)
 		{
 			room = put_integer(&w, col->value, form);
