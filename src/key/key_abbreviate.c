@@ -52,7 +52,8 @@ typedef struct Writer
 static uint8_t
 form_of(const EunoKeySchema *schema, const EunoKeyColumn *col)
 {
-	bool		turned = col->desc != (col > schema->text && schema->text->desc);
+	const EunoKeyColumn *text = schema->text;
+	bool		turned = col->desc != (col > text && text->desc);
 
 	if (!col->integer)
 		return col->cmp.fn_oid == F_BPCHARCMP ? PADDED : 0;

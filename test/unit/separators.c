@@ -125,8 +125,8 @@ test_shape(const Shape *shape)
 static void
 test_one_short(void)
 {
-	Universe   *universe = universe_make(shape_by_name("comparator, long prefixes"),
-										 60, seed);
+	const Shape *shape = shape_by_name("comparator, long prefixes");
+	Universe   *universe = universe_make(shape, 60, seed);
 
 	tap_begin("one short separator before many that are long and alike");
 	for (uint32_t length = 90; length < 125; length++)
@@ -183,8 +183,8 @@ count_comparisons(Actor *actor, const Universe *universe)
 static void
 test_heads(void)
 {
-	Universe   *universe = universe_make(shape_by_name("comparator, long prefixes"),
-										 20000, seed);
+	const Shape *shape = shape_by_name("comparator, long prefixes");
+	Universe   *universe = universe_make(shape, 20000, seed);
 	Fixture		fixture;
 	Actor		actor;
 	uint64_t	with;
@@ -194,9 +194,13 @@ test_heads(void)
 	fixture_open(&fixture, &euno_bptree_ops, universe, 90, 1);
 	actor_init(&actor, &fixture, 1, seed);
 	for (uint32_t i = 0; i < universe->n; i++)
+	{
+		uint32_t	at = i * 7919 % universe->n;
+
 		CHECK(fixture.ops->insert(&actor.cx, fixture.tree,
-								  &universe->entries[i * 7919 % universe->n].entry,
-								  false) == EUNO_OK, "insert");
+								  &universe->entries[at].entry, false) ==
+			  EUNO_OK, "insert");
+	}
 	actor.cx.doubts = 0;
 	with = count_comparisons(&actor, universe);
 	actor.cx.doubts = 0;

@@ -36,17 +36,59 @@ typedef struct BptSeps
 	BptImage	copy;
 } BptSeps;
 
+/* Bytes of a separator in a node's heap before its own. */
+static inline uint32_t
+bpt_separator_header(const EunoTree *tree)
+{
+	return bpt_is_opaque(tree) ? BPT_SEPARATOR : 2;
+}
+
+/* Writes what comes before a separator's bytes, of which there are len. */
+static inline void
+bpt_put_record(uint8_t *to, bool opaque, EunoTid tid, uint32_t len)
+{
+	if (opaque)
+		euno_put_word(to, tid << 16 | len);
+	else
+	{
+		to[0] = (uint8_t) len;
+		to[1] = (uint8_t) (len >> 8);
+	}
+}
+
+/* How many bytes two strings begin with that are the same. */
+static inline uint32_t
+bpt_same_bytes(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
+{
+	uint32_t	n = 0;
+
+	while (n < alen && n < blen && a[n] == b[n])
+		n++;
+	return n;
+}
+
+/* bpt_abbreviate.c */
+extern bool euno_bpt_abbreviate(const EunoEnvironment *env,
+								const EunoTree *tree, const uint8_t *bytes,
+								uint32_t len, uint8_t *to, uint32_t *n);
+extern bool euno_bpt_abbreviate_sep(const BptSeps *set, uint32_t i,
+									uint8_t *to, uint32_t *n);
+extern int	euno_bpt_common_abbreviation(const BptSeps *set, uint32_t a,
+										 uint32_t b, uint8_t *to);
+extern bool euno_bpt_heads_match(const BptSeps *set);
+
 /* bpt_inner_encode.c */
 extern void euno_bpt_seps_init(BptSeps *set, EunoContext *cx, EunoTree *tree);
 extern bool euno_bpt_seps_load(BptSeps *set, EunoContext *cx, EunoTree *tree,
 							   const BptInner *node);
-extern bool euno_bpt_heads_match(const BptSeps *set);
 extern bool euno_bpt_seps_insert(BptSeps *set, uint32_t i,
 								 const BptFence *fence, void *child);
 extern void euno_bpt_seps_remove(BptSeps *set, uint32_t i);
 extern uint32_t euno_bpt_seps_get(const BptSeps *set, uint32_t i, uint8_t *to);
 extern bool euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b,
 								 size_t size, BptImage *image);
+
+/* bpt_inner_put.c */
 extern void euno_bpt_inner_install(EunoContext *cx, BptInner *node,
 								   const BptImage *image, bool is_new);
 extern bool euno_bpt_inner_put(EunoContext *cx, EunoTree *tree,

@@ -4,47 +4,11 @@
  *	  Inner nodes taken apart, and built, in private memory.
  *
  * The writers of a directory hold its mutex, so what they read of its nodes
- * does not change; its readers see every change under the node's lock.
+ * does not change.
  *
  *-------------------------------------------------------------------------
  */
 #include "core/bptree/bpt_directory.h"
-
-/* Bytes of a separator in a node's heap before its own. */
-static inline uint32_t
-separator_header(const EunoTree *tree)
-{
-	return bpt_is_opaque(tree) ? BPT_SEPARATOR : 2;
-}
-
-/* Writes what comes before a separator's bytes, of which there are len. */
-static inline void
-put_record(uint8_t *to, bool opaque, EunoTid tid, uint32_t len)
-{
-	if (opaque)
-		euno_put_word(to, tid << 16 | len);
-	else
-	{
-		to[0] = (uint8_t) len;
-		to[1] = (uint8_t) (len >> 8);
-	}
-}
-
-/*
- * COMPARE: abbreviates a separator (8-byte aligned) to *n bytes, and zeros.
- * False if that is not possible.
- */
-static bool
-abbreviate(const EunoEnvironment *env, const EunoTree *tree,
-		   const uint8_t *bytes, uint32_t len, uint8_t *to, uint32_t *n)
-{
-	int			done = env->abbreviate == NULL ? -1 :
-		env->abbreviate(tree->config.abbreviation, bytes, len, to);
-
-	*n = done < 0 ? 0 : (uint32_t) done;
-	memset(to + *n, 0, EUNO_ABBREVIATION + 16 - *n);
-	return done >= 0;
-}
 
 /* Starts an empty set of separators. */
 void
@@ -68,7 +32,7 @@ euno_bpt_seps_load(BptSeps *set, EunoContext *cx, EunoTree *tree,
 	const BptInner *copy = &set->copy.inner;
 	size_t		size = bpt_inner_size(node);
 	const BptPair *pairs = bpt_pairs(copy);
-	uint32_t	header = separator_header(tree);
+	uint32_t	header = bpt_separator_header(tree);
 	const uint16_t *offs;
 
 	euno_bpt_seps_init(set, cx, tree);
@@ -184,78 +148,12 @@ common_prefix(const BptSeps *set, uint32_t a, uint32_t b, uint8_t *to)
 	uint8_t		last[BPT_MAX_COMPOSITE + 8];
 	uint32_t	len;
 	uint32_t	last_len;
-	uint32_t	same = 0;
 
-	if (set->opaque || a == b)
+	if (a == b)
 		return 0;
 	len = euno_bpt_seps_get(set, a, to);
 	last_len = euno_bpt_seps_get(set, b - 1, last);
-	while (same < len && same < last_len && to[same] == last[same])
-		same++;
-	return same;
-}
-
-/* The same of separator i of a set. */
-static bool
-abbreviate_sep(const BptSeps *set, uint32_t i, uint8_t *to, uint32_t *n)
-{
-	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
-	uint32_t	len = euno_bpt_seps_get(set, i, bytes);
-
-	return abbreviate(set->env, set->tree, bytes, len, to, n);
-}
-
-/*
- * COMPARE: do the heads of a node that has just been loaded say what its
- * separators do?
- */
-bool
-euno_bpt_heads_match(const BptSeps *set)
-{
-	const BptInner *node = &set->copy.inner;
-	uint8_t		prefix[BPT_MAX_COMPOSITE + 8];
-	uint8_t		its[EUNO_ABBREVIATION + 16];
-	uint32_t	plen = node->prefix_len;
-	uint32_t	len;
-
-	euno_put_word(prefix, node->prefix_word);
-	if (plen > 8)
-		memcpy(prefix, set->copy.bytes + node->prefix_off, plen);
-	for (uint32_t i = 0; i < set->n && node->abbreviated; i++)
-	{
-		if (!abbreviate_sep(set, i, its, &len) || len < plen ||
-			memcmp(its, prefix, plen) != 0 ||
-			bpt_pairs(node)[i + 1].head != euno_get_word(its + plen))
-			return false;
-	}
-	return true;
-}
-
-/*
- * COMPARE: what the abbreviations of separators [a, b) have in common.  -1 if
- * one cannot be abbreviated, or there is none.  The comparator's order is not
- * that of bytes: all are looked at.
- */
-static int
-common_abbreviation(const BptSeps *set, uint32_t a, uint32_t b, uint8_t *to)
-{
-	uint8_t		its[EUNO_ABBREVIATION + 16];
-	uint32_t	same;
-	uint32_t	len;
-
-	if (a == b || !abbreviate_sep(set, a, to, &same))
-		return -1;
-	for (uint32_t i = a + 1; i < b; i++)
-	{
-		uint32_t	n = 0;
-
-		if (!abbreviate_sep(set, i, its, &len))
-			return -1;
-		while (n < same && n < len && to[n] == its[n])
-			n++;
-		same = n;
-	}
-	return (int) same;
+	return bpt_same_bytes(to, len, last, last_len);
 }
 
 /*
@@ -266,7 +164,8 @@ static bool
 find_prefix(const BptSeps *set, uint32_t a, uint32_t b, uint8_t *to,
 			uint32_t *len)
 {
-	int			same = set->opaque ? common_abbreviation(set, a, b, to) :
+	int			same = set->opaque ?
+		euno_bpt_common_abbreviation(set, a, b, to) :
 		(int) common_prefix(set, a, b, to);
 
 	*len = same > 0 ? (uint32_t) same : 0;
@@ -308,7 +207,7 @@ encode_separator(const BptSeps *set, uint32_t i, uint32_t plen, bool heads,
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
 	uint8_t		short_form[EUNO_ABBREVIATION + 16];
 	uint32_t	len = euno_bpt_seps_get(set, i, buf);
-	uint32_t	header = separator_header(set->tree);
+	uint32_t	header = bpt_separator_header(set->tree);
 	uint32_t	skip = set->opaque ? 0 : plen + 8;
 	uint32_t	n;
 
@@ -318,15 +217,15 @@ encode_separator(const BptSeps *set, uint32_t i, uint32_t plen, bool heads,
 	{
 		*heap -= len - skip + header;
 		*off = (uint16_t) *heap;
-		put_record(image->bytes + *heap, set->opaque, set->seps[i].head,
-				   len - skip);
+		bpt_put_record(image->bytes + *heap, set->opaque, set->seps[i].head,
+					   len - skip);
 		memcpy(image->bytes + *heap + header, buf + skip, len - skip);
 	}
 	if (!set->opaque)
 		return euno_get_word(buf + plen);
 	if (!heads)
 		return 0;
-	(void) abbreviate_sep(set, i, short_form, &n);
+	(void) euno_bpt_abbreviate_sep(set, i, short_form, &n);
 	return euno_get_word(short_form + plen);
 }
 
@@ -388,121 +287,5 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 	node->heap = (uint16_t) heap;
 	node->first_head = n > 0 ? pairs[1].head : 0;
 	node->last_head = pairs[n].head;
-	return true;
-}
-
-/*
- * Copies an image into its node.  The node is locked here, unless it is new:
- * then nobody can see it.
- */
-void
-euno_bpt_inner_install(EunoContext *cx, BptInner *node, const BptImage *image,
-					   bool is_new)
-{
-	const BptInner *from = &image->inner;
-
-	if (!is_new)
-		(void) euno_lock_acquire(&node->lock, cx->env, &cx->counters);
-	euno_store64(&node->prefix_word, from->prefix_word);
-	euno_store16(&node->count, from->count);
-	euno_store16(&node->prefix_len, from->prefix_len);
-	euno_store16(&node->prefix_off, from->prefix_off);
-	euno_store16(&node->cap, from->cap);
-	euno_store16(&node->heap, from->heap);
-	euno_store8(&node->abbreviated, from->abbreviated);
-	euno_store64(&node->first_head, from->first_head);
-	euno_store64(&node->last_head, from->last_head);
-	euno_copy_in(bpt_pairs(node), bpt_pairs(from),
-				 bpt_inner_size(node) - BPT_INNER_HEADER);
-	if (!is_new)
-		euno_lock_release(&node->lock, cx->env);
-}
-
-/*
- * The head that a fence's bytes ("buf", then zeros) get in a node.  False if
- * the node would have to have another prefix.
- */
-static bool
-head_in_node(EunoContext *cx, EunoTree *tree, const BptInner *node,
-			 const uint8_t *buf, uint32_t len, uint64_t *head)
-{
-	uint32_t	plen = euno_load16(&node->prefix_len);
-	uint8_t		prefix[BPT_MAX_COMPOSITE + 8];
-	uint8_t		short_form[EUNO_ABBREVIATION + 16];
-
-	*head = 0;
-	if (bpt_is_opaque(tree))
-	{
-		if (euno_load8(&node->abbreviated) == 0)
-			return true;
-		if (!abbreviate(cx->env, tree, buf, len, short_form, &len))
-			return false;
-		buf = short_form;
-	}
-	euno_put_word(prefix, euno_load64(&node->prefix_word));
-	if (plen > 8)
-		euno_copy_out(prefix, (uint8_t *) node +
-					  euno_load16(&node->prefix_off), plen);
-	if (len < plen || memcmp(prefix, buf, plen) != 0)
-		return false;
-	*head = euno_get_word(buf + plen);
-	return true;
-}
-
-/*
- * Inserts a separator at i and the child right of it, if there is room and the
- * node keeps its prefix; otherwise false and nothing changed.  The directory's
- * mutex is held.
- */
-bool
-euno_bpt_inner_put(EunoContext *cx, EunoTree *tree, BptInner *node,
-				   uint32_t i, const BptFence *fence, void *child)
-{
-	BptPair    *pairs = bpt_pairs(node);
-	uint32_t	cap = euno_load16(&node->cap);
-	uint32_t	count = euno_load16(&node->count);
-	uint32_t	heap = euno_load16(&node->heap);
-	uint16_t   *offs = (uint16_t *) (pairs + cap + 1);
-	uint32_t	header = separator_header(tree);
-	uint32_t	skip = bpt_is_opaque(tree) ? 0 :
-		(uint32_t) euno_load16(&node->prefix_len) + 8;
-	uint8_t		buf[BPT_MAX_COMPOSITE + 16] __attribute__((aligned(8)));
-	uint8_t		record[BPT_SEPARATOR];
-	uint32_t	need = 0;
-	uint32_t	off = 0;
-	uint64_t	head;
-
-	if (count >= cap || count == 0)
-		return false;
-	if (fence->len > 0)
-		memcpy(buf, fence->bytes, fence->len);
-	memset(buf + fence->len, 0, 8);
-	if (!head_in_node(cx, tree, node, buf, fence->len, &head))
-		return false;
-	if (bpt_is_opaque(tree) || fence->len > skip)
-		need = header + fence->len - skip;
-	if (need > 0 && heap < BPT_INNER_BYTES(cap) + need)
-		return false;
-	(void) euno_lock_acquire(&node->lock, cx->env, &cx->counters);
-	if (need > 0)
-	{
-		off = heap - need;
-		put_record(record, bpt_is_opaque(tree), fence->tid, need - header);
-		euno_copy_in((uint8_t *) node + off, record, header);
-		euno_copy_in((uint8_t *) node + off + header, buf + skip,
-					 need - header);
-		euno_store16(&node->heap, (uint16_t) off);
-	}
-	euno_move(&pairs[i + 2], &pairs[i + 1], (count - i) * sizeof(BptPair));
-	euno_move(&offs[i + 1], &offs[i], (count - i) * 2);
-	euno_store64(&pairs[i + 1].head, head);
-	euno_store_ptr(&pairs[i + 1].child, child);
-	euno_store16(&offs[i], (uint16_t) off);
-	euno_store16(&node->count, (uint16_t) (count + 1));
-	if (i == 0)
-		euno_store64(&node->first_head, head);
-	if (i == count)
-		euno_store64(&node->last_head, head);
-	euno_lock_release(&node->lock, cx->env);
 	return true;
 }
