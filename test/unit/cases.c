@@ -65,6 +65,11 @@ const Case	cases[] = {
 	{"match", KEYS_MATCH, "i0-2 i4-6 i8 i12", {"i16 i7", "l4 l8"}, 1, 8, 0},
 	{"match-3", KEYS_MATCH, "i0-2 i4-6 i8 i12", {"i16 i3", "l0 l4", "r5 l16"}, 1, 8, 0},
 	{"match-merge", KEYS_MATCH, "i0-2 i4 i8 i12 i16 r0 r2 r4 r8 r12", {"m", "l1 l16", "r1 i12"}, 1, 8, 0},
+	/* keys are abbreviated in inner nodes */
+	{"abbreviated", KEYS_COMPARE, "i0-11", {"i12-14", "i15-17", "c3 c11"}, 1, 8, CASE_ABBREVIATED},
+	{"abbreviated-2", KEYS_COMPARE, "i0-14", {"i15-18", "c3 l12 c14"}, 1, 8, CASE_ABBREVIATED},
+	{"abbreviated-merge", KEYS_COMPARE, "i0-15 r1-2 r5-8", {"m", "i3 c9", "i16-18 c0"}, 1, 8, CASE_ABBREVIATED},
+	{"abbreviated-match", KEYS_MATCH, "i0-2 i4-6 i8 i12", {"i16 i3", "l0 l4", "r5 l16"}, 1, 8, CASE_ABBREVIATED},
 	{"kill", KEYS_FIXED, "i0 i4 i8", {"g4 c4", "d4 i4 c4"}, 1, 8, 0},
 	{"kill-split", KEYS_FIXED, "i0 i4 i8 i12", {"g4 g8", "d4-8 i4 i8 c8", "i9 i10"}, 1, 8, 0},
 	{"hazard-1", KEYS_FIXED, "i4", {"s4", "d4"}, 1, 8, 0},

@@ -149,11 +149,33 @@ stage_wait(uint32_t *word, uint32_t seen)
 		coroutine_wait(word, seen);
 }
 
+static int
+abbreviate(const uint8_t *how, const uint8_t *key, uint32_t keylen,
+		   uint8_t *to)
+{
+	if (how[0] == 0)
+		return -1;
+	memcpy(to, key, keylen);
+	return (int) keylen;
+}
+
+static bool
+abbreviate_position(void *arg, const EunoPosition *pos, EunoAbbreviation *to)
+{
+	(void) arg;
+	memset(to, 0, sizeof(*to));
+	memcpy(to->bytes, pos->key, pos->keylen);
+	to->len = pos->keylen;
+	to->plain = EUNO_ABBREVIATION;
+	return true;
+}
+
 static const EunoEnvironment stage_env = {
 	.alloc = stage_alloc,
 	.free = stage_free,
 	.wait = stage_wait,
-	.wake = coroutine_wake
+	.wake = coroutine_wake,
+	.abbreviate = abbreviate
 };
 
 static int
@@ -296,6 +318,11 @@ player_init(Player *player, uint32_t slot)
 	player->cx.count_all = (the_case->flags & CASE_COUNTED) != 0;
 	if (by_comparator())
 		player->cx.compare = compare;
+	if ((the_case->flags & CASE_ABBREVIATED) != 0)
+	{
+		player->cx.approximate = compare;
+		player->cx.abbreviate = abbreviate_position;
+	}
 	player->batch.tids = player->tids;
 	player->batch.keys = player->keys;
 	player->batch.buf = player->buf;
@@ -944,7 +971,8 @@ start_body(uint32_t i)
 		.posting = entries_a_key(the_case->keys) > 1,
 		.fillfactor = 100,
 		.ndomains = the_case->ndomains,
-		.domains = (the_case->flags & CASE_SINGLE) != 0 ? 1 : 0
+		.domains = (the_case->flags & CASE_SINGLE) != 0 ? 1 : 0,
+		.abbreviation = {(the_case->flags & CASE_ABBREVIATED) != 0}
 	};
 	Player	   *player = &players[MAX_COROUTINES];
 

@@ -71,6 +71,7 @@ typedef struct Case
 #define CASE_COUNTED	256		/* every descent is counted by domain */
 #define CASE_SINGLE		512		/* begins with one directory */
 #define CASE_HEAT		1024		/* every conflict is noted */
+#define CASE_ABBREVIATED 2048	/* keys are, in inner nodes */
 
 /* What all runs since stage_open did. */
 typedef struct StageCounts
