@@ -75,9 +75,9 @@ euno_key_abbreviation(const EunoKeySchema *schema, uint8_t *how)
 	{
 		const EunoKeyColumn *col = &schema->cols[i];
 
-		if (!col->integer &&
-			(!col->approximates || col->collation != text->collation ||
-			 col->desc != text->desc))
+		if (col->integer ? col->align != col->attlen :
+			!col->approximates || col->collation != text->collation ||
+			col->desc != text->desc)
 			break;
 		recipe.forms[recipe.ncols++] = form_of(schema, col);
 	}

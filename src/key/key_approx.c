@@ -16,10 +16,12 @@
 
 #include "key/key_letters.h"
 
+/* Types of others may have such a comparator, and another alignment. */
 bool
 euno_column_approximates(const EunoKeyColumn *col)
 {
-	return col->kind == EUNO_KIND_OPAQUE &&
+	return col->kind == EUNO_KIND_OPAQUE && col->attlen == -1 &&
+		col->attalign == TYPALIGN_INT &&
 		(col->cmp.fn_oid == F_BTTEXTCMP || col->cmp.fn_oid == F_BPCHARCMP);
 }
 

@@ -197,7 +197,7 @@ describe_row(EunoKeySchema *schema)
 	{
 		EunoKeyColumn *col = &schema->cols[i];
 
-		if (!col->integer && !col->approximates)
+		if (col->integer ? col->align != col->attlen : !col->approximates)
 			return;
 		schema->plain += col->integer ? col->attlen : 0;
 		col->row_at = col->integer ? att_align_nominal(at, col->attalign) : at;
