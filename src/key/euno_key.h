@@ -151,7 +151,7 @@ extern int	euno_key_approximate(void *arg, const EunoPosition *pos,
 /*
  * How core abbreviates keys: euno_key_abbreviation says what goes into a tree's
  * configuration, zeros if nothing does; see EunoEnvironment and EunoContext for
- * the others, which do not ereport.
+ * the others.  euno_key_abbreviate may ereport, where a comparator may.
  */
 extern void euno_key_abbreviation(const EunoKeySchema *schema, uint8_t *how);
 extern int	euno_row_abbreviate(const uint8_t *how, const uint8_t *row,
