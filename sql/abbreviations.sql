@@ -5,7 +5,7 @@
 CREATE TABLE mixed (id int, a int2, t text, b int8, u text, o oid, c char(12));
 CREATE FUNCTION add_mixed(first int, last int) RETURNS void LANGUAGE sql AS $$
 	INSERT INTO mixed SELECT g, h % 3 - 1, CASE h % 6 WHEN 0 THEN concat(repeat('a long one, ', 3 + h % 9), g)
-		WHEN 1 THEN concat('short ', h % 40) WHEN 2 THEN repeat('x', h % 130) WHEN 3 THEN concat(chr(960 + h % 4), h)
+		WHEN 1 THEN concat('short ', h % 40) WHEN 2 THEN repeat('x', h % 130) WHEN 3 THEN concat(chr(40 + h % 80), h)
 		WHEN 4 THEN concat('status ', h % 2) END, (h % 21 - 10)::int8 * 1000000007, CASE WHEN h % 7 > 1 THEN md5(h::text) END,
 		4294967295 - h % 1000, concat('pad', h % 300)
 	FROM (SELECT g, abs(hashint4(g / 2)) AS h FROM generate_series(first, last) g) s
@@ -86,3 +86,4 @@ SELECT count(*), sum(n) FROM (SELECT (SELECT count(*) FROM wides WHERE w = wide_
 SELECT count(*) FROM generate_series(0, 1500) i JOIN wides ON id = i % 10 AND w = wide_in(textout(md5(i::text)));
 DROP TABLE wides;
 DROP TYPE wide CASCADE;
+DROP OPERATOR FAMILY wide_ops USING euno;

@@ -105,8 +105,8 @@ thread_enter(const Subject *s, uint32_t number, EunoProcess *process,
 void
 subject_open(Subject *s)
 {
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90,
-	(uint16_t) s->ndomains, 0, 0};
+	EunoTreeConfig config = {.order = EUNO_ORDER_BYTES, .posting = true,
+		.fillfactor = 90, .ndomains = (uint16_t) s->ndomains};
 
 	memset(s->tree, 0, sizeof(EunoTree));
 	for (int d = 0; d < s->ndomains; d++)

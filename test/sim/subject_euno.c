@@ -149,8 +149,9 @@ load(const EunoTreeOps *which, uint64_t nrows, uint64_t (*key) (uint64_t i))
 {
 	int			directories = subject_directories > 0 ?
 		subject_directories : subject_domains;
-	EunoTreeConfig config = {EUNO_ORDER_BYTES, true, 90, (uint16_t) directories,
-	(uint16_t) subject_domains, 0};
+	EunoTreeConfig config = {.order = EUNO_ORDER_BYTES, .posting = true,
+		.fillfactor = 90, .ndomains = (uint16_t) directories,
+		.nparts = (uint16_t) subject_domains};
 
 	ops = which;
 	if (arena == NULL)
