@@ -74,7 +74,7 @@ CREATE FUNCTION wide_lt(wide, wide) RETURNS bool LANGUAGE internal IMMUTABLE STR
 CREATE FUNCTION wide_eq(wide, wide) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'texteq';
 CREATE OPERATOR < (leftarg = wide, rightarg = wide, function = wide_lt);
 CREATE OPERATOR = (leftarg = wide, rightarg = wide, function = wide_eq);
-CREATE OPERATOR CLASS wide_ops DEFAULT FOR TYPE wide USING euno AS OPERATOR 1 <, OPERATOR 3 =, FUNCTION 1 bttextcmp(text, text);
+CREATE OPERATOR CLASS wide_ops DEFAULT FOR TYPE wide USING euno AS OPERATOR 1 <, OPERATOR 3 =, FUNCTION 1 (wide, wide) bttextcmp(text, text);
 CREATE TABLE wides (id int, w wide);
 CREATE INDEX wides_w ON wides USING euno (w);
 CREATE INDEX wides_id_w ON wides USING euno (id, w);
