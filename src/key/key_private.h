@@ -148,22 +148,23 @@ euno_row_integer(const uint8_t *row, uint32_t at, uint32_t width)
 
 /*
  * The text at an offset of a row, 4-byte aligned or with a short header.
- * Returns where it ends, which may be behind the row.
+ * Returns where it ends, which may be behind the row; UINT32_MAX if what is
+ * there is no text.
  */
 static inline uint32_t
 euno_row_text(const uint8_t *row, uint32_t at, const uint8_t **text,
 			  uint32_t *len)
 {
-	if (VARATT_IS_SHORT(row + at))
-	{
-		*text = row + at + VARHDRSZ_SHORT;
-		*len = VARSIZE_SHORT(row + at) - VARHDRSZ_SHORT;
-		return at + VARHDRSZ_SHORT + *len;
-	}
-	at = TYPEALIGN(ALIGNOF_INT, at);
-	*text = row + at + VARHDRSZ;
-	*len = VARSIZE(row + at) - VARHDRSZ;
-	return at + VARHDRSZ + *len;
+	bool		is_short = VARATT_IS_SHORT(row + at);
+	uint32_t	header = is_short ? VARHDRSZ_SHORT : VARHDRSZ;
+	uint32_t	size;
+
+	if (!is_short)
+		at = TYPEALIGN(ALIGNOF_INT, at);
+	size = is_short ? VARSIZE_SHORT(row + at) : VARSIZE(row + at);
+	*text = row + at + header;
+	*len = size - header;
+	return likely(size >= header) ? at + size : UINT32_MAX;
 }
 
 /* Bytes of the bitmap that says which lossy columns follow in a payload. */

@@ -78,7 +78,6 @@ level_add(Level *lv, const BptLeaf *leaf, void *child, bool first)
 {
 	BptFence	fence = {bpt_low(leaf), euno_load32(&leaf->low_len),
 	euno_load64(&leaf->low_tid)};
-
 	uint32_t	more = fence.len + BPT_INNER_BYTES(1) - BPT_INNER_BYTES(0) +
 		(bpt_is_opaque(lv->tree) ? BPT_SEPARATOR : 2);
 

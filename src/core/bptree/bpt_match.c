@@ -173,7 +173,7 @@ euno_bpt_match_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 		batch->nitems = 0;
 		return false;
 	}
-	if (cx->doubts > 0)
+	if (judge == BPT_APPROXIMATION && cx->doubts > 0)
 		cx->doubts--;
 	if (batch->want_keys)
 	{
