@@ -27,6 +27,12 @@
 #include "core/euno_shared.h"
 #include "euno_compat.h"
 
+/*
+ * Bytes of a page's tuples from which on to fetch them gains more than it
+ * takes.
+ */
+#define WIDE_TUPLE	128
+
 /* A setting, which the table's tablespace may have for itself. */
 static bool
 may_look_ahead(IndexScanDesc scan)
@@ -38,8 +44,7 @@ may_look_ahead(IndexScanDesc scan)
 
 /*
  * Rows that are next to each other in the index are often so in the heap: then
- * the executor keeps the page, and the processor sees by itself what comes
- * next.
+ * the executor keeps the page, and only its tuples are fetched.
  */
 void
 euno_ahead_window(IndexScanDesc scan)
@@ -48,20 +53,21 @@ euno_ahead_window(IndexScanDesc scan)
 	EunoWindow *window = so->current;
 	uint32		changes = 0;
 
-	window->ahead.wanted = false;
+	window->ahead.wanted = window->ahead.near = false;
 	window->ahead.pages = 0;
-	if (!so->pins || (so->ahead_known && !so->look_ahead))
-		return;
-	for (uint32 i = 1; i < window->nitems; i++)
-		changes += window->tids[i] >> 16 != window->tids[i - 1] >> 16;
-	if (changes <= window->nitems / 4)
+	if (!so->pins)
 		return;
 	if (!so->ahead_known)
 	{
 		so->look_ahead = may_look_ahead(scan);
 		so->ahead_known = true;
 	}
-	window->ahead.wanted = so->look_ahead;
+	if (!so->look_ahead)
+		return;
+	for (uint32 i = 1; i < window->nitems; i++)
+		changes += window->tids[i] >> 16 != window->tids[i - 1] >> 16;
+	window->ahead.wanted = changes > window->nitems / 4;
+	window->ahead.near = !window->ahead.wanted;
 }
 
 /* The buffer that an item's page is in, as it seems. */
@@ -145,4 +151,57 @@ euno_ahead_step(IndexScanDesc scan, EunoWindow *window)
 	for (; ahead->tuples < limit; ahead->tuples++)
 		fetch_tuple(ahead->buffer[ahead->tuples % EUNO_AHEAD],
 					window->tids[ahead->tuples]);
+}
+
+/* How many bytes a tuple of the page takes, on the average. */
+static inline uint32
+tuple_width(const char *page)
+{
+	const PageHeaderData *header = (const PageHeaderData *) page;
+	uint32		n = (header->pd_lower - SizeOfPageHeaderData) / sizeof(ItemIdData);
+
+	return n == 0 ? 0 : (uint32) (header->pd_special - header->pd_upper) / n;
+}
+
+/*
+ * Rows are side by side, and the page of the window's item, the first one
+ * there, has just been pinned.  Its first tuples are fetched, unless they are
+ * small: of those the processor sees by itself that one line comes after the
+ * other, and for the rest of the window nothing is fetched.
+ */
+void
+euno_ahead_page(EunoScan *so, EunoWindow *window, Buffer buffer)
+{
+	uint32		pos = (uint32) window->pos;
+	uint32		limit = Min(pos + EUNO_AHEAD_NEAR, window->nitems);
+
+	window->ahead.near = tuple_width(BufferGetBlock(buffer)) >= WIDE_TUPLE;
+	if (!window->ahead.near)
+		return;
+	for (; pos < limit && window->tids[pos] >> 16 == so->pinned; pos++)
+		fetch_tuple(buffer, window->tids[pos]);
+}
+
+/*
+ * The window's item, on the page in this buffer, is about to be returned: the
+ * tuple some places behind it is fetched, or the page that comes next.
+ */
+void
+euno_ahead_near(IndexScanDesc scan, EunoWindow *window, Buffer buffer)
+{
+	EunoScan   *so = scan->opaque;
+	uint32		next = (uint32) window->pos + EUNO_AHEAD_NEAR;
+	BlockNumber block;
+
+	if (next >= window->nitems)
+		return;
+	block = (BlockNumber) (window->tids[next] >> 16);
+	if (block == so->pinned)
+		fetch_tuple(buffer, window->tids[next]);
+	else if (block != so->coming)
+	{
+		so->coming = block;
+		fetch_page(euno_recent_find(scan->heapRelation, block),
+				   window->tids[next]);
+	}
 }

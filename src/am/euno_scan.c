@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
 #include "access/relscan.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -272,7 +273,7 @@ begin(IndexScanDesc scan)
 	so->use_hazards = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
 	so->want_keys = so->use_hazards || !so->range.exact;
 	so->pins = euno_recent_begin(scan);
-	so->pinned = InvalidBlockNumber;
+	so->pinned = so->coming = InvalidBlockNumber;
 	so->plain = so->pins && !so->want_keys;
 
 	/*
@@ -317,6 +318,13 @@ accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	return true;
 }
 
+/* Of the page of the row last returned, where so->pins. */
+static inline Buffer
+pinned_buffer(IndexScanDesc scan)
+{
+	return ((IndexFetchHeapData *) scan->xs_heapfetch)->xs_cbuf;
+}
+
 static pg_noinline bool
 next_tuple(IndexScanDesc scan, bool forward)
 {
@@ -350,7 +358,11 @@ next_tuple(IndexScanDesc scan, bool forward)
 		{
 			so->pinned = (BlockNumber) (tid >> 16);
 			euno_recent_pin(scan, so->pinned);
+			if (window->ahead.near)
+				euno_ahead_page(so, window, pinned_buffer(scan));
 		}
+		else if (window->ahead.near)
+			euno_ahead_near(scan, window, pinned_buffer(scan));
 		euno_tid_unpack(tid, &scan->xs_heaptid);
 		return true;
 	}
@@ -422,6 +434,8 @@ eunogettuple(IndexScanDesc scan, ScanDirection direction)
 	if (so->pinned != (BlockNumber) (tid >> 16))
 		return next_tuple(scan, forward);
 	window->pos++;
+	if (window->ahead.near)
+		euno_ahead_near(scan, window, pinned_buffer(scan));
 	euno_tid_unpack(tid, &scan->xs_heaptid);
 	return true;
 }

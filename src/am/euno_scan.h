@@ -31,6 +31,9 @@
  */
 #define EUNO_AHEAD	16
 
+/* The same for rows that are side by side on a page. */
+#define EUNO_AHEAD_NEAR	6
+
 /* How many rows' pages to look for at a time. */
 #define EUNO_AHEAD_GROUP 4
 
@@ -38,6 +41,7 @@
 typedef struct EunoAhead
 {
 	bool		wanted;			/* the rows are all over the heap */
+	bool		near;			/* side by side, and their tuples are wide */
 	uint32		pages;
 	uint32		tuples;
 	Buffer		buffer[EUNO_AHEAD];
@@ -96,6 +100,7 @@ typedef struct EunoScan
 	bool		hazard_set;
 	bool		pins;			/* we pin the pages of its rows */
 	BlockNumber pinned;			/* of the row last returned, if so */
+	BlockNumber coming;			/* the page after it, if it was asked for */
 	bool		plain;			/* begun, and all rows of its windows are its
 								 * result: we pin, no keys are wanted */
 	bool		ahead_known;	/* look_ahead is set */
@@ -142,6 +147,9 @@ extern bool euno_window_read(IndexScanDesc scan, bool forward);
 /* To be called when a window has been read. */
 extern void euno_ahead_window(IndexScanDesc scan);
 extern void euno_ahead_step(IndexScanDesc scan, EunoWindow *window);
+extern void euno_ahead_page(EunoScan *so, EunoWindow *window, Buffer buffer);
+extern void euno_ahead_near(IndexScanDesc scan, EunoWindow *window,
+							Buffer buffer);
 
 /* ---- euno_tuple.c ---- */
 

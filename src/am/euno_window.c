@@ -46,7 +46,7 @@ euno_window_make(EunoScan *so)
 	window->formed = 0;
 	window->places = NULL;
 	window->tuples = NULL;
-	window->ahead.wanted = false;
+	window->ahead.wanted = window->ahead.near = false;
 	window->placed = false;
 	window->entire = false;
 	return window;
@@ -572,6 +572,6 @@ euno_window_read(IndexScanDesc scan, bool forward)
 	if (so->current->nitems > 1)
 		euno_ahead_window(scan);
 	else
-		so->current->ahead.wanted = false;
+		so->current->ahead.wanted = so->current->ahead.near = false;
 	return found;
 }
