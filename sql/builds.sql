@@ -22,7 +22,7 @@ CREATE TABLE builds AS
 		CASE WHEN n % 10 <> 0 THEN make_interval(days => n % 100) END AS span_holes,
 		(time '00:00' + n % 24 * interval '1 hour') AT TIME ZONE make_interval(hours => n % 13 - 6) AS zoned,
 		(enum_range(NULL::builds_mood))[1 + n % 4] AS mood,
-		ARRAY[n % 100, n] AS no_heads
+		ARRAY[n % 100, n]::numeric[] AS no_heads
 	FROM generate_series(1, 80000) AS n;
 
 -- Abbreviations with a comparator of their own.

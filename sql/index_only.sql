@@ -62,7 +62,8 @@ CREATE TABLE m AS SELECT nullif(n % 7, 3)::int2 AS a, nullif(repeat(chr(97 + n %
 		md5(n::text)::uuid AS u, CASE n % 5 WHEN 0 THEN '-0' WHEN 1 THEN NULL ELSE n / 3.0 END::float8 AS f, n % 2 = 0 AS b, n AS k,
 		nullif(n * 7 % 3001, 5)::numeric / 4 AS p, (n % 100 * 10 ^ (n % 40))::numeric(80, 30) AS q, nullif(n % 53, 7)::char(9) COLLATE "C" AS c,
 		nullif(repeat(chr(97 + n % 26), n * 7919 % 300), '') COLLATE "en-x-icu" AS i, (n || 'x')::name COLLATE "C" AS w, nullif(n * 7 % 1000, 5) * interval '5 hours' AS s, make_interval(months => n % 5 - 2, days => n % 9) AS z,
-		nullif(set_masklen('10.0.0.0'::inet + n % 300, 20 + n % 13), '10.0.0.9/29') AS h, (time '00:00' + n * interval '1 minute') AT TIME ZONE make_interval(hours => n % 9 - 4) AS d, decode(repeat('00', n % 9) || to_hex(n % 97 + 16), 'hex') AS y
+		nullif(set_masklen('10.0.0.0'::inet + n % 300, 20 + n % 13), '10.0.0.9/29') AS h, (time '00:00' + n * interval '1 minute') AT TIME ZONE make_interval(hours => n % 9 - 4) AS d, decode(repeat('00', n % 9) || to_hex(n % 97 + 16), 'hex') AS y,
+		(ARRAY[n % 3, NULL, n % 5, 7])[:n % 5] AS l, nullif(int8range(n % 50, n % 50 + n % 3), 'empty') AS r, ARRAY[repeat('e', n % 200), NULL, to_hex(n)] COLLATE "C" AS e
 	FROM generate_series(1, 3000) n;
 ALTER TABLE m ALTER p TYPE numeric(12, 2);
 ALTER TABLE m SET (autovacuum_enabled = off);
@@ -87,11 +88,11 @@ BEGIN
 END $$;
 SELECT cols, in_order(cols, '', '') AS forward, in_order(cols, ' DESC', '') AS backward,
 		in_order(cols, '', 'WITH (structure = art)') AS art_forward, in_order(cols, ' DESC', 'WITH (structure = art)') AS art_backward
-	FROM unnest('{"k","u","a, k","t, u","a, t, u","f, k","b, u","t, f, b, k","p, k","c, k","q, k","w","y, k","s, k","z, k","h, k","d, k","a, d, k","a, p, c, y, f, w, s, h, z, d, k"}'::text[]) cols;
+	FROM unnest('{"k","u","a, k","t, u","a, t, u","f, k","b, u","t, f, b, k","p, k","c, k","q, k","w","y, k","s, k","z, k","h, k","d, k","a, d, k","l, k","r, k","e","a, p, c, y, f, w, s, h, z, d, l, r, k"}'::text[]) cols;
 SELECT cols, in_order(cols, '', '') AS forward, in_order(cols, ' DESC', '') AS backward
 	FROM unnest('{"i, k","a, i, p, k","k, i, f, c","s, h, i, d, z, k"}'::text[]) cols;
 SELECT cols, in_order(cols, '', '', included) AS forward, in_order(cols, ' DESC', '', included) AS backward
-	FROM (VALUES ('k', 't'), ('p, k', 'c, i, a'), ('c, k', 'a, b, u'), ('s, k', 'd, h'), ('h, k', 's, z'), ('a, k', 'q'), ('i, k', 'w, f, y, t'), ('u', 'a, b')) d (cols, included);
+	FROM (VALUES ('k', 't'), ('p, k', 'c, i, a'), ('c, k', 'a, b, u'), ('s, k', 'd, h'), ('h, k', 's, z'), ('a, k', 'q'), ('i, k', 'w, f, y, t'), ('l, r, k', 'e, l'), ('u', 'a, b')) d (cols, included);
 SELECT cols, in_order(cols, '', 'WITH (structure = art)', included) AS art_forward, in_order(cols, ' DESC', 'WITH (structure = art)', included) AS art_backward
 	FROM (VALUES ('k', 't'), ('p, k', 'c, i, a'), ('c, k', 'a, b, u'), ('u', 'a, b')) d (cols, included);
 SELECT format_type(atttypid, atttypmod) AS type, in_order(attname, '', '') AS forward, in_order(attname, ' DESC', '') AS backward

@@ -39,6 +39,15 @@
 #define euno_rel_locator(rel)	((rel)->rd_node)
 #endif
 
+/* 16 lets range_serialize report errors softly. */
+#if PG_VERSION_NUM >= 160000
+#define euno_range_serialize(type, lower, upper, empty) \
+	range_serialize(type, lower, upper, empty, NULL)
+#else
+#define euno_range_serialize(type, lower, upper, empty) \
+	range_serialize(type, lower, upper, empty)
+#endif
+
 /* 17 replaced PGPROC.pgprocno by MyProcNumber. */
 #if PG_VERSION_NUM >= 170000
 #define euno_my_proc_number()	(MyProcNumber)

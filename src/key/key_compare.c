@@ -43,7 +43,7 @@ euno_column_compare(const EunoKeyColumn *col, Datum a, Datum b)
 	}			x,
 				y;
 
-	if (col->kind != EUNO_KIND_OPAQUE)
+	if (col->kind != EUNO_KIND_OPAQUE && col->kind < EUNO_KIND_ARRAY)
 		return euno_encode_compare(col, a, b);
 	return DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &col->cmp),
 										   col->collation,

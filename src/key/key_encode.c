@@ -290,6 +290,10 @@ euno_encode_put(const EunoKeyColumn *col, Datum value, uint8_t *p,
 		case EUNO_KIND_BPCHAR:
 		case EUNO_KIND_BYTEA:
 			break;
+		case EUNO_KIND_ARRAY:
+		case EUNO_KIND_RANGE:
+		case EUNO_KIND_MULTIRANGE:
+			return euno_elements_put(col, value, p, avail);
 		default:
 			if ((uint32_t) col->attlen <= avail)
 			{
@@ -352,6 +356,8 @@ euno_encode_get_varlena(const EunoKeyColumn *col, const uint8_t *p,
 		return euno_numeric_get(col->desc, p, end, lost, to);
 	if (col->kind == EUNO_KIND_INET)
 		return euno_inet_get(col->desc, p, end, to);
+	if (col->kind >= EUNO_KIND_ARRAY)
+		return euno_elements_get(col, p, end, to);
 	return get_bytea(col->desc, p, end, to);
 }
 
@@ -369,9 +375,14 @@ euno_encode_skip(const EunoKeyColumn *col, const uint8_t *p,
 			return p + EUNO_INTERVAL_BYTES;
 		case EUNO_KIND_INET:
 		case EUNO_KIND_NUMERIC:
+		case EUNO_KIND_ARRAY:
+		case EUNO_KIND_RANGE:
+		case EUNO_KIND_MULTIRANGE:
 			p = col->kind == EUNO_KIND_INET ?
 				euno_inet_skip(col->desc, p, end) :
-				euno_numeric_skip(col->desc, p, end);
+				col->kind == EUNO_KIND_NUMERIC ?
+				euno_numeric_skip(col->desc, p, end) :
+				euno_elements_skip(col, p, end);
 			if (p == NULL)
 				overrun();
 			return p;
@@ -465,6 +476,9 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 		case EUNO_KIND_INET:
 		case EUNO_KIND_NUMERIC:
 		case EUNO_KIND_BYTEA:
+		case EUNO_KIND_ARRAY:
+		case EUNO_KIND_RANGE:
+		case EUNO_KIND_MULTIRANGE:
 			next = euno_encode_skip(col, p, end);
 			n = euno_encode_get_varlena(col, p, next, lost, data);
 			break;

@@ -15,7 +15,6 @@
 #include "postgres.h"
 
 #include "access/itup.h"
-#include "port/pg_bswap.h"
 
 #include "key/key_private.h"
 
@@ -31,29 +30,6 @@ typedef struct Image
 } Image;
 
 _Static_assert(INDEX_MAX_KEYS <= 32, "a bit for each column");
-
-/* The value of an integer column; "to" is aligned for it. */
-static inline __attribute__((always_inline)) void
-put_integer(uint64_t flip, int width, const uint8_t *p, char *to)
-{
-	uint16_t	be16;
-	uint32_t	be32;
-
-	switch (width)
-	{
-		case 2:
-			memcpy(&be16, p, 2);
-			*(uint16_t *) to = (uint16_t) (pg_ntoh16(be16) ^ flip);
-			break;
-		case 4:
-			memcpy(&be32, p, 4);
-			*(uint32_t *) to = pg_ntoh32(be32) ^ (uint32_t) flip;
-			break;
-		default:
-			*(uint64_t *) to = euno_get_word(p) ^ flip;
-			break;
-	}
-}
 
 /* The bytes of a string or of a fixed length, complemented for DESC. */
 static inline void
@@ -109,7 +85,10 @@ put_string(const EunoKeyColumn *col, const uint8_t *p, uint32_t n,
 		memset(to + n, ' ', blanks);
 }
 
-/* A numeric, a network address, a bytea: behind a short header, at first. */
+/*
+ * A numeric, a network address, a bytea, an array, a range: behind a short
+ * header, at first.
+ */
 static void
 put_varlena(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
 			const uint8_t *lost, Image *image)
@@ -166,7 +145,7 @@ put_fixed(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *lost,
 		  char *to)
 {
 	if (likely(col->integer))
-		put_integer(col->flip, col->attlen, p, to);
+		euno_integer_get(col->flip, col->attlen, p, to);
 	else
 		put_other(col, p, lost, to);
 }
@@ -416,7 +395,8 @@ other_tuple(const EunoKeySchema *schema, const uint8_t *key,
 static inline uint32_t
 tuple_room(const EunoKeySchema *schema, const EunoItemKey *item)
 {
-	uint32_t	room = MAXALIGN(item->keylen) + schema->tuple_more;
+	uint32_t	room = MAXALIGN(item->keylen) * (schema->expands ? 3 : 1) +
+		schema->tuple_more;
 
 	if (item->payloadlen > 0)
 		room += MAXALIGN(item->payloadlen) +
@@ -452,10 +432,10 @@ fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
 
 	if (col->integer && col->attlen == 8)
 		for (uint32_t i = 0; i < n; i++, to += size)
-			put_integer(flip, 8, keys + items[i].offset, to);
+			euno_integer_get(flip, 8, keys + items[i].offset, to);
 	else if (col->integer && col->attlen == 4)
 		for (uint32_t i = 0; i < n; i++, to += size)
-			put_integer(flip, 4, keys + items[i].offset, to);
+			euno_integer_get(flip, 4, keys + items[i].offset, to);
 	else if (col->kind == EUNO_KIND_FIXED && col->attlen == 16 && !col->desc)
 		for (uint32_t i = 0; i < n; i++, to += size)
 			memcpy(to, keys + items[i].offset, 16);

@@ -15,6 +15,7 @@
 #include "access/tupmacs.h"
 #include "fmgr.h"
 #include "port/pg_bitutils.h"
+#include "port/pg_bswap.h"
 #include "utils/sortsupport.h"
 
 #include "euno_compat.h"
@@ -60,7 +61,10 @@ typedef enum EunoKeyKind
 	EUNO_KIND_NAME,
 	EUNO_KIND_TEXT,				/* no zero bytes; ends with one */
 	EUNO_KIND_BPCHAR,			/* text without trailing blanks */
-	EUNO_KIND_BYTEA				/* 00 becomes 00 FF; ends with 00 00 */
+	EUNO_KIND_BYTEA,			/* 00 becomes 00 FF; ends with 00 00 */
+	EUNO_KIND_ARRAY,			/* from here on see key_elements.c */
+	EUNO_KIND_RANGE,
+	EUNO_KIND_MULTIRANGE
 } EunoKeyKind;
 
 /* What this process knows of an enum's labels: see key_enum.c. */
@@ -96,6 +100,10 @@ typedef struct EunoKeyColumn
 	bool		approximates;	/* key_approx.c */
 	struct EunoLetters *letters;	/* if so, when it has been asked for */
 	EunoLabels *labels;			/* of an enum */
+	struct EunoKeyColumn *element;	/* of an array; of ranges: a bound */
+	Oid			element_type;	/* of an array */
+	struct TypeCacheEntry *range;	/* of ranges and multiranges: the range */
+	Oid			multirange;
 } EunoKeyColumn;
 
 struct EunoKeySchema
@@ -115,8 +123,9 @@ struct EunoKeySchema
 	uint8_t		no_nulls;		/* if there is one: the bitmap of a row without, */
 	uint8_t		plain;			/* and the bytes of those integers */
 	uint8_t		abbreviation[EUNO_ABBREVIATION_HOW];	/* key_abbreviate.c */
+	bool		expands;		/* tuples may be three times as long as keys */
 	uint32_t	tuple_more;		/* bytes that an index tuple may have more than
-								 * key and payload, but for blanks */
+								 * that and payload, but for blanks */
 	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a
 								 * key without NULLs, else 0, */
 	uint32_t	fixed_size;		/* and of its index tuple */
@@ -143,6 +152,29 @@ euno_row_integer(const uint8_t *row, uint32_t at, uint32_t width)
 		default:
 			memcpy(&n8, row + at, sizeof(n8));
 			return n8;
+	}
+}
+
+/* The value of an integer column from its encoding; "to" is aligned for it. */
+static inline __attribute__((always_inline)) void
+euno_integer_get(uint64_t flip, int width, const uint8_t *p, char *to)
+{
+	uint16_t	be16;
+	uint32_t	be32;
+
+	switch (width)
+	{
+		case 2:
+			memcpy(&be16, p, 2);
+			*(uint16_t *) to = (uint16_t) (pg_ntoh16(be16) ^ flip);
+			break;
+		case 4:
+			memcpy(&be32, p, 4);
+			*(uint32_t *) to = pg_ntoh32(be32) ^ (uint32_t) flip;
+			break;
+		default:
+			*(uint64_t *) to = euno_get_word(p) ^ flip;
+			break;
 	}
 }
 
@@ -202,8 +234,8 @@ typedef struct EunoLost
 
 /*
  * key_encode.c.  "put" writes the encoding of a value that is not NULL, with
- * neither marker nor room for one, and returns its length; it writes nothing
- * when that exceeds "avail".  "get" reads one back from [p, end), of which this
+ * neither marker nor room for one, and returns its length; it writes nothing,
+ * or a part of it, when that exceeds "avail".  "get" reads one back from [p, end), of which this
  * was lost (NULL: nothing), puts bytes of by-reference values at *scratch,
  * which it advances, and returns what follows.  "skip" only says what follows.
  */
@@ -218,9 +250,9 @@ extern const uint8_t *euno_encode_skip(const EunoKeyColumn *col,
 									   const uint8_t *p, const uint8_t *end);
 
 /*
- * Of a numeric, a network address or a bytea, whose encoding is [p, end), without
- * a varlena's header, at "to" (any alignment; at most 8 bytes more than it has);
- * the length.
+ * Of a numeric, a network address, a bytea, or one of key_elements.c, whose
+ * encoding is [p, end), without a varlena's header, at "to" (any alignment; at
+ * most 8 bytes more than it has); the length.
  */
 extern uint32_t euno_encode_get_varlena(const EunoKeyColumn *col,
 										const uint8_t *p, const uint8_t *end,
@@ -260,6 +292,18 @@ extern uint32_t euno_inet_get(bool desc, const uint8_t *p, const uint8_t *end,
 							  uint8_t *to);
 
 /*
+ * key_elements.c: the same for arrays, ranges and multiranges, of which nothing
+ * is lost.  "get" writes as many bytes as it says, at most three times as many as
+ * the encoding has, and 72.  May palloc.
+ */
+extern uint32_t euno_elements_put(const EunoKeyColumn *col, Datum value,
+								  uint8_t *p, uint32_t avail);
+extern const uint8_t *euno_elements_skip(const EunoKeyColumn *col,
+										 const uint8_t *p, const uint8_t *end);
+extern uint32_t euno_elements_get(const EunoKeyColumn *col, const uint8_t *p,
+								  const uint8_t *end, uint8_t *to);
+
+/*
  * key_times.c: for types of fixed length, with encodings of fixed length.
  * "compare" and "head" are as euno_encode_compare and euno_encode_head.  "lost"
  * is as euno_encode_lost; "lost_bytes": how many of these there are.
@@ -288,8 +332,9 @@ extern uint32_t euno_label_place(EunoLabels *labels, Oid oid);
 extern Oid	euno_label_at(EunoLabels *labels, uint32_t place);
 
 /*
- * Compares two values of a kind that has an encoding, in the column's
- * ascending order.  Text kinds are compared in C order.
+ * Compares two values of a kind that has an encoding, but for those of
+ * key_elements.c, in the column's ascending order.  Text kinds are compared in C
+ * order.
  */
 extern int	euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b);
 

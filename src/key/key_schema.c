@@ -13,10 +13,12 @@
 
 #include "access/tupmacs.h"
 #include "catalog/pg_index.h"
+#include "utils/array.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+#include "utils/typcache.h"
 
 #include "key/key_private.h"
 
@@ -64,44 +66,146 @@ static const EunoKnownComparator known_comparators[] = {
 	{F_BPCHARCMP, EUNO_KIND_BPCHAR, -1, C_COLLATION},
 	{F_BTTEXT_PATTERN_CMP, EUNO_KIND_TEXT, -1, PATTERN},
 	{F_BTBPCHAR_PATTERN_CMP, EUNO_KIND_BPCHAR, -1, PATTERN},
-	{F_BYTEACMP, EUNO_KIND_BYTEA, -1, ANY_COLLATION}
+	{F_BYTEACMP, EUNO_KIND_BYTEA, -1, ANY_COLLATION},
+	{F_BTARRAYCMP, EUNO_KIND_ARRAY, -1, ANY_COLLATION},
+	{F_RANGE_CMP, EUNO_KIND_RANGE, -1, ANY_COLLATION},
+	{F_MULTIRANGE_CMP, EUNO_KIND_MULTIRANGE, -1, ANY_COLLATION}
 };
 
 /*
- * The kind of a column with this comparator.  The length is compared too: a
+ * What is known of a comparator of values that are laid out so, or NULL.  A
  * family may name a built-in comparator for a type that is laid out otherwise.
  */
-static EunoKeyKind
-column_kind(Relation index, Form_pg_attribute att, Oid proc, Oid collation)
+static const EunoKnownComparator *
+find_comparator(Oid proc, int16 attlen, bool attbyval)
 {
 	for (size_t i = 0; i < lengthof(known_comparators); i++)
 	{
 		const EunoKnownComparator *known = &known_comparators[i];
 
-		if (known->proc != proc)
-			continue;
-		if (known->attlen != att->attlen ||
-			att->attbyval != (known->kind <= EUNO_KIND_FLOAT8))
-			return EUNO_KIND_OPAQUE;
-
-		/*
-		 * The pattern opclasses pair byte-wise comparison with the type's own
-		 * "=", which agrees with it only in deterministic collations.  Core
-		 * checks that for btree's opclasses, by their OIDs.
-		 */
-		if (known->rule == PATTERN && OidIsValid(collation) &&
-			!get_collation_isdeterministic(collation))
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("nondeterministic collations are not supported for column \"%s\" of index \"%s\"",
-							NameStr(att->attname),
-							RelationGetRelationName(index)),
-					 errdetail("Its operator class compares characters, and its equality operator compares by the collation.")));
-		if (known->rule == C_COLLATION && !euno_collation_is_c(collation))
-			return EUNO_KIND_OPAQUE;
-		return known->kind;
+		if (known->proc == proc)
+			return known->attlen == attlen &&
+				attbyval == (known->kind <= EUNO_KIND_FLOAT8) ? known : NULL;
 	}
-	return EUNO_KIND_OPAQUE;
+	return NULL;
+}
+
+/* The kind of values with this comparator. */
+static EunoKeyKind
+value_kind(const EunoKnownComparator *known, Oid collation)
+{
+	if (known == NULL ||
+		(known->rule == C_COLLATION && !euno_collation_is_c(collation)))
+		return EUNO_KIND_OPAQUE;
+	return known->kind;
+}
+
+/* The kind of a column with this comparator. */
+static EunoKeyKind
+column_kind(Relation index, Form_pg_attribute att, Oid proc, Oid collation)
+{
+	const EunoKnownComparator *known = find_comparator(proc, att->attlen,
+													   att->attbyval);
+
+	/*
+	 * The pattern opclasses pair byte-wise comparison with the type's own "=",
+	 * which agrees with it only in deterministic collations.  Core checks that
+	 * for btree's opclasses, by their OIDs.
+	 */
+	if (known != NULL && known->rule == PATTERN && OidIsValid(collation) &&
+		!get_collation_isdeterministic(collation))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("nondeterministic collations are not supported for column \"%s\" of index \"%s\"",
+						NameStr(att->attname),
+						RelationGetRelationName(index)),
+				 errdetail("Its operator class compares characters, and its equality operator compares by the collation.")));
+	return value_kind(known, collation);
+}
+
+/*
+ * Can an encoding of this kind lose something?  See key_encode.c.
+ */
+static bool
+is_lossy(EunoKeyKind kind)
+{
+	return kind == EUNO_KIND_FLOAT4 || kind == EUNO_KIND_FLOAT8 ||
+		kind == EUNO_KIND_INTERVAL || kind == EUNO_KIND_NUMERIC ||
+		kind == EUNO_KIND_BPCHAR;
+}
+
+/* Integers are encoded by turning the sign bit, and all bits for DESC. */
+static void
+describe_integer(EunoKeyColumn *col)
+{
+	uint64_t	sign;
+
+	col->integer = col->kind >= EUNO_KIND_INT16 && col->kind <= EUNO_KIND_UINT64;
+	if (!col->integer)
+		return;
+	sign = UINT64_C(1) << (8 * col->attlen - 1);
+	if (col->kind <= EUNO_KIND_INT64)
+		col->flip = sign;
+	if (col->desc)
+		col->flip ^= sign | (sign - 1);
+}
+
+/*
+ * Are there encodings for what values of the column's kind, an array or ranges
+ * of a type, are made of?  They must lose nothing; enums are left out, for who
+ * looks after their labels looks for columns of their type only, and names,
+ * for they are much longer than their encodings.
+ */
+static bool
+describe_elements(Oid type, EunoKeyColumn *col, MemoryContext context)
+{
+	TypeCacheEntry *cache;
+	EunoKeyColumn element = {.desc = col->desc,.lossy = -1};
+	Oid			proc;
+
+	type = getBaseType(type);
+	if (col->kind == EUNO_KIND_ARRAY)
+	{
+		col->element_type = get_element_type(type);
+		if (!OidIsValid(col->element_type))
+			return false;
+		cache = lookup_type_cache(col->element_type, TYPECACHE_CMP_PROC);
+		proc = cache->cmp_proc;
+		element.collation = col->collation;
+	}
+	else
+	{
+		col->multirange = type;
+		cache = lookup_type_cache(type, col->kind == EUNO_KIND_RANGE ?
+								  TYPECACHE_RANGE_INFO :
+								  TYPECACHE_MULTIRANGE_INFO);
+		col->range = col->kind == EUNO_KIND_RANGE ? cache : cache->rngtype;
+		if (col->range == NULL || col->range->rngelemtype == NULL)
+			return false;
+		cache = col->range->rngelemtype;
+		proc = col->range->rng_cmp_proc_finfo.fn_oid;
+		element.collation = col->range->rng_collation;
+	}
+	element.attlen = cache->typlen;
+	element.attbyval = cache->typbyval;
+	element.attalign = cache->typalign;
+	element.align = (uint8_t) att_align_nominal(1, cache->typalign);
+	element.kind = value_kind(find_comparator(proc, element.attlen,
+											  element.attbyval),
+							  element.collation);
+	if (element.kind == EUNO_KIND_OPAQUE || element.kind == EUNO_KIND_ENUM ||
+		element.kind == EUNO_KIND_NAME || element.kind >= EUNO_KIND_ARRAY ||
+		is_lossy(element.kind))
+		return false;
+
+	/* Or values of a user's type could take more room than there is */
+	if (element.attlen == -1 ? element.attalign != TYPALIGN_INT :
+		(int) att_align_nominal(element.attlen, element.attalign) > 2 * element.attlen)
+		return false;
+	describe_integer(&element);
+	col->element = MemoryContextAlloc(context, sizeof(EunoKeyColumn));
+	*col->element = element;
+	return true;
 }
 
 /*
@@ -140,6 +244,9 @@ describe_key_column(Relation index, int i, EunoKeyColumn *col,
 	col->opcintype = index->rd_opcintype[i];
 	fmgr_info_copy(&col->cmp, cmp, context);
 	col->kind = column_kind(index, att, cmp->fn_oid, col->collation);
+	if (col->kind >= EUNO_KIND_ARRAY &&
+		!describe_elements(att->atttypid, col, context))
+		col->kind = EUNO_KIND_OPAQUE;
 	if (col->kind == EUNO_KIND_ENUM)
 		col->labels = euno_labels_of(getBaseType(att->atttypid));
 
@@ -152,22 +259,6 @@ describe_key_column(Relation index, int i, EunoKeyColumn *col,
 		cmp->fn_oid != F_BTBPCHAR_PATTERN_CMP && cmp->fn_oid != F_BYTEACMP;
 }
 
-/* Integers are encoded by turning the sign bit, and all bits for DESC. */
-static void
-describe_integer(EunoKeyColumn *col)
-{
-	uint64_t	sign;
-
-	col->integer = col->kind >= EUNO_KIND_INT16 && col->kind <= EUNO_KIND_UINT64;
-	if (!col->integer)
-		return;
-	sign = UINT64_C(1) << (8 * col->attlen - 1);
-	if (col->kind <= EUNO_KIND_INT64)
-		col->flip = sign;
-	if (col->desc)
-		col->flip ^= sign | (sign - 1);
-}
-
 /*
  * Some column has no encoding.  A packed row has values as they are, and these
  * are compared by nobody but their own comparator.
@@ -178,7 +269,8 @@ order_by_comparison(EunoKeySchema *schema)
 	schema->order = EUNO_ORDER_COMPARE;
 	for (int i = 0; i < schema->nkeys; i++)
 		if (schema->cols[i].kind == EUNO_KIND_NUMERIC ||
-			schema->cols[i].kind == EUNO_KIND_INET)
+			schema->cols[i].kind == EUNO_KIND_INET ||
+			schema->cols[i].kind >= EUNO_KIND_ARRAY)
 			schema->cols[i].kind = EUNO_KIND_OPAQUE;
 }
 
@@ -236,6 +328,11 @@ describe_tuple(EunoKeySchema *schema)
 			schema->tuple_more += NAMEDATALEN;
 		if (col->kind == EUNO_KIND_INTERVAL)
 			schema->tuple_more += sizeof(Interval);
+		if (col->kind >= EUNO_KIND_ARRAY)
+		{
+			schema->tuple_more += ARR_OVERHEAD_NONULLS(MAXDIM);
+			schema->expands = true;
+		}
 		schema->varlenas = schema->varlenas || col->attlen == -1;
 		fixed = fixed && col->kind <= EUNO_KIND_FIXED;
 		if (!fixed)
@@ -293,9 +390,7 @@ euno_key_schema(Relation index, MemoryContext context)
 		equalimage = equalimage && column_equalimage(col);
 		if (col->kind == EUNO_KIND_OPAQUE && schema->opaque < 0)
 			schema->opaque = i;
-		if (col->kind == EUNO_KIND_FLOAT4 || col->kind == EUNO_KIND_FLOAT8 ||
-			col->kind == EUNO_KIND_INTERVAL || col->kind == EUNO_KIND_NUMERIC ||
-			col->kind == EUNO_KIND_BPCHAR)
+		if (is_lossy(col->kind))
 			col->lossy = schema->nlossy++;
 		describe_integer(col);
 	}

@@ -41,7 +41,7 @@ BEGIN
 	SELECT string_agg(diff.literal(c), ', ') INTO elements
 		FROM generate_series(0, CASE WHEN random() < 0.8 THEN diff.upto(5) ELSE diff.upto(80) END);
 	-- An array of arrays is something else
-	IF c.type = 'int[]' OR random() < 0.7 THEN
+	IF c.type LIKE '%[]%' OR random() < 0.7 THEN
 		RETURN format('%s IN (%s)', c.name, elements);
 	END IF;
 	RETURN format('%s %s ANY (ARRAY[%s])', c.name, diff.pick('=', '=', '=', '<', '<=', '>', '>='), elements);

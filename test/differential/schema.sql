@@ -109,6 +109,9 @@ INSERT INTO diff.col (tab, name, type, generator, canon, crosses) VALUES
 	 'extract(epoch FROM iv)', '{}'),
 	('misc', 'e', 'diff.mood', '(enum_range(NULL::diff.mood))[1 + trunc(random() * 4)::int]', NULL, '{}'),
 	('misc', 'arr', 'int[]', '(ARRAY[trunc(random() * 8)::int, trunc(random() * 3)::int, NULL])[1:trunc(random() * 4)::int]', NULL, '{}'),
+	('misc', 'tags', 'text[]', '(ARRAY[''a'', ''B'', ''b'', '''', NULL, repeat(''c'', trunc(random() * 3)::int)])[1 + trunc(random() * 6)::int:trunc(random() * 7)::int]', NULL, '{}'),
+	('misc', 'words', 'text[] COLLATE "C"', '(ARRAY[''a'', ''B'', '''', NULL, repeat(''c'', trunc(random() * 3)::int)])[1 + trunc(random() * 5)::int:trunc(random() * 6)::int]', NULL, '{}'),
+	('misc', 'days', 'datemultirange', 'datemultirange(daterange(''2024-01-01''::date + trunc(random() * 9)::int, ''2024-01-10''::date + trunc(random() * 9)::int, ''[]''), daterange(CASE WHEN random() < 0.8 THEN ''2024-01-30''::date + trunc(random() * 3)::int END, NULL))', NULL, '{}'),
 	('misc', 'ip', 'inet', '(''10.0.'' || trunc(random() * 4) || ''.'' || trunc(random() * 30) || ''/'' || 24 + trunc(random() * 9))::inet', NULL, '{}'),
 	('misc', 'j', 'jsonb', 'jsonb_build_object(''k'', trunc(random() * 20), ''l'', CASE WHEN random() < 0.5 THEN to_jsonb(1.0) ELSE to_jsonb(1.00) END)', 'j->>''k'' || '' '' || trim_scale((j->>''l'')::numeric)', '{}'),
 	('misc', 'r', 'int4range', 'int4range(trunc(random() * 10)::int, 10 + trunc(random() * 10)::int)', NULL, '{}'),
@@ -170,6 +173,8 @@ INSERT INTO diff.idx (name, tab, keys, orders, include, predicate, options) VALU
 	('x_misc_e', 'misc', '{e,u}', '{DESC NULLS FIRST,ASC NULLS LAST}', '{}', '', ''),
 	('x_misc_arr', 'misc', '{arr,id}', '{ASC NULLS FIRST,ASC NULLS LAST}', '{}', '', ''),
 	('x_misc_ip', 'misc', '{ip}', '{ASC NULLS LAST}', '{}', '', ''),
+	('x_misc_tags', 'misc', '{tags,words}', '{ASC NULLS LAST,DESC NULLS FIRST}', '{}', '', ''),
+	('x_misc_words', 'misc', '{words,days}', '{DESC NULLS LAST,ASC NULLS LAST}', '{tags}', '', ''),
 	('x_misc_j', 'misc', '{j}', '{ASC NULLS LAST}', '{}', '', ''),
 	('x_misc_r', 'misc', '{e,r}', '{ASC NULLS LAST,DESC NULLS LAST}', '{arr}', 'id % 3 > 0', ''),
 

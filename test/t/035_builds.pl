@@ -23,7 +23,7 @@ VACUUM t, large;
 SQL
 
 # Numbers, bytes; rows that are sorted by guesses, abbreviations, comparisons.
-my @columns = ('a', 'b COLLATE "C"', 'b', q{('10.0.0.0'::inet + a), (ARRAY[a])}, '(ARRAY[a % 100, a])');
+my @columns = ('a', 'b COLLATE "C"', 'b', q{('10.0.0.0'::inet + a), (ARRAY[a::numeric])}, '(ARRAY[a % 100, a]::numeric[])');
 
 sub create
 {

@@ -128,7 +128,7 @@ sub sets
 	{
 		my $name = name_of($column);
 		my $others = $column eq 'enum' ? '' : $column =~ /^(f|u|text_.*)$/ ? 'hash floor' : 'hash';
-		my @ams = (qw(btree euno), $column =~ /icu|libc|jsonb|ints|range/ ? () : 'art', split(' ', $others));
+		my @ams = (qw(btree euno), $column =~ /icu|libc|jsonb/ ? () : 'art', split(' ', $others));
 		my ($columns, $more) = $column eq 'enum' ? ('enum, id', 'AND i.id = w.id') : ($column, '');
 		push @sets, [$name, $columns, \@ams,
 			["lookup, $name", $nestloop, $probes, "SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.$column = w.$column $more", $others]];
