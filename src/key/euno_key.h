@@ -63,7 +63,8 @@ extern bool euno_key_posting(const EunoKeySchema *schema);
  * aligned).  Detoasts; may palloc and leave garbage in CurrentMemoryContext.
  * Longer than EUNO_MAX_ENTRY: ERROR PROGRAM_LIMIT_EXCEEDED, with the size, the
  * limit and the index's name; the only place that decides.  The size is
- * that of uncompressed values, trailing blanks of bpchar included.
+ * that of uncompressed values, trailing blanks of bpchar and all of an array
+ * included.
  */
 #define EUNO_KEY_FORM_BYTES (2 * (EUNO_MAX_ENTRY + 64))
 extern void euno_key_form(const EunoKeySchema *schema, const Datum *values,

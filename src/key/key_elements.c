@@ -32,7 +32,8 @@
  *
  * A multirange: for each range, a byte 1 and its encoding; a byte 0.
  *
- * Elements have encodings that lose nothing, so nothing is lost here.  For DESC
+ * Elements have encodings that lose nothing.  All that is lost is that an array
+ * without NULLs has a bitmap of them, as slices and updates leave it.  For DESC
  * all bytes are complemented, the elements' by their own encodings.
  *
  *-------------------------------------------------------------------------
@@ -521,12 +522,12 @@ pad_element(const EunoKeyColumn *element, uint8_t *to)
 }
 
 /*
- * An array as construct_md_array would make it, at an aligned place with room
- * for EUNO_KEY_DEFORM_BYTES; its size.
+ * An array as construct_md_array would make it, or with a bitmap in any case, at
+ * an aligned place with room for EUNO_KEY_DEFORM_BYTES; its size.
  */
 static uint32_t
 get_array(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
-		  ArrayType *array)
+		  bool bitmap, ArrayType *array)
 {
 	int			dims[MAXDIM];
 	int			bounds[MAXDIM];
@@ -540,6 +541,7 @@ get_array(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
 	reader_begin(&r, col, p, end);
 	n = skip_elements(&r, &nulls);
 	ndim = get_shape(&r, n, dims, bounds);
+	nulls |= bitmap;
 	memset(array, 0, ARR_OVERHEAD_WITHNULLS(ndim, n));
 	array->ndim = ndim;
 	array->elemtype = col->element_type;
@@ -629,9 +631,22 @@ get_multirange(Reader *r)
 	return multirange;
 }
 
+/* A byte, if there is a bitmap of NULLs and there are none. */
+uint32_t
+euno_array_lost(Datum value, uint8_t *lost)
+{
+	ArrayType  *array = DatumGetArrayTypeP(value);
+	uint32_t	n = ARR_HASNULL(array) && !array_contains_nulls(array);
+
+	*lost = 0;
+	if ((Pointer) array != DatumGetPointer(value))
+		pfree(array);
+	return n;
+}
+
 uint32_t
 euno_elements_get(const EunoKeyColumn *col, const uint8_t *p,
-				  const uint8_t *end, uint8_t *to)
+				  const uint8_t *end, const uint8_t *lost, uint8_t *to)
 {
 	union
 	{
@@ -648,7 +663,7 @@ euno_elements_get(const EunoKeyColumn *col, const uint8_t *p,
 		(col->kind == EUNO_KIND_RANGE && col->element->attlen != -1))
 	{
 		n = col->kind == EUNO_KIND_ARRAY ?
-			get_array(col, p, end, &made.array) :
+			get_array(col, p, end, lost != NULL, &made.array) :
 			place_range(&r, get_byte(&r), &made.range);
 		memcpy(to, made.bytes + VARHDRSZ, n - VARHDRSZ);
 		return n - VARHDRSZ;

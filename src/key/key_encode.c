@@ -11,7 +11,8 @@
  *
  * What an encoding cannot tell apart is what the comparator calls equal: the
  * two zeros and all NaNs of a float, the trailing blanks of bpchar, how many
- * decimals of a numeric are shown, how many of an interval's days are months.
+ * decimals of a numeric are shown, how many of an interval's days are months,
+ * whether an array without NULLs has a bitmap of them.
  *
  *-------------------------------------------------------------------------
  */
@@ -357,7 +358,7 @@ euno_encode_get_varlena(const EunoKeyColumn *col, const uint8_t *p,
 	if (col->kind == EUNO_KIND_INET)
 		return euno_inet_get(col->desc, p, end, to);
 	if (col->kind >= EUNO_KIND_ARRAY)
-		return euno_elements_get(col, p, end, to);
+		return euno_elements_get(col, p, end, lost, to);
 	return get_bytea(col->desc, p, end, to);
 }
 
@@ -540,6 +541,8 @@ euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
 	}
 	if (col->kind == EUNO_KIND_INTERVAL)
 		return euno_interval_lost(value, p);
+	if (col->kind == EUNO_KIND_ARRAY)
+		return euno_array_lost(value, p);
 
 	v = PG_DETOAST_DATUM_PACKED(value);
 	if (col->kind == EUNO_KIND_NUMERIC)

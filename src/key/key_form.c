@@ -14,27 +14,38 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
+
 #include "key/key_private.h"
 
 /* The longest key or payload that is written out. */
 #define FORM_AVAIL	EUNO_MAX_ENTRY
 
+/*
+ * "hidden" grows by what arrays and ranges take more than their encodings when
+ * they are decoded.
+ */
 static uint64_t
 form_key_bytes(const EunoKeySchema *schema, const Datum *values,
-			   const bool *isnull, uint8_t *buf)
+			   const bool *isnull, uint8_t *buf, uint64_t *hidden)
 {
 	uint64_t	len = 0;
 
 	for (int i = 0; i < schema->nkeys; i++)
 	{
 		const EunoKeyColumn *col = &schema->cols[i];
+		uint32_t	n;
 
 		if (len < FORM_AVAIL)
 			buf[len] = isnull[i] ? col->null_mark : EUNO_MARK_VALUE;
 		len++;
-		if (!isnull[i])
-			len += euno_encode_put(col, values[i], buf + Min(len, FORM_AVAIL),
-								   len < FORM_AVAIL ? FORM_AVAIL - len : 0);
+		if (isnull[i])
+			continue;
+		n = euno_encode_put(col, values[i], buf + Min(len, FORM_AVAIL),
+							len < FORM_AVAIL ? FORM_AVAIL - len : 0);
+		len += n;
+		if (col->kind >= EUNO_KIND_ARRAY)
+			*hidden += Max(toast_raw_datum_size(values[i]), n) - n;
 	}
 	return len;
 }
@@ -77,7 +88,7 @@ euno_key_form(const EunoKeySchema *schema, const Datum *values,
 	uint8_t    *payload;
 
 	if (schema->order == EUNO_ORDER_BYTES)
-		keylen = form_key_bytes(schema, values, isnull, buf);
+		keylen = form_key_bytes(schema, values, isnull, buf, &hidden);
 	else
 		keylen = euno_row_put(schema->cols, schema->nkeys, values, isnull, buf,
 							  FORM_AVAIL);
@@ -103,8 +114,9 @@ euno_key_form(const EunoKeySchema *schema, const Datum *values,
 	}
 
 	/*
-	 * Blanks that come back on decoding count, so that every key that is let
-	 * in can be deformed in EUNO_KEY_DEFORM_BYTES.
+	 * What comes back on decoding counts, so that every key that is let in can
+	 * be deformed in EUNO_KEY_DEFORM_BYTES; names, which have 64 bytes, have
+	 * room there.
 	 */
 	if (keylen + payloadlen + hidden > EUNO_MAX_ENTRY)
 		ereport(ERROR,

@@ -292,16 +292,18 @@ extern uint32_t euno_inet_get(bool desc, const uint8_t *p, const uint8_t *end,
 							  uint8_t *to);
 
 /*
- * key_elements.c: the same for arrays, ranges and multiranges, of which nothing
- * is lost.  "get" writes as many bytes as it says, at most three times as many as
- * the encoding has, and 72.  May palloc.
+ * key_elements.c: the same for arrays, ranges and multiranges; "lost", of arrays,
+ * is as euno_encode_lost.  "get" writes as many bytes as it says, at most three
+ * times as many as the encoding has, and 72.  May palloc.
  */
 extern uint32_t euno_elements_put(const EunoKeyColumn *col, Datum value,
 								  uint8_t *p, uint32_t avail);
 extern const uint8_t *euno_elements_skip(const EunoKeyColumn *col,
 										 const uint8_t *p, const uint8_t *end);
 extern uint32_t euno_elements_get(const EunoKeyColumn *col, const uint8_t *p,
-								  const uint8_t *end, uint8_t *to);
+								  const uint8_t *end, const uint8_t *lost,
+								  uint8_t *to);
+extern uint32_t euno_array_lost(Datum value, uint8_t *lost);
 
 /*
  * key_times.c: for types of fixed length, with encodings of fixed length.
@@ -391,7 +393,8 @@ euno_lost_next(EunoLost *lost, const EunoKeyColumn *col)
 	if (col->kind == EUNO_KIND_INTERVAL && p < lost->end)
 		lost->next += euno_interval_lost_bytes(p);
 	else
-		lost->next += col->kind == EUNO_KIND_NUMERIC ? 2 :
+		lost->next += col->kind == EUNO_KIND_ARRAY ? 1 :
+			col->kind == EUNO_KIND_NUMERIC ? 2 :
 			col->kind == EUNO_KIND_FLOAT8 ? 8 : 4;
 	if (unlikely(lost->next > lost->end))
 		euno_row_overrun(lost->next - lost->bitmap, lost->end - lost->bitmap);

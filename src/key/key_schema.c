@@ -131,7 +131,7 @@ is_lossy(EunoKeyKind kind)
 {
 	return kind == EUNO_KIND_FLOAT4 || kind == EUNO_KIND_FLOAT8 ||
 		kind == EUNO_KIND_INTERVAL || kind == EUNO_KIND_NUMERIC ||
-		kind == EUNO_KIND_BPCHAR;
+		kind == EUNO_KIND_BPCHAR || kind == EUNO_KIND_ARRAY;
 }
 
 /* Integers are encoded by turning the sign bit, and all bits for DESC. */
@@ -194,8 +194,8 @@ describe_elements(Oid type, EunoKeyColumn *col, MemoryContext context)
 											  element.attbyval),
 							  element.collation);
 	if (element.kind == EUNO_KIND_OPAQUE || element.kind == EUNO_KIND_ENUM ||
-		element.kind == EUNO_KIND_NAME || element.kind >= EUNO_KIND_ARRAY ||
-		is_lossy(element.kind))
+		element.kind == EUNO_KIND_NAME || is_lossy(element.kind) ||
+		element.kind >= EUNO_KIND_ARRAY)
 		return false;
 
 	/* Or values of a user's type could take more room than there is */
