@@ -160,7 +160,8 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 				 EunoSort *sort)
 {
 	const EunoTreeOps *ops = slot->ops;
-	EunoBulk   *bulk = palloc(ops->bulk_size);
+	void	   *memory = palloc(ops->bulk_size + _Alignof(EunoBulk));
+	EunoBulk   *bulk = (EunoBulk *) TYPEALIGN(_Alignof(EunoBulk), memory);
 	EunoContext *cx = &idx->cx;
 	EunoEntry	entry;
 	EunoStatus	status;
@@ -188,7 +189,7 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 	if (status != EUNO_OK)
 		euno_index_error(idx, index, status);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
-	pfree(bulk);
+	pfree(memory);
 	return loaded;
 }
 
