@@ -123,9 +123,7 @@ column_kind(Relation index, Form_pg_attribute att, Oid proc, Oid collation)
 	return value_kind(known, collation);
 }
 
-/*
- * Can an encoding of this kind lose something?  See key_encode.c.
- */
+/* Can an encoding of this kind lose something?  See key_encode.c. */
 static bool
 is_lossy(EunoKeyKind kind)
 {
