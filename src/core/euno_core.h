@@ -145,7 +145,8 @@ typedef struct EunoLeafInfo
 /*
  * bulk load: entries in strictly ascending order into a tree that nobody else
  * can reach.  The struct is the caller's, and aligned to 64 bytes; it is large,
- * do not put it on the stack.  After any status but EUNO_OK the tree must be thrown away.
+ * do not put it on the stack.  After any status but EUNO_OK the tree must be
+ * thrown away.
  */
 typedef struct EunoBulk
 {

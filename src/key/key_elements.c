@@ -631,7 +631,7 @@ get_multirange(Reader *r)
 	return multirange;
 }
 
-/* A byte, if there is a bitmap of NULLs and there are none. */
+/* A byte, 0, if there is a bitmap of NULLs and there are none. */
 uint32_t
 euno_array_lost(Datum value, uint8_t *lost)
 {

@@ -235,9 +235,10 @@ typedef struct EunoLost
 /*
  * key_encode.c.  "put" writes the encoding of a value that is not NULL, with
  * neither marker nor room for one, and returns its length; it writes nothing,
- * or a part of it, when that exceeds "avail".  "get" reads one back from [p, end), of which this
- * was lost (NULL: nothing), puts bytes of by-reference values at *scratch,
- * which it advances, and returns what follows.  "skip" only says what follows.
+ * or a part of it, when that exceeds "avail".  "get" reads one back from
+ * [p, end), of which this was lost (NULL: nothing), puts bytes of by-reference
+ * values at *scratch, which it advances, and returns what follows.  "skip" only
+ * says what follows.
  */
 extern uint32_t euno_encode_put(const EunoKeyColumn *col, Datum value,
 								uint8_t *p, uint32_t avail);
