@@ -22,7 +22,6 @@
 #include "storage/shm_toc.h"
 #include "utils/relcache.h"
 
-#include "core/euno_hazard.h"
 #include "euno_compat.h"
 #include "key/euno_key.h"
 #include "mem/euno_registry.h"
@@ -610,7 +609,7 @@ extern uint64 euno_hazard_changes;
 
 /*
  * Announce that "tid" of this tree is in use (EUNO_TID_MAX: any of its TIDs),
- * and then look at what bulk delete has done (euno_hazard.h); bulk delete
+ * and then look at what bulk delete has done (euno_epoch.h); bulk delete
  * waits for it before its TIDs may be recycled.  One per backend: announcing
  * another replaces it, and so may any comparator that is called.
  */

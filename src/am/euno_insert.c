@@ -41,11 +41,11 @@ insert_aside(EunoTreeSlot *slot, EunoContext *cx, const EunoEntry *entry)
 /*
  * Bring an entry into the tree.
  *
- * The heap tuple is in place already.  euno_index_pin has a full barrier
- * between that and the look at the tree's state, and a builder has one between
- * setting BUILDING and reading the heap: so either we see BUILDING (or a later
- * state) and insert, idempotently since the builder may have found the tuple
- * too; or the builder sees the tuple and doing nothing is right.
+ * The heap tuple is in place already.  There is a full barrier between that and
+ * the look at the tree's state, and a builder has one between setting BUILDING
+ * and reading the heap: so either we see BUILDING (or a later state) and insert,
+ * idempotently since the builder may have found the tuple too; or the builder
+ * sees the tuple and doing nothing is right.
  */
 void
 euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
@@ -59,6 +59,7 @@ euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 	uint32		leaf;
 	bool		again;
 
+	pg_memory_barrier();
 	do
 	{
 		state = euno_index_pin(idx, &cx);

@@ -280,7 +280,7 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 
 	for (;;)
 	{
-		euno_epoch_enter(process);	/* a full barrier: see euno_registry.h */
+		euno_epoch_enter(process);
 		if (likely(idx->slot != NULL))
 		{
 			/*
@@ -288,7 +288,6 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 			 * dropped and be another index's.
 			 */
 			state = euno_tree_state(idx->slot);
-			pg_read_barrier();
 			generation = pg_atomic_read_u64(&idx->slot->generation);
 			if (likely(generation == idx->generation))
 				break;

@@ -169,6 +169,7 @@ euno_predicate_covers(EunoPredicate *predicate, IndexScanDesc scan,
 				LWLockRelease(slot_lock(slot));
 				predicate->leaf = batch->leaf;
 				predicate->generation = generation;
+				pg_memory_barrier();	/* locked before we read again */
 				return false;
 			case EUNO_NO_MEMORY:
 				break;
@@ -180,6 +181,7 @@ euno_predicate_covers(EunoPredicate *predicate, IndexScanDesc scan,
 	/* No numbers, or no memory to follow them */
 	PredicateLockRelation(index, scan->xs_snapshot);
 	predicate->relation = true;
+	pg_memory_barrier();		/* as above */
 	return false;
 }
 

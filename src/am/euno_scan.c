@@ -277,6 +277,13 @@ begin(IndexScanDesc scan)
 	so->plain = so->pins && !so->want_keys;
 
 	/*
+	 * Who has inserted looks for what others have, who do the same (exclusion
+	 * constraints): one of them sees the other's entry.
+	 */
+	if (!IsMVCCSnapshot(scan->xs_snapshot))
+		pg_memory_barrier();
+
+	/*
 	 * Our quals are exact, but the caller with a non-MVCC snapshot may find a
 	 * newer tuple in a chain than the one that was indexed.
 	 */

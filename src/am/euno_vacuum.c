@@ -12,7 +12,7 @@
  *	  the epoch, have all processes pass a barrier, and wait for the hazards
  *	  that name a TID of ours.  Either the scan sees the new epoch and looks
  *	  again whether its entry still exists, or we see its hazard
- *	  (euno_hazard.h);
+ *	  (euno_epoch.h);
  *	- deferred removals: they carry the epoch they were read under and are
  *	  dropped on a mismatch, or if it was odd.
  *
@@ -70,7 +70,7 @@ wait_for_hazards(EunoTreeSlot *slot, BulkDelete *bulk)
 {
 	EunoEpochs *epochs = euno_shared_epochs();
 
-	while (!euno_hazard_barrier(epochs))
+	while (!euno_barrier_all(&epochs->barriers))
 	{
 		/* For want of memory?  Until it works, no TID may be used again. */
 		if (errno != ENOMEM)

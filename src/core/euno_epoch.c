@@ -3,12 +3,13 @@
  * euno_epoch.c
  *	  Epoch-based reclamation across processes (see euno_epoch.h).
  *
- * Why it is safe.  A reader stores its pin, then (full barrier) loads
- * pointers.  Who frees a node has unlinked it, then (full barrier) advances
- * the epoch from e to e + 1 and looks at the pins.  Either it sees the
- * reader's pin, or the reader's loads come after the unlinking and cannot
- * find the node.  A pin greater than e was taken from an epoch that began
- * after the unlinking, so its reader cannot find the node either.
+ * Why it is safe.  A reader stores its pin, then loads pointers.  Who frees a
+ * node has seen that it was unlinked and its epoch e has ended, then has all
+ * processes pass a full barrier, and looks at the pins.  Either it sees the
+ * reader's pin, or the reader's loads come after the barrier and cannot find the
+ * node.  A pin greater than e was taken from an epoch that began after the
+ * unlinking, so its reader cannot find the node either.  See src/README.md,
+ * "Epochs, and whose barrier".
  *
  *-------------------------------------------------------------------------
  */
@@ -32,55 +33,72 @@ euno_epochs_init(EunoEpochs *epochs, uint32_t nslots)
 	epochs->nslots = nslots;
 }
 
-void
-euno_epoch_enter(EunoProcess *process)
-{
-	EunoEpochs *epochs = process->epochs;
-
-	if (process->depth++ > 0 || EUNO_ALONE)
-		return;
-
-	/*
-	 * The exchange is the full barrier between the pin and the pointer loads
-	 * that follow.  A pin that is already out of date by now only delays
-	 * reclamation.
-	 */
-	(void) euno_exchange64_full(&epochs->slots[process->slot].pinned,
-								euno_load64_acquire(&epochs->current));
-	euno_fence_after_rmw();
-}
-
-void
-euno_epoch_exit(EunoProcess *process)
-{
-	if (--process->depth > 0 || EUNO_ALONE)
-		return;
-
-	/* Release: our loads from the nodes come before anyone's reuse of them. */
-	euno_store64_release(&process->epochs->slots[process->slot].pinned, 0);
-}
-
 uint64_t
 euno_epoch_retire(EunoEpochs *epochs)
 {
-	uint64_t	retired = euno_add64_full(&epochs->current, 1);
+	/* Release: who sees the new epoch sees the unlinking. */
+	return euno_add64_full(&epochs->current, 1);
+}
 
-	/* The unlinking comes before the look at the pins (see above). */
-	euno_fence_after_rmw();
-	return retired;
+/*
+ * The oldest epoch that somebody has pinned; "current" if none is older.  If it
+ * is less than "enough", it may be another one than the oldest.
+ */
+static uint64_t
+oldest_pin(EunoEpochs *epochs, uint64_t current, uint64_t enough)
+{
+	uint64_t	oldest = current;
+
+	for (uint32_t i = 0; i < epochs->nslots && oldest >= enough; i++)
+	{
+		uint64_t	pinned = euno_load64_acquire(&epochs->slots[i].pinned);
+
+		if (pinned != 0 && pinned < oldest)
+			oldest = pinned;
+	}
+	return oldest;
+}
+
+uint64_t
+euno_epoch_bound(EunoEpochs *epochs, uint64_t wanted)
+{
+	uint64_t	passed = euno_load64_acquire(&epochs->passed);
+	uint64_t	current = euno_load64_acquire(&epochs->current);
+	uint64_t	bound;
+
+	if (wanted <= passed)
+		wanted = passed + 1;
+
+	/* Without the barrier a pin may be missed: this is how far it could go. */
+	if (oldest_pin(epochs, current, wanted) < wanted ||
+		!euno_barrier_all(&epochs->barriers))
+		return passed;
+	bound = oldest_pin(epochs, current, passed + 1);
+	if (bound <= passed)
+		return passed;
+
+	/* If another has stored a greater one by now, that is lost. */
+	euno_store64_release(&epochs->passed, bound);
+	return bound;
+}
+
+uint64_t
+euno_epoch_bound_lately(EunoEpochs *epochs)
+{
+	uint64_t	tried = euno_load64(&epochs->tried);
+	uint64_t	current = euno_load64(&epochs->current);
+
+	if (current < tried + EUNO_EPOCH_BATCH ||
+		!euno_cas64(&epochs->tried, &tried, current))
+		return euno_load64_acquire(&epochs->passed);
+	return euno_epoch_bound(epochs, 0);
 }
 
 bool
 euno_epoch_passed(EunoEpochs *epochs, uint64_t retired)
 {
-	for (uint32_t i = 0; i < epochs->nslots; i++)
-	{
-		uint64_t	pinned = euno_load64_full(&epochs->slots[i].pinned);
-
-		if (pinned != 0 && pinned <= retired)
-			return false;
-	}
-	return true;
+	return retired < euno_load64_acquire(&epochs->passed) ||
+		retired < euno_epoch_bound(epochs, retired + 1);
 }
 
 void

@@ -5,8 +5,9 @@
  *
  * A process pins the current epoch while it may hold pointers into a tree;
  * a node that was unlinked in epoch e may be reused once every pinned epoch
- * is greater than e.  Pins last for one operation, never across calls of the
- * access method.
+ * is greater than e, and the pins have been looked at after a barrier in all
+ * processes.  Pins last for one operation, never across calls of the access
+ * method.
  *
  * The hazard word announces one (tree, TID) that a scan is about to hand to
  * the executor; bulk delete waits for the words that name a TID it removes.
@@ -26,7 +27,7 @@
  * The epoch has to advance between the removal and the look at the hazard
  * words.  Advancing it before the removal is not enough: a scan may then read
  * the new epoch, and after that an entry that is yet to be removed.  The scan's
- * barrier is left to the bulk delete where the system can: see euno_hazard.h.
+ * barrier is left to the bulk delete where the system can: see euno_barrier.h.
  *
  * The structs live in shared memory.  Source: Fraser, "Practical lock
  * freedom" (epochs); "The ART of Practical Synchronization", section 3.1.
@@ -36,6 +37,7 @@
 #ifndef EUNO_EPOCH_H
 #define EUNO_EPOCH_H
 
+#include "core/euno_barrier.h"
 #include "core/euno_delegate.h"
 
 /*
@@ -53,8 +55,9 @@ typedef struct EunoEpochSlot
 typedef struct EunoEpochs
 {
 	uint64_t	current __attribute__((aligned(128)));	/* starts at 1 */
-	uint64_t	joined __attribute__((aligned(128)));	/* euno_hazard.h: somebody has */
-	uint64_t	barriers;		/* asked for; only written, for the order */
+	uint64_t	passed __attribute__((aligned(128)));	/* a bound, kept: see below */
+	uint64_t	tried;			/* the epoch in which somebody last tried, lately */
+	EunoBarriers barriers __attribute__((aligned(128)));
 	uint32_t	nslots;
 	EunoQueue	queues[EUNO_QUEUES];	/* euno_delegate.h */
 	EunoEpochSlot slots[];
@@ -63,16 +66,65 @@ typedef struct EunoEpochs
 extern size_t euno_epochs_size(uint32_t nslots);
 extern void euno_epochs_init(EunoEpochs *epochs, uint32_t nslots);
 
-/* Re-entrant through process->depth.  A full barrier follows the first pin. */
-extern void euno_epoch_enter(EunoProcess *process);
-extern void euno_epoch_exit(EunoProcess *process);
+/* How many epochs a barrier in all processes is worth, if nobody needs it. */
+#ifndef EUNO_EPOCH_BATCH
+#define EUNO_EPOCH_BATCH	32
+#endif
+
+/*
+ * Pins the current epoch; re-entrant through process->depth.  What others take
+ * away and then wait for by euno_epoch_bound or euno_epoch_passed is seen to be
+ * gone, or waits for this pin.  It is a barrier for nothing else.
+ */
+static inline void
+euno_epoch_enter(EunoProcess *process)
+{
+	EunoEpochs *epochs = process->epochs;
+
+	if (process->depth++ > 0 || EUNO_ALONE)
+		return;
+
+	/* A pin that is out of date by now only delays reclamation. */
+	euno_barrier_store(&epochs->slots[process->slot].pinned,
+					   euno_load64_acquire(&epochs->current));
+}
+
+static inline void
+euno_epoch_exit(EunoProcess *process)
+{
+	if (--process->depth > 0 || EUNO_ALONE)
+		return;
+
+	/* Release: our loads from the nodes come before anyone's reuse of them. */
+	euno_store64_release(&process->epochs->slots[process->slot].pinned, 0);
+}
 
 /*
  * Advances the epoch; returns the one a node unlinked before has to wait for.
  */
 extern uint64_t euno_epoch_retire(EunoEpochs *epochs);
 
+/*
+ * The bound: nobody can still see what was retired with an epoch less than that.
+ * Asks for a barrier in all processes if that would raise it, to "wanted" at
+ * least.
+ */
+extern uint64_t euno_epoch_bound(EunoEpochs *epochs, uint64_t wanted);
+
+/*
+ * The same for those who can do without what they would get: of all processes
+ * one tries to raise it, once in EUNO_EPOCH_BATCH epochs.
+ */
+extern uint64_t euno_epoch_bound_lately(EunoEpochs *epochs);
+
 /* True when nobody can still see what was retired with this epoch. */
 extern bool euno_epoch_passed(EunoEpochs *epochs, uint64_t retired);
+
+/* Says which TID this process is about to return (see above). */
+static inline void
+euno_hazard_announce(EunoProcess *process, uint64_t word)
+{
+	euno_barrier_store(&process->epochs->slots[process->slot].hazard, word);
+}
 
 #endif							/* EUNO_EPOCH_H */

@@ -77,6 +77,7 @@ extern uint64_t euno_model_update(void *p, unsigned size, EunoUpdate update,
 extern bool euno_model_cas(void *p, unsigned size, uint64_t *expected,
 						   uint64_t desired, int order, int failure_order);
 extern void euno_model_fence(int order);
+extern void euno_model_fence_all(void);
 extern void euno_model_copy_out(void *to, const void *from, size_t n);
 extern void euno_model_copy_in(void *to, const void *from, size_t n);
 extern void euno_model_move(void *to, const void *from, size_t n);

@@ -18,7 +18,7 @@
 #include "storage/ipc.h"
 #include "utils/wait_event.h"
 
-#include "core/euno_hazard.h"
+#include "core/euno_barrier.h"
 #include "euno_compat.h"
 #include "key/euno_key.h"
 #include "mem/euno_cache.h"
@@ -132,10 +132,10 @@ euno_process(void)
 		my_process.epochs = epochs;
 		my_process.slot = euno_my_proc_number();
 		my_process.depth = 0;
-		euno_process_reset(&my_process, 0);
+		epochs->slots[my_process.slot].pinned = 0;
 		epochs->slots[my_process.slot].hazard = 0;
 		epochs->slots[my_process.slot].pid = MyProcPid;
-		euno_hazard_join(epochs);
+		euno_barrier_join(&epochs->barriers);
 		on_shmem_exit(process_exit, 0);
 		my_process_ready = true;
 	}

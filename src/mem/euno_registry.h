@@ -341,10 +341,14 @@ extern void euno_tree_reset_counters(EunoTreeSlot *slot);
 extern bool euno_registry_expected(uint64 *expected);
 extern void euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak);
 
+/* What was stored before the state was set is seen afterwards. */
 static inline EunoState
 euno_tree_state(EunoTreeSlot *slot)
 {
-	return (EunoState) pg_atomic_read_u32(&slot->state);
+	EunoState	state = (EunoState) pg_atomic_read_u32(&slot->state);
+
+	pg_read_barrier();
+	return state;
 }
 
 #endif							/* EUNO_REGISTRY_H */

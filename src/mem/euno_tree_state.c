@@ -66,6 +66,10 @@ euno_tree_finish_retired(EunoTreeSlot *slot)
 	EunoState	state;
 	bool		retired;
 
+	/* A barrier that has to be asked for is asked for without the lock. */
+	if (euno_tree_state(slot) == EUNO_STATE_RETIRING)
+		(void) euno_epoch_passed(euno_shared_epochs(), slot->retired_epoch);
+
 	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
 	state = euno_tree_state(slot);
 	if (state == EUNO_STATE_READY && slot->side != NULL &&
@@ -139,11 +143,7 @@ retire_locked(EunoTreeSlot *slot, bool drop)
 								euno_registry->next_generation++);
 			pg_atomic_write_u32(&slot->state, EUNO_STATE_RETIRING);
 
-			/*
-			 * Who enters the epoch after this barrier sees RETIRING; who
-			 * entered before is waited for.
-			 */
-			pg_memory_barrier();
+			/* Who does not see RETIRING in this epoch is waited for. */
 			slot->retired_epoch = euno_epoch_retire(euno_shared_epochs());
 			break;
 	}

@@ -72,6 +72,7 @@ subjects_begin(uint32_t threads)
 		die("no address space");
 	epochs = shared_memory(euno_epochs_size(threads));
 	euno_epochs_init(epochs, threads);
+	euno_barrier_join(&epochs->barriers);
 }
 
 void

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/euno_hazard.h"
+#include "core/euno_epoch.h"
 #include "fixture.h"
 #include "tap.h"
 
@@ -365,7 +365,7 @@ wait_for_hazards(Heap *heap)
 {
 	EunoEpochs *epochs = heap->fixture.epochs;
 
-	CHECK(euno_hazard_barrier(epochs), "the system refused a barrier");
+	CHECK(euno_barrier_all(&epochs->barriers), "the system refused a barrier");
 	for (uint32_t i = 0; i < epochs->nslots; i++)
 	{
 		uint64_t	hazard = __atomic_load_n(&epochs->slots[i].hazard,
@@ -449,8 +449,9 @@ test_hazards(const EunoTreeOps *ops, Protocol protocol, double seconds)
 	tap_begin("%s: %s", ops->name, names[protocol]);
 	heap->protocol = protocol;
 	fixture_open(&heap->fixture, ops, universe, 90, 1);
+	euno_barrier_joined = false;
 	if (protocol == RIGHT_JOINED)
-		euno_hazard_join(heap->fixture.epochs);
+		fixture_join(&heap->fixture);
 	actor_init(&actor, &heap->fixture, 1, seed);
 	for (uint32_t i = 0; i < HEAP_SLOTS; i++)
 	{
@@ -486,7 +487,7 @@ test_hazards(const EunoTreeOps *ops, Protocol protocol, double seconds)
 		   (unsigned long long) heap->rechecked,
 		   (unsigned long long) heap->skipped,
 		   (unsigned long long) heap->waited);
-	euno_hazard_joined = false;
+	euno_barrier_joined = false;
 	actor_free(&actor);
 	fixture_close(&heap->fixture);
 	free(heap);
@@ -553,9 +554,9 @@ barrier_rounds(Barrier *b, bool ask, uint64_t *rounds)
 			__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		__atomic_store_n(&b->epoch, *rounds, __ATOMIC_RELAXED);
 		if (ask)
-			CHECK(euno_hazard_barrier(b->epochs), "the system refused a barrier");
+			CHECK(euno_barrier_all(&b->epochs->barriers), "the system refused a barrier");
 		else
-			(void) __atomic_fetch_add(&b->epochs->barriers, 1, __ATOMIC_SEQ_CST);
+			(void) __atomic_fetch_add(&b->epochs->barriers.asked, 1, __ATOMIC_SEQ_CST);
 		hazard = __atomic_load_n(&b->epochs->slots[0].hazard,
 								 __ATOMIC_RELAXED) == *rounds;
 		while ((answer = __atomic_load_n(&b->answer, __ATOMIC_ACQUIRE)) >> 1 !=
@@ -581,8 +582,8 @@ test_barrier(void)
 	wrong = barrier_rounds(b, true, &rounds);
 	CHECK(wrong == 0, "without having joined: wrong in %llu rounds",
 		  (unsigned long long) wrong);
-	euno_hazard_join(b->epochs);
-	if (euno_hazard_joined)
+	euno_barrier_join(&b->epochs->barriers);
+	if (euno_barrier_joined)
 	{
 		wrong = barrier_rounds(b, true, &rounds);
 		CHECK(wrong == 0, "wrong in %llu rounds", (unsigned long long) wrong);
@@ -593,7 +594,7 @@ test_barrier(void)
 	}
 	else
 		printf("# this system has no such barrier\n");
-	euno_hazard_joined = false;
+	euno_barrier_joined = false;
 	free(b->epochs);
 	free(b);
 	tap_end();

@@ -73,6 +73,13 @@ fixture_arena(void)
 }
 
 void
+fixture_join(Fixture *fixture)
+{
+	if (!SANITIZED)
+		euno_barrier_join(&fixture->epochs->barriers);
+}
+
+void
 fixture_open(Fixture *fixture, const EunoTreeOps *ops, const Universe *universe,
 			 uint16_t fillfactor, uint16_t ndomains)
 {
@@ -102,6 +109,7 @@ fixture_open_in(Fixture *fixture, const EunoTreeOps *ops,
 	fixture->tree = shared_memory(sizeof(EunoTree));
 	fixture->epochs = shared_memory(euno_epochs_size(MAX_ACTORS));
 	euno_epochs_init(fixture->epochs, MAX_ACTORS);
+	fixture_join(fixture);
 	if (shared)
 	{
 		euno_cache_from = 2;

@@ -82,6 +82,12 @@ extern void fixture_open(Fixture *fixture, const EunoTreeOps *ops,
 						 const Universe *universe, uint16_t fillfactor,
 						 uint16_t ndomains);
 
+/*
+ * For a process that was forked since: takes part in barriers in all processes.
+ * Under a sanitizer each makes its own, which ThreadSanitizer understands.
+ */
+extern void fixture_join(Fixture *fixture);
+
 /* The arena that all fixtures of this program share. */
 extern EunoArena *fixture_arena(void);
 

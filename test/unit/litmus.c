@@ -108,9 +108,17 @@ static const Litmus tests[] = {
 	{"epoch", {"WXx1 ALs1 Fs RYs", "RLa WYs1 Fs RXx"}, "0..", "001 011"},
 	{"epoch, no fence in the reader", {"WXx1 ALs1 Fs RYs", "RLa WYs1 RXx"}, "0..", "001 011 000*"},
 	{"epoch, no fence in the other", {"WXx1 ALs1 RYs", "RLa WYs1 Fs RXx"}, "0..", "001 011 000*"},
+	{"epoch, cheap", {"WXx1 ALs1 M RYa", "RLa WYr1 RXx"}, "0..", "001 011"},
+	{"epoch, cheap, no barrier", {"WXx1 ALs1 Fs RYa", "RLa WYr1 RXx"}, "0..", "001 011 000*"},
+
+	/* the same, when a third gives back what the first has unlinked */
+	{"epoch, three", {"WXx1 ALs1", "RLa M RYa", "RLa WYr1 RXx"}, "10..", "1001 1011"},
+	{"epoch, three, looked at too late", {"WXx1 ALs1", "M RLa RYa", "RLa WYr1 RXx"}, "10..", "1001 1011 1000*"},
+	{"epoch, three, apart", {"WXx1 ALs1", "RLa Fs RYa", "RLa WYs1 Fs RXx"}, "10..", "1001 1011"},
+	{"epoch, three, apart, not told", {"WXx1 ALx1", "RLa Fs RYa", "RLa WYs1 Fs RXx"}, "10..", "1001 1011 1000* 1010*"},
 
 	/*
-	 * Hazards (euno_hazard.h): Y is the vacuum epoch, X the hazard, L an entry
+	 * Hazards (euno_epoch.h): Y is the vacuum epoch, X the hazard, L an entry
 	 * (1 = removed).  A scan that read the old epoch and the entry must not
 	 * find the old epoch again, if the bulk delete found no hazard (first 0).
 	 */
@@ -170,7 +178,7 @@ body(uint32_t i)
 				euno_model_fence(order_of(s[1]));
 				break;
 			case 'M':
-				memory_fence_all();
+				euno_model_fence_all();
 				break;
 			case 'W':
 				euno_model_store(location(s[1]), 8, (uint64_t) (s[3] - '0'),

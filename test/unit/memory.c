@@ -593,8 +593,9 @@ euno_model_fence(int order)
 }
 
 /* What others pass comes after the call begins, and before it returns. */
+/* A sequentially consistent fence in every thread, wherever it is. */
 void
-memory_fence_all(void)
+euno_model_fence_all(void)
 {
 	euno_model_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; weak && i < MAX_COROUTINES; i++)

@@ -45,9 +45,6 @@ extern void memory_start(bool weak, uint64_t seed);
 extern void memory_listen(void);
 extern void memory_tell(void);
 
-/* A sequentially consistent fence in every thread, wherever it is. */
-extern void memory_fence_all(void);
-
 /*
  * Nobody may touch these bytes any more.  NULL, or what is wrong: somebody
  * else's access to them does not happen before this.

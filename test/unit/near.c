@@ -477,6 +477,7 @@ alloc_and_wait(void *arg, int domain, size_t size)
 			euno_art_reclaim_all(&making.second.cx, tree);
 			break;
 		case FOR_AA:
+			(void) euno_epoch_bound(making.c.fixture.epochs, 0);
 			euno_art_reclaim(&making.second.cx, tree);
 			break;
 	}

@@ -739,8 +739,7 @@ do_verify(Player *player)
 
 /*
  * An index-only scan, with the orders that am/euno_scan.c has: the vacuum
- * epoch, a batch, then for each TID its announcement, a full fence, the epoch
- * again.
+ * epoch, a batch, then for each TID its announcement, the epoch again.
  */
 static void
 do_scan(Player *player, uint32_t a, uint32_t b)
@@ -760,8 +759,7 @@ do_scan(Player *player, uint32_t a, uint32_t b)
 	{
 		uint32_t	i = (uint32_t) (player->batch.tids[k] >> 16) - 1;
 
-		euno_store64(&slot->hazard, player->batch.tids[k]);
-		EUNO_FENCE(__ATOMIC_SEQ_CST);
+		euno_hazard_announce(&player->process, player->batch.tids[k]);
 		if (euno_load64(&shared.vacuum_epoch) != epoch &&
 			ops->contains(&player->cx, &shared.tree, &entries[i]) != EUNO_OK)
 			continue;
@@ -788,7 +786,8 @@ do_bulk_delete(Player *player, uint32_t a, uint32_t b)
 	EUNO_FENCE(__ATOMIC_SEQ_CST);
 	do_walk(player, a, b);
 	(void) euno_add64_full(&shared.vacuum_epoch, 1);
-	EUNO_FENCE(__ATOMIC_SEQ_CST);
+	if (!euno_barrier_all(&epochs->barriers))
+		coroutine_fail("a barrier was refused");
 	for (uint32_t s = 0; s < NSLOTS; s++)
 	{
 		uint64_t   *hazard = &epochs->slots[s].hazard;
@@ -1030,6 +1029,8 @@ stage_open(const EunoTreeOps *tree_ops, const Case *c)
 	coroutine_freed = is_freed;
 	make_entries(c->keys);
 	euno_epochs_init(epochs, NSLOTS);
+	euno_barrier_joined = (c->flags & CASE_APART) == 0;
+	epochs->barriers.joined = euno_barrier_joined;
 	player_init(&players[MAX_COROUTINES], MAX_COROUTINES);
 	history_init(&history);
 	start_set = 0;

@@ -72,6 +72,7 @@ typedef struct Case
 #define CASE_SINGLE		512		/* begins with one directory */
 #define CASE_HEAT		1024		/* every conflict is noted */
 #define CASE_ABBREVIATED 2048	/* keys are, in inner nodes */
+#define CASE_APART		4096	/* each has its own barriers (euno_barrier.h) */
 
 /* What all runs since stage_open did. */
 typedef struct StageCounts

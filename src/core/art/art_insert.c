@@ -430,7 +430,7 @@ euno_art_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	uint64_t	stamp;
 
 	euno_epoch_enter(cx->process);
-	stamp = euno_load64(&art_body(tree)->stamp);
+	stamp = euno_load64_acquire(&art_body(tree)->stamp);
 	if (!cx->last.again || art_may_be_crowded(cx, tree, 0) ||
 		!euno_art_append(cx, tree, entry, stamp))
 		status = insert_anywhere(cx, tree, entry, no_split, stamp, &waste);

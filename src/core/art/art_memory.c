@@ -163,17 +163,14 @@ euno_art_retire_ref(EunoContext *cx, EunoTree *tree, ArtRef ref)
 		art_retire(cx, tree, art_record(ref), euno_art_leaf_memory(ref));
 }
 
-/*
- * Under the mutex: takes out the oldest closed block, if its epoch has passed.
- */
+/* Under the mutex: takes out the oldest closed block, if its epoch has passed. */
 static ArtLimbo *
-limbo_take(EunoContext *cx, ArtStripe *stripe)
+limbo_take(ArtStripe *stripe, uint64_t bound)
 {
 	ArtLimbo   *newest = stripe->closed;
 	ArtLimbo   *block = newest == NULL ? NULL : newest->next;
 
-	if (block == NULL ||
-		!euno_epoch_passed(cx->process->epochs, block->epoch))
+	if (block == NULL || block->epoch >= bound)
 		return NULL;
 	if (block == newest)
 		euno_store_ptr(&stripe->closed, NULL);
@@ -182,25 +179,15 @@ limbo_take(EunoContext *cx, ArtStripe *stripe)
 	return block;
 }
 
-/*
- * Gives back what can be given back of a stripe; with "all", the open block
- * too.
- */
+/* Gives back what closed blocks name that have waited for less than the bound. */
 static void
-reclaim(EunoContext *cx, EunoTree *tree, ArtStripe *stripe, bool all)
+give_back(EunoContext *cx, EunoTree *tree, ArtStripe *stripe, uint64_t bound)
 {
-	while (euno_mutex_trylock(&stripe->mutex))
+	while (euno_load_ptr(&stripe->closed) != NULL &&
+		   euno_mutex_trylock(&stripe->mutex))
 	{
-		ArtLimbo   *block;
+		ArtLimbo   *block = limbo_take(stripe, bound);
 
-		if (all && stripe->open != NULL &&
-			stripe->room >= ART_LIMBO_ITEMS - stripe->open->n)
-		{
-			/* What others have reserved fits the spare blocks. */
-			stripe->room -= ART_LIMBO_ITEMS - stripe->open->n;
-			limbo_close(cx, tree, stripe);
-		}
-		block = limbo_take(cx, stripe);
 		euno_mutex_unlock(&stripe->mutex, cx->env);
 		if (block == NULL)
 			return;
@@ -228,21 +215,38 @@ euno_art_reclaim(EunoContext *cx, EunoTree *tree)
 	ArtStripe  *stripe = art_stripe(cx, tree);
 
 	if (euno_load_ptr(&stripe->closed) != NULL)
-		reclaim(cx, tree, stripe, false);
+		give_back(cx, tree, stripe,
+				  euno_epoch_bound_lately(cx->process->epochs));
+}
+
+/* Closes the open block; what others have reserved must fit the spare ones. */
+static void
+close_open(EunoContext *cx, EunoTree *tree, ArtStripe *stripe)
+{
+	if (euno_load_ptr(&stripe->open) == NULL ||
+		!euno_mutex_trylock(&stripe->mutex))
+		return;
+	if (stripe->open != NULL &&
+		stripe->room >= ART_LIMBO_ITEMS - stripe->open->n)
+	{
+		stripe->room -= ART_LIMBO_ITEMS - stripe->open->n;
+		limbo_close(cx, tree, stripe);
+	}
+	euno_mutex_unlock(&stripe->mutex, cx->env);
 }
 
 /* The same of all that anybody has unlinked. */
 void
 euno_art_reclaim_all(EunoContext *cx, EunoTree *tree)
 {
-	for (int i = 0; i < ART_STRIPES; i++)
-	{
-		ArtStripe  *stripe = &art_body(tree)->stripes[i];
+	ArtStripe  *stripes = art_body(tree)->stripes;
+	uint64_t	bound;
 
-		if (euno_load_ptr(&stripe->closed) != NULL ||
-			euno_load_ptr(&stripe->open) != NULL)
-			reclaim(cx, tree, stripe, true);
-	}
+	for (int i = 0; i < ART_STRIPES; i++)
+		close_open(cx, tree, &stripes[i]);
+	bound = euno_epoch_bound(cx->process->epochs, 0);
+	for (int i = 0; i < ART_STRIPES; i++)
+		give_back(cx, tree, &stripes[i], bound);
 }
 
 void

@@ -286,7 +286,7 @@ art_ref_type(ArtRef ref)
 	return (ArtType) (ref >> ART_TYPE_SHIFT | (ref & 12) << 2);
 }
 
-/* NODE: of type ART_N256? */
+/* A NODE, and of type ART_N256? */
 static inline bool
 art_is_direct(ArtRef ref)
 {
@@ -294,7 +294,7 @@ art_is_direct(ArtRef ref)
 	const ArtRef type = (ArtRef) ART_N256 << ART_TYPE_SHIFT |
 		(ArtRef) (ART_N256 >> 4) << 2;
 
-	return (ref & (high | 12)) == type;
+	return (ref & (high | 12 | ART_TAG_MASK)) == (type | ART_TAG_NODE);
 }
 
 /* LEAF: length of the composite */

@@ -105,6 +105,42 @@ step(ArtLookup *at, const uint8_t *key, uint32_t len, bool alone)
 }
 
 /*
+ * The same from a node of 256 children.  Where keys are dense most are, and
+ * there is nothing to search in them.
+ */
+static inline __attribute__((always_inline)) bool
+step_directly(ArtLookup *at, const uint8_t *key, uint32_t len)
+{
+	ArtNode    *node = art_pointer(at->ref);
+	uint32_t	level = art_ref_level(at->ref);
+	uint32_t	path = level - at->depth;
+
+	if (path >= len - at->depth)
+		return false;
+	if (path > 0 && off_path(node, ART_N256, key, at->depth, level))
+		at->ref = 0;
+	else
+		at->slot = art_direct_slot(node, key[level], &at->ref);
+	at->depth = level + 1;
+	return true;
+}
+
+/* Down to what is no node, or as far as the key goes. */
+static inline void
+descend(ArtLookup *at, const uint8_t *key, uint32_t len)
+{
+	do
+	{
+		while (art_is_direct(at->ref))
+		{
+			if (!step_directly(at, key, len))
+				return;
+			__asm__ __volatile__("");	/* GCC would make one loop of both */
+		}
+	} while (art_is_node(at->ref) && step(at, key, len, true));
+}
+
+/*
  * Adds what a key has led to to the batch; keys go to *used.  False if it is
  * not one entry or none, or has no room.
  */
@@ -232,8 +268,7 @@ euno_art_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	batch->nitems = 0;
 	euno_epoch_enter(cx->process);
 	at = start(cx, tree, key, len);
-	while (art_is_node(at.ref) && step(&at, key, len, true))
-		;
+	descend(&at, key, len);
 	if (take(&at, key, len, batch, &used))
 		cursor->started = cursor->at_lo = cursor->at_hi = true;
 	else

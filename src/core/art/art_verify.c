@@ -303,6 +303,7 @@ euno_art_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 	check_entries(&v);
 	check_maps(&v, suspects, nsuspects, epoch);
 	euno_art_stats(cx, tree, &stats);
+	euno_fence_acquire();
 	check_nodes(&v);
 	if (versions != v.versions || inners != v.inners)
 		return v.findings;

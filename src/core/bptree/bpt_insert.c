@@ -158,7 +158,7 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 
 	euno_bpt_key_position(tree, &pos, &key);
 	euno_epoch_enter(cx->process);
-	stamp = euno_load64(&bpt_body(tree)->stamp);
+	stamp = euno_load64_acquire(&bpt_body(tree)->stamp);
 	leaf = last_leaf(cx, stamp);
 	if (leaf == NULL || cx->part_leaf != 0 ||
 		bpt_may_be_crowded(cx, tree, 0) ||

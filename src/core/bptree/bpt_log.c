@@ -320,7 +320,7 @@ euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain)
 		return;
 
 	/* Nobody else may come by: of a directory that was given up, for one. */
-	(void) euno_bpt_reclaim(cx, tree);
+	(void) euno_bpt_reclaim(cx, tree, false);
 	log = log_of(tree, domain);
 	if (log == NULL)
 		return;

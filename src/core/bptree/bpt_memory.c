@@ -76,7 +76,8 @@ spare_get(EunoContext *cx, EunoTree *tree, int domain, size_t size)
 		euno_bpt_spare_drop(cx);
 	}
 	cx->spare[0] = cx->env->alloc(tree->alloc_arg, domain, size);
-	if (cx->spare[0] == NULL && euno_bpt_reclaim(cx, tree) > 0)
+	if (cx->spare[0] == NULL &&
+		euno_bpt_reclaim(cx, tree, true) > 0)
 		cx->spare[0] = cx->env->alloc(tree->alloc_arg, domain, size);
 	cx->spare_size[0] = size;
 	cx->spare_domain[0] = domain;
@@ -199,23 +200,27 @@ euno_bpt_retire_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 }
 
 /*
- * Gives back what can be given back; returns how many nodes.  Never waits.  No
- * node may be locked by this process.
+ * Gives back what can be given back, with "all" as much as is possible now;
+ * returns how many nodes.  Never waits for readers.  No node may be locked by
+ * this process.
  */
 uint32_t
-euno_bpt_reclaim(EunoContext *cx, EunoTree *tree)
+euno_bpt_reclaim(EunoContext *cx, EunoTree *tree, bool all)
 {
 	BptBody    *body = bpt_body(tree);
 	uint32_t	n = 0;
+	uint64_t	bound;
 
+	if (euno_load_ptr(&body->limbo) == NULL)
+		return 0;
+	bound = all ? euno_epoch_bound(cx->process->epochs, 0) :
+		euno_epoch_bound_lately(cx->process->epochs);
 	while (euno_load_ptr(&body->limbo) != NULL &&
 		   euno_mutex_trylock(&body->limbo_mutex))
 	{
 		BptLimbo   *limbo = euno_load_ptr(&body->limbo);
 
-		if (limbo == NULL ||
-			!euno_epoch_passed(cx->process->epochs,
-							   euno_load64(&limbo->epoch)))
+		if (limbo == NULL || euno_load64(&limbo->epoch) >= bound)
 			limbo = NULL;
 		else
 		{

@@ -382,7 +382,7 @@ compact_end(EunoContext *cx, EunoTree *tree, uint32_t merged)
 	if (merged > 0)
 		directories_shrink(cx, tree);
 	euno_bpt_compact_leave(cx);
-	(void) euno_bpt_reclaim(cx, tree);
+	(void) euno_bpt_reclaim(cx, tree, true);
 }
 
 /*

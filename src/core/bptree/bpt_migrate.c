@@ -264,7 +264,7 @@ euno_bpt_migrate(EunoContext *cx, EunoTree *tree, const EunoPosition *pos,
 		status = migrate_leaf(cx, tree, place.leaf, domain);
 	euno_epoch_exit(cx->process);
 	euno_bpt_compact_leave(cx);
-	(void) euno_bpt_reclaim(cx, tree);
+	(void) euno_bpt_reclaim(cx, tree, false);
 	return status;
 }
 
@@ -305,6 +305,6 @@ euno_bpt_settle(EunoContext *cx, EunoTree *tree, uint32_t max)
 			break;
 	}
 	euno_bpt_compact_leave(cx);
-	(void) euno_bpt_reclaim(cx, tree);
+	(void) euno_bpt_reclaim(cx, tree, true);
 	return moved;
 }

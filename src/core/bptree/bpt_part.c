@@ -269,5 +269,5 @@ euno_bpt_part_leaf(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	part(&p, entry);
 	if (cx->spare[0] != NULL)
 		euno_bpt_spare_drop(cx);
-	(void) euno_bpt_reclaim(cx, tree);
+	(void) euno_bpt_reclaim(cx, tree, false);
 }

@@ -387,7 +387,7 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	rd.batch = batch;
 	bpt_place_init(&rd.place, &image);
 	euno_epoch_enter(cx->process);
-	rd.stamp = euno_load64(&bpt_body(tree)->stamp);
+	rd.stamp = euno_load64_acquire(&bpt_body(tree)->stamp);
 	find_ends(&rd, forward, &from, &to);
 	do
 	{

@@ -392,7 +392,7 @@ euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
 		euno_bpt_retire(cx, tree, f.annex, BPT_ANNEX_BYTES, &f.annex->limbo);
 	if (status == EUNO_NO_MEMORY)
 		euno_store32(&f.annex->closing, 0);
-	(void) euno_bpt_reclaim(cx, tree);
+	(void) euno_bpt_reclaim(cx, tree, false);
 	return status == EUNO_OK || status == EUNO_NOT_FOUND ? EUNO_STALE : status;
 }
 

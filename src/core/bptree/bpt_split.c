@@ -424,6 +424,6 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	euno_bpt_spare_used(cx);
 	(void) euno_add64(&body->splits, 1);
 	*created = right;
-	(void) euno_bpt_reclaim(cx, tree);
+	(void) euno_bpt_reclaim(cx, tree, false);
 	return EUNO_OK;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * euno_hazard.c
- *	  A full barrier in all processes at once (see euno_hazard.h).
+ * euno_barrier.c
+ *	  A full barrier in all processes at once (see euno_barrier.h).
  *
  *-------------------------------------------------------------------------
  */
@@ -12,15 +12,26 @@
 #include <sys/syscall.h>
 #endif
 
-#include "core/euno_hazard.h"
+#include "core/euno_barrier.h"
 
-bool		euno_hazard_joined = false;
+bool		euno_barrier_joined = false;
 
 /*
  * The expedited kind: it interrupts those processors that run a process which
  * has joined, and takes microseconds.
  */
-#ifdef SYS_membarrier
+#if defined(EUNO_TEST_MODEL)
+#define JOIN	0
+#define BARRIER	1
+
+static bool
+membarrier(int command)
+{
+	if (command == BARRIER)
+		euno_model_fence_all();
+	return true;
+}
+#elif defined(SYS_membarrier)
 #define JOIN	MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED
 #define BARRIER	MEMBARRIER_CMD_GLOBAL_EXPEDITED
 
@@ -42,24 +53,24 @@ membarrier(int command)
 #endif
 
 void
-euno_hazard_join(EunoEpochs *epochs)
+euno_barrier_join(EunoBarriers *barriers)
 {
 	/* A fork may have copied this. */
-	euno_hazard_joined = false;
+	euno_barrier_joined = false;
 
 	/* The first one also tries the barrier: some sandboxes know half of it. */
 	if (!membarrier(JOIN) ||
-		(euno_load64(&epochs->joined) == 0 && !membarrier(BARRIER)))
+		(euno_load64(&barriers->joined) == 0 && !membarrier(BARRIER)))
 		return;
-	(void) euno_exchange64_full(&epochs->joined, 1);
+	(void) euno_exchange64_full(&barriers->joined, 1);
 	euno_fence_after_rmw();
-	euno_hazard_joined = true;
+	euno_barrier_joined = true;
 }
 
 bool
-euno_hazard_barrier(EunoEpochs *epochs)
+euno_barrier_all(EunoBarriers *barriers)
 {
-	(void) euno_add64_full(&epochs->barriers, 1);
+	(void) euno_add64_full(&barriers->asked, 1);
 	euno_fence_after_rmw();
-	return euno_load64(&epochs->joined) == 0 || membarrier(BARRIER);
+	return euno_load64(&barriers->joined) == 0 || membarrier(BARRIER);
 }
