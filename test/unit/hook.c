@@ -14,6 +14,8 @@
 
 uint32_t	hook_yield_every;
 uint32_t   *hook_stop;
+const void *hook_pins;
+size_t		hook_pins_size;
 
 bool
 hook_enabled(void)
@@ -42,12 +44,12 @@ euno_test_hook(EunoHookKind kind, const void *address, size_t size)
 			sched_yield();
 	}
 	if (hook_stop != NULL && kind == EUNO_HOOK_STORE &&
+		(uintptr_t) address - (uintptr_t) hook_pins >= hook_pins_size &&
 		__atomic_load_n(hook_stop, __ATOMIC_RELAXED) != 0)
 	{
 		__atomic_store_n(hook_stop, 0, __ATOMIC_RELAXED);
 		raise(SIGSTOP);
 	}
-	(void) address;
 	(void) size;
 }
 #endif

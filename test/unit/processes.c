@@ -44,6 +44,8 @@ start(Mob *mob)
 		if (children[c] == 0)
 		{
 			hook_stop = &stop_words[c];
+			hook_pins = mob->fixture.epochs;
+			hook_pins_size = euno_epochs_size(MAX_ACTORS);
 			fixture_join(&mob->fixture);
 			mob_work(mob, c < WRITERS ? MOB_WRITER : others[c - WRITERS], c + 1);
 			_exit(tap_bad() != 0);
