@@ -34,7 +34,7 @@ UNIT_FLAGS_asan = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 UNIT_FLAGS_tsan = -O1 -fsanitize=thread $(UNIT_EAGERLY) $(UNIT_NO_DOUBTS)
 
 # Memory is used again as soon as may be.
-UNIT_EAGERLY = -DEUNO_EPOCH_BATCH=1
+UNIT_EAGERLY = -DEUNO_EPOCH_BATCH=0
 
 # Wrong approximations are asked for again and again.
 UNIT_NO_DOUBTS = -DBPT_DOUBTS=UINT32_MAX
