@@ -361,6 +361,25 @@ plan_start(const Schedule *schedule)
 	}
 }
 
+/* Has a coroutine begin when it is first switched to. */
+static void
+prepare(uint32_t i)
+{
+	Coroutine  *c = &coroutines[i];
+
+	if (stacks[i] == NULL)
+		stacks[i] = shared_memory(STACK_BYTES);
+	c->done = false;
+	c->sleeps = c->last = NULL;
+	c->spins = NULL;
+	c->repeats = c->resumes = 0;
+	getcontext(&c->context);
+	c->context.uc_stack.ss_sp = stacks[i];
+	c->context.uc_stack.ss_size = STACK_BYTES;
+	c->context.uc_link = NULL;
+	makecontext(&c->context, coroutine_main, 0);
+}
+
 const char *
 coroutines_run(const Schedule *schedule, uint32_t n, void (*body) (uint32_t i),
 			   uint32_t *steps)
@@ -370,21 +389,7 @@ coroutines_run(const Schedule *schedule, uint32_t n, void (*body) (uint32_t i),
 	step = 0;
 	failure = NULL;
 	for (uint32_t i = 0; i < n; i++)
-	{
-		Coroutine  *c = &coroutines[i];
-
-		if (stacks[i] == NULL)
-			stacks[i] = shared_memory(STACK_BYTES);
-		c->done = false;
-		c->sleeps = c->last = NULL;
-		c->spins = NULL;
-		c->repeats = c->resumes = 0;
-		getcontext(&c->context);
-		c->context.uc_stack.ss_sp = stacks[i];
-		c->context.uc_stack.ss_size = STACK_BYTES;
-		c->context.uc_link = NULL;
-		makecontext(&c->context, coroutine_main, 0);
-	}
+		prepare(i);
 	memory_start(schedule->weak, schedule->seed);
 	plan_start(schedule);
 	inside = true;

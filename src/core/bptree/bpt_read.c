@@ -84,6 +84,12 @@ range_end(BptRead *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
 		euno_bpt_find_near(rd->cx, view, hi, a->slot, b);
 	else
 	{
+		/* Nothing is above the last leaf's fences: it has just become so. */
+		if (right == NULL)
+		{
+			view->torn = true;
+			return euno_bpt_valid(&rd->place);
+		}
 		b->slot = view->count;
 		b->sub = 0;
 		*here = false;
