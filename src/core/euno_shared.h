@@ -215,6 +215,33 @@ euno_add64(uint64_t *p, uint64_t value)
 	return EUNO_UPDATE(fetch_add, ADD, p, value, __ATOMIC_RELAXED);
 }
 
+/*
+ * What processes count in common, one word of it a process's own, which needs
+ * no atomic instruction.
+ */
+typedef struct EunoCounter
+{
+	uint64_t	own;			/* changed by one process only */
+	uint64_t	shared;
+} EunoCounter;
+
+/* "own": is it this process whose word that is? */
+static inline void
+euno_counter_add(EunoCounter *count, bool own, int64_t change)
+{
+	if (own)
+		euno_store64(&count->own, euno_load64(&count->own) + (uint64_t) change);
+	else
+		(void) euno_add64(&count->shared, (uint64_t) change);
+}
+
+/* Modulo 2^64. */
+static inline uint64_t
+euno_counter_read(const EunoCounter *count)
+{
+	return euno_load64(&count->own) + euno_load64(&count->shared);
+}
+
 /* Relaxed: a set of bits, each of which changes under a lock of its own. */
 static inline void
 euno_or16(uint16_t *p, uint16_t bits)

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/art/art.h"
+#include "core/bptree/bpt.h"
 #include "mob.h"
 #include "tap.h"
 
@@ -21,7 +23,6 @@ typedef struct Worker
 {
 	Mob		   *mob;
 	Actor		actor;
-	uint32_t	slot;
 	uint32_t	me;				/* writer's number, or MOB_NOBODY - 1 */
 	uint32_t   *own;			/* a writer's entries */
 	uint32_t	nown;
@@ -582,6 +583,13 @@ work_once(Worker *worker, MobRole role)
 	}
 }
 
+/* The process's number for the trees: three count where the first does. */
+static uint32_t
+number_of(uint32_t slot)
+{
+	return slot == 2 ? 1 + BPT_STRIPES : slot == 3 ? 1 + ART_STRIPES : slot;
+}
+
 void
 mob_work(Mob *mob, MobRole role, uint32_t slot)
 {
@@ -589,9 +597,9 @@ mob_work(Mob *mob, MobRole role, uint32_t slot)
 
 	worker->mob = mob;
 	test_env_stripe = slot;
-	worker->slot = slot;
 	worker->me = role == MOB_WRITER ? slot - 1 : MOB_NOBODY - 1;
-	actor_init(&worker->actor, &mob->fixture, slot, mob->seed + slot);
+	actor_init(&worker->actor, &mob->fixture, number_of(slot),
+			   mob->seed + slot);
 	worker->actor.cx.domain = (int) (slot % mob->fixture.ndomains);
 	worker->actor.cx.count_all = slot % 2 == 0;
 	worker->actor.cx.lagging = mob->lagging;

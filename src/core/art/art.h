@@ -214,7 +214,7 @@ art_count(EunoContext *cx, EunoTree *tree, int64_t entries, int64_t inners)
 	ArtStripe  *stripe = art_stripe(cx, tree);
 
 	if (entries != 0)
-		(void) euno_add64(&stripe->entries, (uint64_t) entries);
+		euno_counter_add(&stripe->entries, cx->process->slot < ART_STRIPES, entries);
 	if (inners != 0)
 		(void) euno_add64(&stripe->inners, (uint64_t) inners);
 }

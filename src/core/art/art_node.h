@@ -178,9 +178,8 @@ _Static_assert(sizeof(ArtLimbo) == ART_LIMBO_SIZE, "a block of limbo");
 
 typedef struct ArtStripe
 {
-	uint64_t	entries;
+	EunoCounter	entries;		/* the own word: of the process of this number */
 	uint64_t	inners;
-	uint64_t	dropped;		/* inner nodes that compact and removers took out */
 
 	/* written under the mutex; open and closed are looked at without */
 	EunoLock	mutex;
@@ -222,13 +221,14 @@ typedef struct ArtBody
 	uint64_t	near_domains;	/* that shall have maps, as bits, and the first */
 
 	uint64_t	loaded;			/* inner nodes */
+	uint64_t	dropped;		/* those that compact and removers took out */
 
 	/* where compact goes on; under its mutex */
 	EunoLock	compact_mutex;
 	uint32_t	compact_len;
 	uint8_t		compact_at[396];
 
-	ArtStripe	stripes[ART_STRIPES];
+	ArtStripe	stripes[ART_STRIPES] __attribute__((aligned(64)));
 } ArtBody;
 
 _Static_assert(sizeof(ArtBody) <= sizeof(((EunoTree *) 0)->body),

@@ -72,7 +72,7 @@ euno_art_entries(EunoTree *tree)
 	uint64_t	sum = 0;
 
 	for (int i = 0; i < ART_STRIPES; i++)
-		sum += euno_load64(&art_body(tree)->stripes[i].entries);
+		sum += euno_counter_read(&art_body(tree)->stripes[i].entries);
 	return sum;
 }
 
@@ -103,9 +103,7 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	stats->leaves = stats->entries;
 	stats->domains = euno_load64(&body->near_domains);
 	stats->inner_bytes = euno_art_near_bytes(tree, cx->domain);
-
-	for (int i = 0; i < ART_STRIPES; i++)
-		stats->merges += euno_load64(&body->stripes[i].dropped);
+	stats->merges = euno_load64(&body->dropped);
 
 	/* Those who insert would all write to a counter of their own. */
 	stats->splits = stats->inners + stats->merges - euno_load64(&body->loaded);

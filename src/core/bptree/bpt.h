@@ -465,12 +465,14 @@ static inline void
 bpt_count(EunoContext *cx, EunoTree *tree, int64_t change)
 {
 	BptBody    *body = bpt_body(tree);
+	uint32_t	slot = cx->process->slot;
 	uint32_t	n = tree->config.nparts;
 	uint32_t	share = BPT_STRIPES / n;
-	uint32_t	stripe = n == 1 ? cx->process->slot % BPT_STRIPES :
-		(uint32_t) cx->domain % n * share + cx->process->slot % share;
+	uint32_t	stripe = n == 1 ? slot % BPT_STRIPES :
+		(uint32_t) cx->domain % n * share + slot % share;
 
-	(void) euno_add64(&body->stripes[stripe].entries, (uint64_t) change);
+	/* A process has a word of its own in each domain, or in none. */
+	euno_counter_add(&body->stripes[stripe].entries, slot < share, change);
 	if (change < 0)
 		cx->counters.removals += (uint64_t) -change;
 }

@@ -299,8 +299,8 @@ typedef struct BptDirectory
 
 typedef struct BptStripe
 {
-	uint64_t	entries;
-	uint8_t		pad[56];
+	EunoCounter	entries;
+	uint8_t		pad[48];
 } BptStripe;
 
 /* EunoTree.body */

@@ -47,7 +47,7 @@ euno_bpt_entries(EunoTree *tree)
 	uint64_t	sum = 0;
 
 	for (int i = 0; i < BPT_STRIPES; i++)
-		sum += euno_load64(&bpt_body(tree)->stripes[i].entries);
+		sum += euno_counter_read(&bpt_body(tree)->stripes[i].entries);
 	return sum;
 }
 
