@@ -221,7 +221,7 @@ euno_add64(uint64_t *p, uint64_t value)
  */
 typedef struct EunoCounter
 {
-	uint64_t	own;			/* changed by one process only */
+	uint64_t	own;			/* changed by one process only at a time */
 	uint64_t	shared;
 } EunoCounter;
 

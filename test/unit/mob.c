@@ -583,7 +583,7 @@ work_once(Worker *worker, MobRole role)
 	}
 }
 
-/* The process's number for the trees: three count where the first does. */
+/* In each kind of tree another one counts where the first does. */
 static uint32_t
 number_of(uint32_t slot)
 {
