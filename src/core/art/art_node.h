@@ -231,6 +231,7 @@ typedef struct ArtBody
 	ArtStripe	stripes[ART_STRIPES] __attribute__((aligned(64)));
 } ArtBody;
 
+_Static_assert(offsetof(ArtBody, stripes) % 64 == 0, "a cache line each");
 _Static_assert(sizeof(ArtBody) <= sizeof(((EunoTree *) 0)->body),
 			   "the body must fit");
 

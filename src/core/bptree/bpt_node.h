@@ -346,6 +346,8 @@ typedef struct BptBody
 _Static_assert(sizeof(BptDirectory) == 128 &&
 			   offsetof(BptDirectory, mutex) == 64,
 			   "writers of a directory have a line of their own");
+_Static_assert(sizeof(BptStripe) == 64 && offsetof(BptBody, stripes) % 64 == 0,
+			   "a cache line each");
 _Static_assert(sizeof(BptBody) <= sizeof(((EunoTree *) 0)->body),
 			   "the body must fit");
 
