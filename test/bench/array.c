@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "keys.h"
 #include "subject.h"
-
-#define INT8_KEY 9				/* bytes: a marker and the number */
 
 typedef struct Array
 {
@@ -26,15 +25,6 @@ typedef struct Array
 } Array;
 
 static Array array;
-
-static uint64_t
-number_of(const uint8_t *key)
-{
-	uint64_t	n;
-
-	memcpy(&n, key + 1, 8);
-	return __builtin_bswap64(n);
-}
 
 static EunoStatus
 array_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
@@ -74,7 +64,7 @@ array_bulk_add(EunoContext *cx, EunoBulk *bulk, const EunoEntry *entry)
 			return EUNO_NO_MEMORY;
 	}
 	if (array.keylen == INT8_KEY)
-		array.numbers[array.n] = number_of(entry->key);
+		array.numbers[array.n] = int8_of(entry->key);
 	else
 		memcpy(array.keys + array.n * array.keylen, entry->key, array.keylen);
 	array.tids[array.n++] = entry->tid;
@@ -95,7 +85,7 @@ lower_bound(const uint8_t *key)
 {
 	uint64_t	low = 0;
 	uint64_t	n = array.n;
-	uint64_t	number = array.keylen == INT8_KEY ? number_of(key) : 0;
+	uint64_t	number = array.keylen == INT8_KEY ? int8_of(key) : 0;
 
 	while (n > 0)
 	{
@@ -113,7 +103,7 @@ lower_bound(const uint8_t *key)
 static bool
 is_key(uint64_t i, const uint8_t *key)
 {
-	return array.keylen == INT8_KEY ? array.numbers[i] == number_of(key) :
+	return array.keylen == INT8_KEY ? array.numbers[i] == int8_of(key) :
 		memcmp(array.keys + i * array.keylen, key, array.keylen) == 0;
 }
 

@@ -5,8 +5,9 @@
  *
  * All subjects do the same in turns, some thousand operations each, so that a
  * machine that others use spoils ratios little; then the synchronized ones do
- * with two threads and with sixteen; then lookups are measured by the number
- * of entries.  Prints samples: measure, unit, subject, value, with tabs
+ * with two threads and with sixteen; then some do by themselves, for in turns
+ * each begins with a cold cache; then lookups are measured by the number of
+ * entries.  Prints samples: measure, unit, subject, value, with tabs
  * between.  Times are nanoseconds of processor time an operation; threads'
  * are millions of operations a second.  What it is doing goes to standard
  * error.
@@ -29,7 +30,7 @@
 #define MAX_TURNS 50			/* of a job that does not change the tree */
 #define SCAN_ENTRIES 100
 #define MAX_THREADS 16
-#define NSUBJECTS 8
+#define MAX_SUBJECTS 9
 
 typedef enum Kind
 {
@@ -54,33 +55,33 @@ typedef struct Job
 {
 	const char *name;
 	Law			law;
+	bool		by_itself;		/* done by each tree alone, too */
 	uint8_t		percent[NKINDS];
 } Job;
 
 /* YCSB: Cooper et al., SoCC 2010; its scans are up to 100 long, ours all. */
 static const Job jobs[] = {
-	{"insert, ascending", IN_ORDER, {[INSERT] = 100}},
-	{"insert, random", SCATTERED, {[INSERT] = 100}},
-	{"lookup", UNIFORM, {[READ] = 100}},
-	{"lookup, Zipf 0.99", ZIPF, {[READ] = 100}},
-	{"scan of 100", UNIFORM, {[SCAN] = 100}},
-	{"scan of 100, Zipf 0.99", ZIPF, {[SCAN] = 100}},
-	{"YCSB A", UNIFORM, {[READ] = 50,[UPDATE] = 50}},
-	{"YCSB A, Zipf 0.99", ZIPF, {[READ] = 50,[UPDATE] = 50}},
-	{"YCSB B", UNIFORM, {[READ] = 95,[UPDATE] = 5}},
-	{"YCSB B, Zipf 0.99", ZIPF, {[READ] = 95,[UPDATE] = 5}},
-	{"YCSB C", UNIFORM, {[READ] = 100}},
-	{"YCSB C, Zipf 0.99", ZIPF, {[READ] = 100}},
-	{"YCSB D", UNIFORM, {[READ] = 95,[INSERT] = 5}},
-	{"YCSB D, Zipf 0.99", LATEST, {[READ] = 95,[INSERT] = 5}},
-	{"YCSB E", UNIFORM, {[SCAN] = 95,[INSERT] = 5}},
-	{"YCSB E, Zipf 0.99", ZIPF, {[SCAN] = 95,[INSERT] = 5}},
-	{"YCSB F", UNIFORM, {[READ] = 50,[READ_UPDATE] = 50}},
-	{"YCSB F, Zipf 0.99", ZIPF, {[READ] = 50,[READ_UPDATE] = 50}}
+	{"insert, ascending", IN_ORDER, true, {[INSERT] = 100}},
+	{"insert, random", SCATTERED, true, {[INSERT] = 100}},
+	{"lookup", UNIFORM, true, {[READ] = 100}},
+	{"lookup, Zipf 0.99", ZIPF, true, {[READ] = 100}},
+	{"scan of 100", UNIFORM, true, {[SCAN] = 100}},
+	{"scan of 100, Zipf 0.99", ZIPF, false, {[SCAN] = 100}},
+	{"YCSB A", UNIFORM, false, {[READ] = 50,[UPDATE] = 50}},
+	{"YCSB A, Zipf 0.99", ZIPF, true, {[READ] = 50,[UPDATE] = 50}},
+	{"YCSB B", UNIFORM, false, {[READ] = 95,[UPDATE] = 5}},
+	{"YCSB B, Zipf 0.99", ZIPF, false, {[READ] = 95,[UPDATE] = 5}},
+	{"YCSB C", UNIFORM, false, {[READ] = 100}},
+	{"YCSB C, Zipf 0.99", ZIPF, false, {[READ] = 100}},
+	{"YCSB D", UNIFORM, false, {[READ] = 95,[INSERT] = 5}},
+	{"YCSB D, Zipf 0.99", LATEST, false, {[READ] = 95,[INSERT] = 5}},
+	{"YCSB E", UNIFORM, false, {[SCAN] = 95,[INSERT] = 5}},
+	{"YCSB E, Zipf 0.99", ZIPF, false, {[SCAN] = 95,[INSERT] = 5}},
+	{"YCSB F", UNIFORM, false, {[READ] = 50,[READ_UPDATE] = 50}},
+	{"YCSB F, Zipf 0.99", ZIPF, false, {[READ] = 50,[READ_UPDATE] = 50}}
 };
 
 #define NJOBS (sizeof(jobs) / sizeof(jobs[0]))
-#define FIRST_YCSB 6
 
 /* What one thread does in a turn: made before time counts. */
 typedef struct Plan
@@ -101,10 +102,12 @@ typedef struct Worker
 	double		start;
 } Worker;
 
-static Subject subjects[NSUBJECTS];
+static Subject subjects[MAX_SUBJECTS];
+static int	nsubjects;
+static const Subject *by_itself;	/* who does a job; NULL: all in turns */
 static KeySet keyset;
 static uint64_t next_row;		/* rows below are in the trees */
-static uint32_t *version[NSUBJECTS];	/* of each row's TID */
+static uint32_t *version[MAX_SUBJECTS];	/* of each row's TID */
 static uint32_t last_version;
 static regex_t only;
 
@@ -292,11 +295,19 @@ sample(const char *measure, const char *unit, const char *subject, double value)
 	fflush(stdout);
 }
 
-/* Can the subject do this job? */
+/* Is it one of those that are measured now? */
 static bool
-can(const Subject *s, const Job *job)
+takes_part(const Subject *s)
 {
-	return s->ops != &array_ops || job->percent[READ] + job->percent[SCAN] == 100;
+	return by_itself == NULL ? s->ops != &congee_ops : s == by_itself;
+}
+
+/* Does it do this job? */
+static bool
+does(const Subject *s, const Job *job)
+{
+	return takes_part(s) &&
+		(s->ops != &array_ops || job->percent[READ] + job->percent[SCAN] == 100);
 }
 
 /*
@@ -307,11 +318,11 @@ can(const Subject *s, const Job *job)
 static void
 run_turns(const char *measure, const Job *job, bool print)
 {
-	static double times[NSUBJECTS][MAX_TURNS];
+	static double times[MAX_SUBJECTS][MAX_TURNS];
 	Random		random = {job - jobs + 1};
 	bool		all = job->percent[INSERT] == 100;
 	uint64_t	turns = all ? (keyset.rows + TURN - 1) / TURN : keyset.rows / TURN / 2;
-	double		sums[NSUBJECTS] = {0};
+	double		sums[MAX_SUBJECTS] = {0};
 	Worker		w;
 
 	if (all)
@@ -324,13 +335,13 @@ run_turns(const char *measure, const Job *job, bool print)
 		if (all && turn == turns - 1)
 			w.plan.n = (uint32_t) (keyset.rows - next_row);
 		make_plan(&w.plan, job, &random, next_row);
-		for (int k = 0; k < NSUBJECTS; k++)
+		for (int k = 0; k < nsubjects; k++)
 		{
-			int			which = (int) ((turn + (uint64_t) k) % NSUBJECTS);
+			int			which = (int) ((turn + (uint64_t) k) % nsubjects);
 			double		start;
 
 			w.subject = &subjects[which];
-			if (!can(w.subject, job))
+			if (!does(w.subject, job))
 				continue;
 			thread_enter(w.subject, 0, &w.process, &w.cx);
 			start = thread_seconds();
@@ -342,9 +353,9 @@ run_turns(const char *measure, const Job *job, bool print)
 		}
 		next_row += count_inserts(&w.plan);
 	}
-	for (int k = 0; k < NSUBJECTS && print; k++)
+	for (int k = 0; k < nsubjects && print; k++)
 	{
-		if (can(&subjects[k], job))
+		if (does(&subjects[k], job))
 			sample(measure, "ns", subjects[k].name,
 				   all ? sums[k] * 1e9 / (double) keyset.rows :
 				   median(times[k], (uint32_t) turns));
@@ -356,12 +367,12 @@ run_turns(const char *measure, const Job *job, bool print)
 static void
 compact_all(void)
 {
-	for (int k = 0; k < NSUBJECTS; k++)
+	for (int k = 0; k < nsubjects; k++)
 	{
 		Subject    *s = &subjects[k];
 		uint32_t	merged;
 
-		if (s->ops->compact != NULL &&
+		if (takes_part(s) && s->ops->compact != NULL &&
 			s->ops->compact(&s->cx, s->tree, UINT32_MAX, &merged) != EUNO_OK)
 			die("compacting failed");
 	}
@@ -371,8 +382,10 @@ compact_all(void)
 static void
 open_all(bool with_array)
 {
-	for (int k = 0; k < NSUBJECTS; k++)
+	for (int k = 0; k < nsubjects; k++)
 	{
+		if (!takes_part(&subjects[k]))
+			continue;
 		subject_open(&subjects[k]);
 		if (with_array && subjects[k].ops == &array_ops)
 			subject_load(&subjects[k], keyset.rows, nth_entry);
@@ -383,8 +396,20 @@ open_all(bool with_array)
 static void
 close_all(void)
 {
-	for (int k = 0; k < NSUBJECTS; k++)
-		subject_close(&subjects[k]);
+	for (int k = 0; k < nsubjects; k++)
+	{
+		if (takes_part(&subjects[k]))
+			subject_close(&subjects[k]);
+	}
+}
+
+/* What a job measures; is it wanted? */
+static bool
+name_job(char *measure, size_t size, const Job *job)
+{
+	snprintf(measure, size, "%s, %s%s", key_names[keyset.keys], job->name,
+			 by_itself != NULL ? ", by itself" : "");
+	return wanted(measure) && (by_itself == NULL || job->by_itself);
 }
 
 static void
@@ -394,31 +419,29 @@ run_jobs(void)
 	bool		any[2] = {false, false};	/* ascending; anything else */
 
 	for (size_t j = 0; j < NJOBS; j++)
-	{
-		snprintf(measure, sizeof(measure), "%s, %s", key_names[keyset.keys], jobs[j].name);
-		any[j > 0] |= wanted(measure);
-	}
+		any[j > 0] |= name_job(measure, sizeof(measure), &jobs[j]);
 	for (size_t j = 0; j < NJOBS; j++)
 	{
 		bool		print;
 
 		if (!any[j > 0])
 			continue;
-		snprintf(measure, sizeof(measure), "%s, %s", key_names[keyset.keys], jobs[j].name);
-		print = wanted(measure);
+		print = name_job(measure, sizeof(measure), &jobs[j]);
 		if (jobs[j].percent[INSERT] == 100)
 			open_all(j > 0);
 		else if (!print)
 			continue;
 		else
 			compact_all();
-		fprintf(stderr, "        %s\n", measure);
+		fprintf(stderr, "        %s%s%s\n", measure, by_itself != NULL ? ": " : "",
+				by_itself != NULL ? by_itself->name : "");
 		run_turns(measure, &jobs[j], print);
 		snprintf(measure, sizeof(measure), "%s, an entry after inserts in random order",
 				 key_names[keyset.keys]);
-		for (int k = 0; jobs[j].law == SCATTERED && k < NSUBJECTS && wanted(measure); k++)
+		for (int k = 0; jobs[j].law == SCATTERED && by_itself == NULL &&
+			 k < nsubjects && wanted(measure); k++)
 		{
-			if (can(&subjects[k], &jobs[j]))
+			if (does(&subjects[k], &jobs[j]))
 				sample(measure, "bytes", subjects[k].name,
 					   subject_bytes(&subjects[k]) / (double) keyset.rows);
 		}
@@ -427,6 +450,24 @@ run_jobs(void)
 	}
 	if (any[1])
 		close_all();
+}
+
+/* Some jobs by the trees that one would choose, one after another. */
+static void
+run_by_itself(void)
+{
+	for (int k = 0; k < nsubjects; k++)
+	{
+		const EunoTreeOps *ops = subjects[k].ops;
+
+		if (subjects[k].ndomains > 1 ||
+			(ops != &euno_bptree_ops && ops != &euno_art_olc_ops &&
+			 (ops != &congee_ops || keyset.keys == STRINGS)))
+			continue;
+		by_itself = &subjects[k];
+		run_jobs();
+	}
+	by_itself = NULL;
 }
 
 static void *
@@ -498,12 +539,12 @@ run_many(void)
 		many_name(measure, sizeof(measure), &jobs[picked[p / 3]], threads[p % 3]);
 		any |= wanted(measure);
 	}
-	for (int k = 0; any && k < NSUBJECTS; k++)
+	for (int k = 0; any && k < nsubjects; k++)
 	{
 		double		speed[sizeof(picked)][2];
 		char		measure[100];
 
-		if (subjects[k].alone)
+		if (subjects[k].alone || !takes_part(&subjects[k]))
 			continue;
 		for (int many = 0; many < 2; many++)
 		{
@@ -547,7 +588,7 @@ available_memory(void)
 static bool
 grows(const Subject *s)
 {
-	return s->ndomains == 1 && (!s->alone || s->ops == &array_ops);
+	return takes_part(s) && s->ndomains == 1 && (!s->alone || s->ops == &array_ops);
 }
 
 /*
@@ -566,9 +607,10 @@ run_growth(uint64_t most, int rounds)
 			break;
 		}
 		key_set_init(&keyset, SPARSE, rows);
-		for (int k = 0; k < NSUBJECTS; k++)
+		for (int k = 0; k < nsubjects; k++)
 		{
-			subject_open(&subjects[k]);
+			if (takes_part(&subjects[k]))
+				subject_open(&subjects[k]);
 			if (grows(&subjects[k]))
 				subject_load(&subjects[k], rows, nth_entry);
 		}
@@ -581,11 +623,11 @@ run_growth(uint64_t most, int rounds)
 
 			plan_init(&w.plan, TURN * 5);
 			make_plan(&w.plan, &jobs[2], &random, rows);
-			for (int k = 0; k < NSUBJECTS; k++)
+			for (int k = 0; k < nsubjects; k++)
 			{
 				double		start;
 
-				w.subject = &subjects[(k + round) % NSUBJECTS];
+				w.subject = &subjects[(k + round) % nsubjects];
 				if (!grows(w.subject))
 					continue;
 				thread_enter(w.subject, 0, &w.process, &w.cx);
@@ -599,6 +641,12 @@ run_growth(uint64_t most, int rounds)
 		}
 		close_all();
 	}
+}
+
+static void
+add_subject(const char *name, const EunoTreeOps *ops, int ndomains)
+{
+	subject_init(&subjects[nsubjects++], name, ops, ndomains);
 }
 
 static uint64_t
@@ -622,15 +670,17 @@ main(void)
 	if (regcomp(&only, pattern != NULL ? pattern : "", REG_EXTENDED | REG_NOSUB) != 0)
 		die("EUNO_ONLY is not a regular expression");
 	subjects_begin(MAX_THREADS);
-	subject_init(&subjects[0], "bptree", &euno_bptree_ops, 1);
-	subject_init(&subjects[1], "art/olc", &euno_art_olc_ops, 1);
-	subject_init(&subjects[2], "art/rowex", &euno_art_rowex_ops, 1);
-	subject_init(&subjects[3], "bptree alone", &alone_bptree_ops, 1);
-	subject_init(&subjects[4], "art alone", &alone_art_olc_ops, 1);
-	subject_init(&subjects[5], "array", &array_ops, 1);
-	subject_init(&subjects[6], "2 domains", &euno_bptree_ops, 2);
-	subject_init(&subjects[7], "4 domains", &euno_bptree_ops, 4);
-	for (int k = 0; k < NSUBJECTS; k++)
+	add_subject("bptree", &euno_bptree_ops, 1);
+	add_subject("art/olc", &euno_art_olc_ops, 1);
+	add_subject("art/rowex", &euno_art_rowex_ops, 1);
+	add_subject("bptree alone", &alone_bptree_ops, 1);
+	add_subject("art alone", &alone_art_olc_ops, 1);
+	add_subject("array", &array_ops, 1);
+	add_subject("2 domains", &euno_bptree_ops, 2);
+	add_subject("4 domains", &euno_bptree_ops, 4);
+	if (&congee_ops != NULL)
+		add_subject("congee", &congee_ops, 1);
+	for (int k = 0; k < nsubjects; k++)
 		version[k] = shared_memory(rows * 2 * sizeof(uint32_t));
 	for (int round = 0; round < rounds; round++)
 	{
@@ -640,9 +690,10 @@ main(void)
 			run_jobs();
 			if (keys == SPARSE)
 				run_many();
+			run_by_itself();
 		}
 	}
-	for (int k = 0; k < NSUBJECTS; k++)
+	for (int k = 0; k < nsubjects; k++)
 		shared_memory_free(version[k], rows * 2 * sizeof(uint32_t));
 	if (wanted("growth"))
 		run_growth(most, rounds > 3 ? rounds : 3);

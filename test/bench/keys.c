@@ -8,7 +8,6 @@
 #include "keys.h"
 
 #include <math.h>
-#include <string.h>
 
 #define STRING_BYTES 40
 #define ZIPF_THETA 0.99
@@ -75,7 +74,7 @@ make_key(const KeySet *set, uint64_t i, uint8_t *key)
 	i = set->keys == SPARSE ? sparse(set, i) : i + (UINT64_C(1) << 63);
 	i = __builtin_bswap64(i);
 	memcpy(key + 1, &i, 8);
-	return 9;
+	return INT8_KEY;
 }
 
 /*

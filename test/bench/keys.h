@@ -8,9 +8,12 @@
 #ifndef KEYS_H
 #define KEYS_H
 
+#include <string.h>
+
 #include "core/euno_core.h"
 
 #define MAX_KEY 48
+#define INT8_KEY 9				/* bytes: a marker and the number */
 
 typedef enum Keys
 {
@@ -37,6 +40,16 @@ extern void key_set_init(KeySet *set, Keys keys, uint64_t rows);
  * SPARSE and STRINGS.
  */
 extern uint32_t make_key(const KeySet *set, uint64_t i, uint8_t *key);
+
+/* The number in a key of INT8_KEY bytes, to be compared without a sign. */
+static inline uint64_t
+int8_of(const uint8_t *key)
+{
+	uint64_t	n;
+
+	memcpy(&n, key + 1, 8);
+	return __builtin_bswap64(n);
+}
 
 /* A permutation of 0 .. rows - 1. */
 extern uint64_t scatter(const KeySet *set, uint64_t i);

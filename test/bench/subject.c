@@ -81,6 +81,7 @@ subject_init(Subject *s, const char *name, const EunoTreeOps *ops, int ndomains)
 	memset(s, 0, sizeof(*s));
 	s->name = name;
 	s->ops = ops;
+	s->foreign = ops == &array_ops || ops == &congee_ops;
 	s->alone = ops == &alone_bptree_ops || ops == &alone_art_olc_ops ||
 		ops == &array_ops;
 	s->ndomains = ndomains;
@@ -122,7 +123,7 @@ subject_close(Subject *s)
 {
 	for (int d = 0; d < s->ndomains; d++)
 		euno_pool_release(&s->pools[d]);
-	if (s->ops == &array_ops)
+	if (s->foreign)
 		(void) s->ops->create(&s->cx, s->tree, NULL);
 }
 

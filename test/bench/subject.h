@@ -21,11 +21,19 @@ extern const EunoTreeOps alone_art_olc_ops;
  */
 extern const EunoTreeOps array_ops;
 
+/*
+ * A published tree, congee (congee.c); NULL unless it was asked for.  Keys
+ * of 8 bytes, for each one TID, the one that was inserted last: removing does
+ * nothing.
+ */
+extern const EunoTreeOps congee_ops __attribute__((weak));
+
 typedef struct Subject
 {
 	const char *name;
 	const EunoTreeOps *ops;
 	bool		alone;			/* for one thread only */
+	bool		foreign;		/* with memory of its own */
 	int			ndomains;
 	EunoTree   *tree;
 	EunoPool   *pools;			/* one a domain */

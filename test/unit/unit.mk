@@ -137,10 +137,16 @@ bench-domains: $(UNIT_BUILD)/plain/domain_bench
 bench-structures: $(UNIT_BUILD)/plain/structure_bench
 	$<
 
+# A published tree to measure beside ours, for who has Rust: EUNO_CONGEE=1.
+UNIT_CONGEE = $(if $(EUNO_CONGEE),$(UNIT_BUILD)/congee/release/libeuno_congee.a)
+$(UNIT_BUILD)/congee/release/libeuno_congee.a: test/bench/congee/Cargo.toml test/bench/congee/lib.rs
+	CARGO_TARGET_DIR=$(abspath $(UNIT_BUILD)/congee) cargo build -q --release --manifest-path $<
+
 # "hook" counts lines that are written.
 define unit_bench
 $$(UNIT_BUILD)/$(1)/%_bench: $$(UNIT_BUILD)/$(1)/test/bench/%_bench.o $$(UNIT_BUILD)/alone.o \
-		$$(patsubst %.c,$$(UNIT_BUILD)/$(1)/%.o,$$(addprefix test/bench/,subject.c array.c keys.c lines.c) test/unit/env.c $$(UNIT_CORE))
+		$$(patsubst %.c,$$(UNIT_BUILD)/$(1)/%.o,$$(addprefix test/bench/,subject.c array.c keys.c lines.c $$(if $$(EUNO_CONGEE),congee.c)) test/unit/env.c $$(UNIT_CORE)) \
+		$$(UNIT_CONGEE)
 	$$(UNIT_CC) $$(UNIT_CFLAGS) $$(UNIT_FLAGS_$(1)) -o $$@ $$^ -lm
 endef
 $(foreach flavor,plain hook,$(eval $(call unit_bench,$(flavor))))
