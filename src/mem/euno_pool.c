@@ -15,7 +15,10 @@
 
 #define SMALLEST_NODE		EUNO_PIECE
 #define SMALL_CLASSES		16	/* multiples of 8 up to 128 */
-#define MIDDLE_CLASSES		56	/* these, and 8 a doubling up to 4 kB */
+#define EXTRA_CLASS			48	/* behind that of EXTRA_BEHIND bytes */
+#define EXTRA_BEHIND		2048
+#define EXTRA_SIZE			2080
+#define MIDDLE_CLASSES		57	/* all these, and 8 a doubling up to 4 kB */
 
 /*
  * A sweep begins when a 16th of the pool has been freed since the last one
@@ -51,8 +54,13 @@ class_size(int class)
 {
 	if (class < SMALL_CLASSES)
 		return (size_t) SMALLEST_NODE * (class + 1);
+	if (class == EXTRA_CLASS)
+		return EXTRA_SIZE;
 	if (class < MIDDLE_CLASSES)
+	{
+		class -= class > EXTRA_CLASS;
 		return (size_t) (9 + class % 8) << (class / 8 + 2);
+	}
 	return (size_t) 8192 << (class - MIDDLE_CLASSES);
 }
 
@@ -68,8 +76,9 @@ size_class(size_t size)
 	{
 		int			log2 = 63 - __builtin_clzll(size - 1);	/* 7 to 11 */
 
-		return SMALL_CLASSES + 8 * (log2 - 7) +
+		class = SMALL_CLASSES + 8 * (log2 - 7) +
 			(int) (((size - 1) >> (log2 - 3)) - 8);
+		return size <= EXTRA_SIZE ? class : class + 1;
 	}
 	while (class < EUNO_POOL_CLASSES && class_size(class) < size)
 		class++;

@@ -22,9 +22,9 @@
 /*
  * Node size classes: 8, 16, ... 128 bytes; then 8 for each doubling up to 4
  * kB; 8, 16, 32 kB.  A size that the trees ask for often should be one of
- * them.
+ * them, so there is one more, for a radix tree's nodes of 256 children: 2080.
  */
-#define EUNO_POOL_CLASSES	59
+#define EUNO_POOL_CLASSES	60
 
 typedef struct EunoCache EunoCache;	/* euno_cache.h */
 

@@ -97,6 +97,8 @@ class_size(size_t size)
 	size_t		class = 128;
 	size_t		step = 8;
 
+	if (size > 2048 && size <= 2080)
+		return 2080;
 	while (class < size)
 		class *= 2;
 	if (class > 4096)
