@@ -147,7 +147,9 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	 */
 	euno_build_lock(idx->oid, ExclusiveLock);
 	slot = fresh_slot(idx);
-	status = euno_tree_create(idx, slot, index);
+	do
+		status = euno_tree_create(idx, slot, index);
+	while (status == EUNO_NO_MEMORY && euno_full_make_room(idx));
 	if (status != EUNO_OK)
 		euno_index_error(idx, index, status);
 

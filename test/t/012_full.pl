@@ -250,6 +250,22 @@ for my $later (map { 7 * $_ } 1 .. 12)
 }
 like($stderr, qr/out of memory for euno index "inner_k"/, 'within a look at a tree no room is made');
 cmp_ok(scalar(() = $stderr =~ /WARNING:  evicted/g), '<', 20, 'and nothing is given up in vain');
+
+# As many empty indexes as there is room for take what is kept for such, too.  A new one
+# takes the place of another.
+$node->safe_psql('postgres', 'DROP TABLE outer_keys, inner_keys; DROP TABLE IF EXISTS ' . join(', ', map { "s$_" } 1 .. 60));
+my $empty = <<'SQL';
+DO $$ BEGIN FOR i IN 1..200 LOOP
+	EXECUTE format('CREATE TABLE e%s (a int); INSERT INTO e%s VALUES (1); CREATE INDEX e%s_a ON e%s USING euno (a)', i, i, i, i);
+END LOOP; END $$
+SQL
+($ret, $stdout, $stderr) = $node->psql('postgres', "SET euno.on_full = error; $empty");
+like($stderr, qr/out of memory for euno index "e\d+_a"/, 'there is not room for all');
+($ret, $stdout, $stderr) = $node->psql('postgres', $empty);
+is($ret, 0, 'each new one has room') or diag $stderr;
+cmp_ok(scalar(() = $stderr =~ /WARNING:  evicted euno index "e/g), '>', 50, 'at the cost of others');
+$node->safe_psql('postgres', 'TRUNCATE e1; REINDEX INDEX e2_a; INSERT INTO e1 SELECT generate_series(1, 100)');
+is($node->safe_psql('postgres', "SELECT euno_index_check('e1_a', true), euno_index_check('e2_a', true)"), '|', 'TRUNCATE and REINDEX, too');
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|XX00/, 'nothing broke');
 
 $node->stop;
