@@ -15,8 +15,7 @@
 
 #define SMALLEST_NODE		EUNO_PIECE
 #define SMALL_CLASSES		16	/* multiples of 8 up to 128 */
-#define EXTRA_CLASS			48	/* behind that of EXTRA_BEHIND bytes */
-#define EXTRA_BEHIND		2048
+#define EXTRA_CLASS			48	/* between those of 2048 and 2304 bytes */
 #define EXTRA_SIZE			2080
 #define MIDDLE_CLASSES		57	/* all these, and 8 a doubling up to 4 kB */
 
