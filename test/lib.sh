@@ -212,6 +212,14 @@ lib_server_stop()
 	lib_run "$bin/pg_ctl" -D "$1/data" -m "${2:-fast}" -w -t 300 stop >/dev/null 2>&1
 }
 
+# First in what cleans up: it is not to be stopped halfway by the next signal.  Who
+# ends make by one sends its children two, the second from make.
+lib_uninterrupted()
+{
+	trap - EXIT
+	trap '' INT TERM HUP
+}
+
 # Ends every process that has its working directory or its program in $work:
 # the servers, and whatever a test left.  First gently, then not.
 lib_kill_processes()

@@ -4,7 +4,7 @@
 
 finish()
 {
-	trap - EXIT INT TERM HUP
+	lib_uninterrupted
 	lib_kill_processes
 	rm -rf "$work"
 }
