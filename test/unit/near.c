@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/art/art_near.h"
 #include "fixture.h"
@@ -428,6 +429,52 @@ test_verify(const EunoTreeOps *ops, const Universe *universe)
 	tap_end();
 }
 
+/* The node's shape is overwritten: verify says so, and all that walks ends. */
+static void
+damage(Case *c, ArtNode *node, uint32_t shape, const char *what)
+{
+	const EunoTreeOps *ops = c->fixture.ops;
+	EunoTree   *tree = c->fixture.tree;
+	EunoVerify	verify = {report, NULL, c};
+	uint32_t	before = node->shape;
+	uint32_t	merged;
+
+	node->shape = shape;
+	alarm(100);
+	CHECK(ops->verify(&c->actor.cx, tree, &verify) > 0,
+		  "verify does not find %s", what);
+	(void) ops->compact(&c->actor.cx, tree, UINT32_MAX, &merged);
+	ops->maintain(&c->actor.cx, tree, DOMAIN);
+	alarm(0);
+	node->shape = before;
+}
+
+static void
+test_damaged(const EunoTreeOps *ops, const Universe *universe)
+{
+	ArtNode    *root;
+	ArtNode    *nodes[2];
+	Case		c;
+
+	tap_begin("%s: nodes that are damaged", ops->name);
+	open_case(&c, ops, universe);
+	root = art_pointer(art_body(c.fixture.tree)->root);
+	nodes[0] = root;
+	nodes[1] = art_pointer(*slot_of(root, 1));
+	for (int i = 0; i < 2; i++)
+	{
+		uint32_t	shape = nodes[i]->shape;
+
+		damage(&c, nodes[i], shape | ART_HIGH_MASK, "a level");
+		damage(&c, nodes[i], shape ^ 1, "the level beside");
+		damage(&c, nodes[i], shape | ART_HIGH_MASK << 12, "a path");
+		damage(&c, nodes[i], shape | 0xFF000000, "a type");
+		damage(&c, nodes[i], 0, "zeros");
+	}
+	close_case(&c);
+	tap_end();
+}
+
 /*
  * Somebody who makes a map, and others who change the tree when he asks for
  * memory.  The first replaces a node that the map has a copy of, and is held
@@ -560,6 +607,7 @@ main(void)
 		test_changes(ops, universe);
 		test_lost(ops, universe);
 		test_verify(ops, universe);
+		test_damaged(ops, universe);
 		test_making(ops, universe);
 		universe_free(universe);
 		universe = universe_make(shape_by_name("dense int8"), ENTRIES / 3, seed);

@@ -105,6 +105,8 @@ prepare_child(Compact *c, ArtRef ref)
 	c->ref = ref;
 	if (level - art_segment_len(child) <= c->place.depth)
 		return true;
+	if (!art_is_sound(ref, depth))
+		return false;
 	c->child = child;
 	euno_art_copy_look(&c->below, child);
 	if (c->below.from.n == 0)
@@ -371,7 +373,10 @@ compact_root(Compact *c)
 	return true;
 }
 
-/* One node.  False if there is none at or above the bound. */
+/*
+ * One node.  False if there is none at or above the bound, or none that can be
+ * believed: verify says so, and compact has an end.
+ */
 static bool
 compact_step(Compact *c, uint32_t *merges)
 {
@@ -388,7 +393,7 @@ compact_step(Compact *c, uint32_t *merges)
 			euno_art_visit_past(&c->at);
 	}
 	euno_epoch_exit(c->cx->process);
-	return status != EUNO_NOT_FOUND;
+	return status == EUNO_OK || status == EUNO_STALE;
 }
 
 /*

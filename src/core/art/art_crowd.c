@@ -52,7 +52,7 @@ is_behind(const ArtEdge *edge, const ArtKey *key)
 {
 	uint32_t	depth = edge->where & EDGE_DEPTH;
 
-	return depth > 0 &&
+	return depth > 0 && depth <= key->len &&
 		euno_load_be(key->bytes + compared_from(depth), 8) >= edge->bytes &&
 		where_of(key, depth) == edge->where;
 }

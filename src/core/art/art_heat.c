@@ -174,11 +174,10 @@ count_children(ArtRef ref)
 	euno_art_node_map(node, map, places);
 	for (int byte = 0; byte < 256; byte++)
 	{
-		const ArtRef *slot = art_children(node) +
-			places[byte] * euno_art_layouts[art_ref_type(ref)].words;
-
-		n += (map[byte / 64] >> byte % 64 & 1) != 0 &&
-			!art_is_absent(euno_load64_acquire(slot));
+		if ((map[byte / 64] >> byte % 64 & 1) != 0)
+			n += !art_is_absent(euno_load64_acquire(
+				art_children(node) +
+				places[byte] * euno_art_layouts[art_ref_type(ref)].words));
 	}
 	return n;
 }

@@ -339,7 +339,10 @@ euno_art_node_children(ArtNode *node, ArtChildren *children)
 	children->n = n;
 }
 
-/* art_path_match for segments and keys of any length. */
+/*
+ * art_path_match for segments and keys of any length.  A node whose segment
+ * does not begin at or above the depth is damaged: the first byte differs.
+ */
 uint32_t
 euno_art_path_match(const ArtNode *node, const ArtKey *key, uint32_t depth)
 {
@@ -351,6 +354,8 @@ euno_art_path_match(const ArtNode *node, const ArtKey *key, uint32_t depth)
 	uint32_t	word;
 	uint64_t	differ;
 
+	if (from > depth)
+		return depth;
 	for (; at + 8 <= end; at += 8)
 	{
 		differ = euno_load_be(segment + at - from, 8) ^
@@ -370,7 +375,8 @@ euno_art_path_match(const ArtNode *node, const ArtKey *key, uint32_t depth)
 }
 
 /*
- * Copies the bytes [depth, level) of a node's path to their place in "path".
+ * Copies the bytes [depth, level) of a node's path to their place in "path",
+ * which has room for a composite; none of a node that is damaged.
  */
 void
 euno_art_path_copy(const ArtNode *node, uint32_t depth, uint8_t *path)
@@ -378,7 +384,7 @@ euno_art_path_copy(const ArtNode *node, uint32_t depth, uint8_t *path)
 	uint32_t	level = art_level(node);
 	uint32_t	from = level - art_segment_len(node);
 
-	if (depth < level && from <= depth)
+	if (depth < level && from <= depth && level < ART_MAX_COMPOSITE)
 		euno_copy_out(path + depth, art_segment(node) + (depth - from),
 					  level - depth);
 }

@@ -205,9 +205,9 @@ give_back(EunoContext *cx, EunoTree *tree, ArtStripe *stripe, uint64_t bound)
 
 /*
  * Gives back what can be given back of what processes of this stripe have
- * unlinked, in full blocks.  Never waits for readers.  No node locks; the
- * caller should not be within the epoch, or it holds up what it could give
- * back.
+ * unlinked, in full blocks.  Never waits for readers.  No node locks; what was
+ * unlinked since the caller has entered the epoch (the access method has it
+ * pinned) is left to the next.
  */
 void
 euno_art_reclaim(EunoContext *cx, EunoTree *tree)

@@ -40,9 +40,9 @@ typedef struct Candidate
 
 /*
  * What a node's copy would be, and how the node is used.  "trace" is that of
- * what leads to its slot.  Within an epoch.
+ * what leads to its slot.  False: it is damaged.  Within an epoch.
  */
-static void
+static bool
 look_at(const Make *m, ArtRef ref, uint32_t depth, uint64_t trace,
 		Candidate *to)
 {
@@ -52,6 +52,8 @@ look_at(const Make *m, ArtRef ref, uint32_t depth, uint64_t trace,
 	ArtChildren children;
 	uint32_t	slots;
 
+	if (!art_is_sound(ref, depth))
+		return false;
 	to->node = node;
 	to->depth = depth;
 	euno_art_path_copy(node, depth, to->path);
@@ -68,6 +70,7 @@ look_at(const Make *m, ArtRef ref, uint32_t depth, uint64_t trace,
 										  level - m->base);
 	prospect->changes = euno_art_near_changes(&m->measure, to->trace,
 											  level - m->base);
+	return true;
 }
 
 /* Copies a node, without children.  NULL: there is no room, or memory. */
@@ -182,10 +185,8 @@ static bool
 earns(const Make *m, ArtRef ref, uint32_t depth, uint64_t trace,
 	  Candidate *child)
 {
-	if (!may_earn(m, depth, trace))
-		return false;
-	look_at(m, ref, depth, trace, child);
-	return euno_art_near_earns(&child->prospect, m->measure.nreads, m->limit);
+	return may_earn(m, depth, trace) && look_at(m, ref, depth, trace, child) &&
+		euno_art_near_earns(&child->prospect, m->measure.nreads, m->limit);
 }
 
 /*
@@ -250,10 +251,10 @@ fill(Make *m, ArtNode *copy)
 		slot = art_slot(copy, art_type(copy), byte, &now);
 		if (now != ref)
 			continue;
-		look_at(m, ref & ~ART_EXIT, depth,
-				art_trace_byte(art_copy_tail(copy)->path, m->base, depth - 1,
-							   byte), &child);
-		if (euno_art_near_fills(&child.prospect))
+		if (look_at(m, ref & ~ART_EXIT, depth,
+					art_trace_byte(art_copy_tail(copy)->path, m->base,
+								   depth - 1, byte), &child) &&
+			euno_art_near_fills(&child.prospect))
 			(void) add_copy(m, copy, byte, slot, ref & ~ART_EXIT, &child);
 	}
 	euno_epoch_exit(m->cx->process);
@@ -302,8 +303,8 @@ start(Make *m, ArtNode **root)
 	if (art_is_node(ref))
 	{
 		m->base = art_level(art_pointer(ref));
-		look_at(m, ref, 0, 0, &first);
-		if (first.prospect.inners > 0 && start_notes(m))
+		if (look_at(m, ref, 0, 0, &first) && first.prospect.inners > 0 &&
+			start_notes(m))
 			copy = copy_node(m, &first);
 	}
 	if (copy != NULL)
@@ -426,10 +427,8 @@ euno_art_near_unserved(EunoContext *cx, EunoTree *tree, ArtNear *near,
 		if (ref == 0 || ref == last)
 			continue;
 		last = ref;
-		if (!may_earn(&m, depth, path))
-			continue;
-		look_at(&m, ref, depth, path, &end);
-		if (euno_art_near_missed(&end.prospect, m.measure.nreads, m.limit))
+		if (may_earn(&m, depth, path) && look_at(&m, ref, depth, path, &end) &&
+			euno_art_near_missed(&end.prospect, m.measure.nreads, m.limit))
 			unserved += end.prospect.reads;
 	}
 	euno_epoch_exit(cx->process);

@@ -43,8 +43,11 @@ node_at(EunoTree *tree, const ArtKey *path)
 		ArtNode    *node = art_pointer(ref);
 		ArtType		type = art_ref_type(ref);
 		uint32_t	level = art_ref_level(ref);
-		uint32_t	match = art_path_match(node, path, depth);
+		uint32_t	match;
 
+		if (!art_is_sound(ref, depth))
+			break;
+		match = art_path_match(node, path, depth);
 		if (match == path->len)
 			return ref;
 		if (match < level)

@@ -346,6 +346,21 @@ art_node_ref(const ArtNode *node)
 		(ArtRef) (art_type(node) >> 4) << 2;
 }
 
+/*
+ * Is a NODE what its reference says, and its level one below a slot that so
+ * many bytes lead to?  Else memory is damaged, and nothing is to be read by the
+ * node's type, level and path.
+ */
+static inline bool
+art_is_sound(ArtRef ref, uint32_t depth)
+{
+	const ArtNode *node = art_pointer(ref);
+	uint32_t	level = art_ref_level(ref);
+
+	return art_node_ref(node) == ref && level < ART_MAX_COMPOSITE &&
+		level >= depth && level - art_segment_len(node) <= depth;
+}
+
 /* The path segment: the bytes [level - length, level). */
 static inline const uint8_t *
 art_segment_of(const ArtNode *node, ArtType type)

@@ -89,12 +89,11 @@ check_child(Verifier *v, const ArtChild *held, const ArtKey *path)
 		check_leaf(v, held, path);
 		return;
 	}
+	from = art_level(child) - art_segment_len(child);
 	if (art_node_ref(child) != ref)
 		v->what = "a reference to a node has another type or level";
-	from = art_level(child) - art_segment_len(child);
-	if (art_level(child) < path->len || art_level(child) >= ART_MAX_COMPOSITE ||
-		from > path->len)
-		v->what = "a node has an impossible level";
+	else if (!art_is_sound(ref, path->len))
+		v->what = "a node has an impossible level or path";
 	else
 	{
 		euno_copy_out(bytes + from, art_segment(child), path->len - from);
@@ -153,8 +152,8 @@ check_node(Verifier *v, ArtNode *node, ArtKey *path)
 	return euno_lock_validate(&node->lock, version);
 }
 
-/* Once over all inner nodes. */
-static void
+/* Once over all inner nodes.  False: one is damaged, and nobody can go on. */
+static bool
 check_nodes(Verifier *v)
 {
 	EunoStatus	status;
@@ -198,9 +197,12 @@ check_nodes(Verifier *v)
 				check_child(v, &only, &path);
 		}
 		euno_epoch_exit(v->cx->process);
+		if (status == EUNO_CORRUPT)
+			v->what = "a node is damaged; the rest is not looked at";
 		if (v->what != NULL)
 			found(v, v->what);
-	} while (status != EUNO_NOT_FOUND);
+	} while (status == EUNO_OK || status == EUNO_STALE);
+	return status != EUNO_CORRUPT;
 }
 
 /* One entry, as a scan returned it. */
@@ -297,15 +299,15 @@ euno_art_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 	v.findings = v.entries = 0;
 	nsuspects = euno_art_near_suspects(cx, tree, suspects);
 	epoch = nsuspects == 0 ? 0 : euno_epoch_retire(cx->process->epochs);
-	check_nodes(&v);
+	if (!check_nodes(&v))
+		return v.findings;
 	versions = v.versions;
 	inners = v.inners;
 	check_entries(&v);
 	check_maps(&v, suspects, nsuspects, epoch);
 	euno_art_stats(cx, tree, &stats);
 	euno_fence_acquire();
-	check_nodes(&v);
-	if (versions != v.versions || inners != v.inners)
+	if (!check_nodes(&v) || versions != v.versions || inners != v.inners)
 		return v.findings;
 	if (stats.entries != v.entries)
 		found(&v, "the number of entries is wrong");

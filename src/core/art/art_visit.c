@@ -65,7 +65,7 @@ euno_art_visit(EunoContext *cx, EunoTree *tree, ArtKey *at, ArtPlace *place)
 		ArtRef		ref;
 		uint8_t		path[ART_MAX_COMPOSITE];
 
-		if (level >= ART_MAX_COMPOSITE)
+		if (!art_is_sound(place->ref, place->depth))
 			return EUNO_CORRUPT;
 		euno_art_path_copy(node, place->depth, path);
 		if (!free)
