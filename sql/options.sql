@@ -136,6 +136,18 @@ DROP INDEX i;
 TRUNCATE t;
 CREATE INDEX i ON t USING euno (b, b, n);
 SELECT try('INSERT INTO t VALUES (repeat(''x'', 1400), 1)');
+-- which table and index that is
+DO $$
+DECLARE
+	space text;
+	tab text;
+	con text;
+BEGIN
+	INSERT INTO t VALUES (repeat('x', 1400), 1);
+EXCEPTION WHEN program_limit_exceeded THEN
+	GET STACKED DIAGNOSTICS space = SCHEMA_NAME, tab = TABLE_NAME, con = CONSTRAINT_NAME;
+	RAISE NOTICE '% % %', space, tab, con;
+END $$;
 
 DROP TABLE t, p;
 DROP FUNCTION try, longest;

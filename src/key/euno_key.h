@@ -62,7 +62,7 @@ extern bool euno_key_posting(const EunoKeySchema *schema);
  * Forms an entry's key and payload in "buf" (EUNO_KEY_FORM_BYTES, 8-byte
  * aligned).  Detoasts; may palloc and leave garbage in CurrentMemoryContext.
  * Longer than EUNO_MAX_ENTRY: ERROR PROGRAM_LIMIT_EXCEEDED, with the size, the
- * limit and the index's name; the only place that decides.  The size is
+ * limit, the index and its table; the only place that decides.  The size is
  * that of uncompressed values, trailing blanks of bpchar and all of an array
  * included.
  */

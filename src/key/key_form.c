@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "access/detoast.h"
+#include "utils/lsyscache.h"
 
 #include "key/key_private.h"
 
@@ -77,6 +78,27 @@ form_lost(const EunoKeySchema *schema, const Datum *values,
 	return len == start ? 0 : len;
 }
 
+/*
+ * Raises the error.  Its fields name the index where btree's do, as a
+ * constraint.
+ */
+static void
+too_long(const EunoKeySchema *schema, uint64_t size)
+{
+	char	   *table = get_rel_name(schema->table);
+	char	   *namespace = get_namespace_name(get_rel_namespace(schema->table));
+
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("index row size %llu exceeds maximum %d for index \"%s\"",
+					(unsigned long long) size, EUNO_MAX_ENTRY, schema->name),
+			 errhint("Values larger than that cannot be indexed. Consider an index on a hash of the value, or full text indexing."),
+			 namespace == NULL ? 0 :
+			 err_generic_string(PG_DIAG_SCHEMA_NAME, namespace),
+			 table == NULL ? 0 : err_generic_string(PG_DIAG_TABLE_NAME, table),
+			 err_generic_string(PG_DIAG_CONSTRAINT_NAME, schema->name)));
+}
+
 void
 euno_key_form(const EunoKeySchema *schema, const Datum *values,
 			  const bool *isnull, uint8_t *buf, EunoEntry *entry)
@@ -119,12 +141,7 @@ euno_key_form(const EunoKeySchema *schema, const Datum *values,
 	 * room there.
 	 */
 	if (keylen + payloadlen + hidden > EUNO_MAX_ENTRY)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("index row size %llu exceeds maximum %d for index \"%s\"",
-						(unsigned long long) (keylen + payloadlen + hidden),
-						EUNO_MAX_ENTRY, schema->name),
-				 errhint("Values larger than that cannot be indexed. Consider an index on a hash of the value, or full text indexing.")));
+		too_long(schema, keylen + payloadlen + hidden);
 
 	entry->key = buf;
 	entry->keylen = (uint32_t) keylen;

@@ -129,6 +129,7 @@ struct EunoKeySchema
 	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a
 								 * key without NULLs, else 0, */
 	uint32_t	fixed_size;		/* and of its index tuple */
+	Oid			table;
 	char		name[NAMEDATALEN];
 	EunoKeyColumn cols[FLEXIBLE_ARRAY_MEMBER];	/* one per att */
 };

@@ -367,6 +367,7 @@ euno_key_schema(Relation index, MemoryContext context)
 	schema->opaque = -1;
 	schema->nkeys = nkeys;
 	schema->natts = desc->natts;
+	schema->table = index->rd_index->indrelid;
 	strlcpy(schema->name, RelationGetRelationName(index), NAMEDATALEN);
 
 	for (int i = 0; i < desc->natts; i++)
