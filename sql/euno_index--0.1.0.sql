@@ -203,7 +203,7 @@ SELECT i.indrelid AS relid, i.indexrelid,
               AND CASE WHEN c.relpersistence = 't'
                        THEN s.temporary AND c.relnamespace = pg_my_temp_schema()
                        ELSE NOT s.temporary END
- WHERE c.relkind = 'i';
+ WHERE c.relkind = 'i' AND NOT pg_is_other_temp_schema(c.relnamespace);
 
 CREATE VIEW euno_memory AS
 SELECT * FROM euno_stat_get_memory();

@@ -96,6 +96,22 @@ SELECT euno_evict('p_a');
 EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
 DROP INDEX p_btree;
 
+-- Of several indexes the narrow one; not to decode all of a wide one's entries,
+-- where the table takes less
+CREATE TABLE w AS SELECT n % 1000 AS n, n AS id, md5(n::text) AS s FROM generate_series(1, 20000) n;
+CREATE INDEX w_n ON w USING euno (n);
+CREATE INDEX w_n_id ON w USING euno (n, id);
+CREATE INDEX w_n_id_s ON w USING euno (n, id, s);
+CREATE INDEX w_n_with_id ON w USING euno (n) INCLUDE (id);
+VACUUM ANALYZE w;
+EXPLAIN (COSTS OFF) SELECT n FROM w WHERE n < 300;
+EXPLAIN (COSTS OFF) SELECT n FROM w ORDER BY n;
+EXPLAIN (COSTS OFF) SELECT n, id FROM w WHERE n = 7;
+EXPLAIN (COSTS OFF) SELECT s FROM w WHERE n = 7 AND id = 5007;
+EXPLAIN (COSTS OFF) SELECT s FROM w WHERE n = 7;
+EXPLAIN (COSTS OFF) SELECT s FROM w WHERE s LIKE '%99';
+DROP TABLE w;
+
 -- An index that is not valid is not used, and one that is built concurrently is
 DROP INDEX p_a;
 CREATE INDEX CONCURRENTLY p_a ON p USING euno (a);

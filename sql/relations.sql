@@ -137,8 +137,21 @@ SELECT count(*), euno_index_check('cl_a', true) FROM cl;
 CREATE INDEX cl_part ON cl USING euno (a) WHERE a > 5;
 CLUSTER cl USING cl_part;
 
--- A type of an extension: its comparison function is all there is to it
+-- A type of an extension that can be taken for text: it needs a class of its own,
+-- or every case would be another value of a unique index
 CREATE EXTENSION citext;
+CREATE DOMAIN cd AS citext;
+CREATE TABLE ci (id int, name citext, d cd);
+CREATE INDEX ON ci USING euno (id, name);
+CREATE UNIQUE INDEX ON ci USING euno (d);
+CREATE INDEX CONCURRENTLY ci_c ON ci USING euno (name);
+DROP INDEX ci_c;
+CREATE INDEX ON ci USING euno ((name::text));
+CREATE INDEX ON ci USING euno (id) INCLUDE (name);
+DROP TABLE ci;
+DROP DOMAIN cd;
+
+-- Its comparison function is all there is to it
 CREATE OPERATOR CLASS citext_ops DEFAULT FOR TYPE citext USING euno AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 citext_cmp(citext, citext);

@@ -99,10 +99,11 @@ _PG_init(void)
 		shmem_request_hook = shmem_request;
 		previous_shmem_startup = shmem_startup_hook;
 		shmem_startup_hook = shmem_startup;
-		euno_worker_register();
 		if (euno_old_snapshot_threshold_active())
 			ereport(WARNING,
 					(errmsg("euno indexes are not used while \"old_snapshot_threshold\" is set")));
+		else
+			euno_worker_register();
 	}
 	euno_debug_init();
 

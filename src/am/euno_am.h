@@ -546,6 +546,12 @@ extern void euno_predicate_check_key(EunoIndex *idx, Relation index,
 extern void euno_ddl_init(void);
 
 /*
+ * To be called when a statement builds an index: ERROR, if it is a new one with
+ * the operator class of another type than the column's, and nobody chose that.
+ */
+extern void euno_ddl_check_types(Relation index);
+
+/*
  * To be called when a statement builds an index, before its keys are made: until
  * the end of this transaction, nobody moves the labels of enums among its key
  * columns.  May wait for a transaction that has.

@@ -30,6 +30,15 @@
 #define DESCENT_OPERATORS 25.0
 
 /*
+ * To make the index tuple that an index-only scan returns takes about as long as
+ * this many operators for each column, if values have to be decoded.
+ */
+#define COLUMN_OPERATORS 4.0
+
+/* So many bytes of an entry are read in the time of an operator. */
+#define OPERATOR_BYTES	128.0
+
+/*
  * What is read in vain for each place that a scan skips to (see scan_limit.c):
  * it takes two descents, and two small batches.
  */
@@ -219,6 +228,31 @@ on_one_page(const RelOptInfo *rel, Selectivity selectivity)
 	return pages > 0 && pages <= 1 && selectivity * rel->tuples <= 1;
 }
 
+/*
+ * What an entry costs beyond the conditions on it.  What it has of columns that
+ * nobody asks for is read, too, and decoded by an index-only scan, which returns
+ * all of them: of several indexes the narrow one is better.
+ */
+static Cost
+entry_cost(const IndexPath *path)
+{
+	const IndexOptInfo *index = path->indexinfo;
+	Cost		cost = cpu_index_tuple_cost;
+
+	if (index->tuples > 0)
+		cost += cpu_operator_cost / OPERATOR_BYTES *
+			((double) index->pages * BLCKSZ / index->tuples);
+	if (path->path.pathtype == T_IndexOnlyScan)
+	{
+		Relation	rel = index_open(index->indexoid, NoLock);
+
+		if (!euno_key_tuple_is_plain(euno_index_open(rel)->schema))
+			cost += COLUMN_OPERATORS * cpu_operator_cost * index->ncolumns;
+		index_close(rel, NoLock);
+	}
+	return cost;
+}
+
 void
 eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 				 Cost *startup_cost, Cost *total_cost,
@@ -248,7 +282,7 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	tuples *= bounds.num_sa_scans;
 
 	descent = DESCENT_OPERATORS * cpu_operator_cost;
-	per_tuple = cpu_index_tuple_cost +
+	per_tuple = entry_cost(path) +
 		cpu_operator_cost * (list_length(bounds.all) + list_length(path->indexorderbys));
 
 	if (bounds.behind > 0)

@@ -11,6 +11,9 @@
  * Options that do not fit the index are refused when it is built; so that ALTER
  * INDEX does not leave it with such, they are looked at here.
  *
+ * A type that can be taken for another one, as citext for text, may get the other
+ * one's operator class unasked; an index that is made of such is refused.
+ *
  * Keys are made of the places of an enum's labels, so these must stay as they
  * are while there is an index on the type: see src/README.md, "Enums".
  *
@@ -26,9 +29,11 @@
 #include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
+#include "commands/defrem.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
@@ -108,6 +113,39 @@ check_options(AlterTableStmt *stmt)
 			euno_options_check(index);
 			relation_close(index, AccessShareLock);
 		}
+	}
+}
+
+/*
+ * Not when an index that is there is built again (TRUNCATE, REINDEX).  If the
+ * operator class is the type's default one, nobody can be seen to have chosen it.
+ */
+void
+euno_ddl_check_types(Relation index)
+{
+	if (index->rd_createSubid == InvalidSubTransactionId &&
+		index->rd_index->indisvalid)
+		return;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			type = getBaseType(TupleDescAttr(RelationGetDescr(index), i)->atttypid);
+		Oid			btree = GetDefaultOpClass(type, BTREE_AM_OID);
+		Oid			ours = GetDefaultOpClass(type, index->rd_rel->relam);
+
+		if (OidIsValid(btree) && OidIsValid(ours) &&
+			get_opclass_family(ours) == index->rd_opfamily[i] &&
+			get_opclass_input_type(ours) == index->rd_opcintype[i] &&
+			get_opclass_input_type(btree) != index->rd_opcintype[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("data type %s has no operator class of its own for access method \"euno\"",
+							format_type_be(type)),
+					 errdetail("Index \"%s\" would be in the order of type %s, and queries of column \"%s\" would not use it.",
+							   RelationGetRelationName(index),
+							   format_type_be(index->rd_opcintype[i]),
+							   NameStr(TupleDescAttr(RelationGetDescr(index), i)->attname)),
+					 errhint("Create an operator class with the operators and the function of the one for btree, or index the value as %s, by an expression.",
+							 format_type_be(index->rd_opcintype[i]))));
 	}
 }
 
@@ -230,7 +268,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Node	   *stmt = pstmt->utilityStmt;
 	AlterTableStmt *alter = IsA(stmt, AlterTableStmt) ?
 		(AlterTableStmt *) stmt : NULL;
-	bool		warn = false;
+	char	   *warn = NULL;	/* of this table's unique index */
 	EunoLabel  *labels = NULL;
 	int			nlabels = 0;
 
@@ -243,8 +281,9 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	{
 		IndexStmt  *create = (IndexStmt *) stmt;
 
-		warn = create->unique && create->accessMethod != NULL &&
-			strcmp(create->accessMethod, "euno") == 0;
+		if (create->unique && create->accessMethod != NULL &&
+			strcmp(create->accessMethod, "euno") == 0)
+			warn = pstrdup(create->relation->relname);
 	}
 
 	(previous_hook ? previous_hook : standard_ProcessUtility)
@@ -256,11 +295,11 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		check_options(alter);
 	if (labels != NULL)
 		check_labels(labels, nlabels);
-	if (warn)
+	if (warn != NULL)
 		ereport(WARNING,
-				(errmsg("INSERT ... ON CONFLICT will fail on this table while it has a unique euno index"),
+				(errmsg("INSERT ... ON CONFLICT will fail on table \"%s\" while it has a unique euno index", warn),
 				 errdetail("Before version 18, PostgreSQL supports it with unique btree indexes only."),
-				 errhint("If you need ON CONFLICT, use EXCLUDE USING euno (column WITH =), or a unique btree index.")));
+				 errhint("If you need ON CONFLICT DO NOTHING, use EXCLUDE USING euno (column WITH =); for DO UPDATE, or ON CONFLICT (column), a unique btree index.")));
 }
 
 void

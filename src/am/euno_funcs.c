@@ -33,6 +33,11 @@ euno_open_index_by_oid(Oid oid, LOCKMODE lockmode)
 
 	if (relkind == RELKIND_INDEX)
 		index = try_relation_open(oid, lockmode);
+	else if (relkind == RELKIND_PARTITIONED_INDEX)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a partitioned index", get_rel_name(oid)),
+				 errhint("Name the index of a partition.")));
 	else if (relkind != '\0')
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),

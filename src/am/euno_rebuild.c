@@ -15,6 +15,7 @@
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_am_d.h"
+#include "commands/dbcommands.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -22,6 +23,7 @@
 #include "utils/backend_progress.h"
 #include "utils/backend_status.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -201,8 +203,10 @@ euno_rebuild_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 		if (reporting)
 			pgstat_progress_end_command();
 		ereport(LOG_SERVER_ONLY,
-				(errmsg("euno index \"%s\" of table \"%s\" rebuilt: %lld rows, %lld bytes, %.3f s",
+				(errmsg("euno index \"%s\" of table \"%s.%s.%s\" rebuilt: %lld rows, %lld bytes, %.3f s",
 						RelationGetRelationName(index),
+						get_database_name(MyDatabaseId),
+						get_namespace_name(RelationGetNamespace(heap)),
 						RelationGetRelationName(heap), (long long) loaded,
 						(long long) euno_tree_bytes(slot),
 						TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()) / 1000.0),

@@ -20,6 +20,7 @@
 #include "storage/procarray.h"
 #include "storage/sinval.h"
 #include "utils/inval.h"
+#include "utils/lsyscache.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -136,7 +137,8 @@ euno_index_slot(EunoIndex *idx)
 	if (slot == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("too many euno indexes"),
+				 errmsg("too many euno indexes: no place for \"%s\"",
+						get_rel_name(idx->oid)),
 				 errhint("Increase \"euno.max_indexes\" (now %d) and restart the server.",
 						 euno_max_indexes)));
 	return slot;

@@ -404,6 +404,12 @@ tuple_room(const EunoKeySchema *schema, const EunoItemKey *item)
 	return room;
 }
 
+bool
+euno_key_tuple_is_plain(const EunoKeySchema *schema)
+{
+	return schema->fixed_len > 0 && schema->natts == schema->nkeys;
+}
+
 uint32_t
 euno_key_tuple_more(const EunoKeySchema *schema)
 {

@@ -461,7 +461,7 @@ read_snapshot(SnapshotFile *file)
 							TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()))));
 			return;
 		}
-		reason = "It is damaged, or memory is short.";
+		reason = "It is damaged, or has more than \"euno.max_memory\", \"euno.max_indexes\" or the machine's memory allow.";
 	}
 	ereport(LOG,
 			(errmsg("ignored \"%s\"", EUNO_SNAPSHOT_FILE),

@@ -190,7 +190,7 @@ euno_workers_start(void)
 			ereport(LOG,
 					(errmsg("could not start a worker to rebuild euno indexes in database with OID %u",
 							errand->database),
-					 errdetail("It is tried again; until then, indexes are built when they are first needed."),
+					 errdetail("It is tried again; until then, queries do without indexes that are absent."),
 					 errhint("Consider increasing \"max_worker_processes\".")));
 			no_process = true;
 			break;

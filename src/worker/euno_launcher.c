@@ -24,6 +24,7 @@
 #include "postmaster/bgworker.h"
 #include "postmaster/bgworker_internals.h"
 #include "postmaster/interrupt.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "tcop/tcopprot.h"
@@ -304,6 +305,8 @@ euno_launcher_main(Datum arg)
 	{
 		MemoryContextSwitchTo(context);
 		MemoryContextReset(context);
+		if (ProcDiePending)
+			proc_exit(1);		/* as told, and nothing to be interrupted */
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
 		{

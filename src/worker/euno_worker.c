@@ -230,8 +230,12 @@ try_index(void (*action) (Oid), Oid index_oid, MemoryContext context)
 		}
 		else
 		{
+			ErrorData  *error = CopyErrorData();
+
 			EmitErrorReport();
 			FlushErrorState();
+			euno_worker_stats_error(error->message);
+			FreeErrorData(error);
 		}
 		AbortCurrentTransaction();
 		RESUME_INTERRUPTS();

@@ -24,7 +24,7 @@
 
 #define WORKER_COLUMNS 15
 
-/* Written by the launcher alone. */
+/* Written by the launcher, errors by those who rebuild, too. */
 typedef struct SharedStats
 {
 	LWLock	   *lock;

@@ -83,7 +83,7 @@ like($stderr, qr/conflicting key value violates exclusion constraint/, 'the excl
 # notice that.  It is not used.
 SKIP:
 {
-	skip 'old_snapshot_threshold is gone', 5 if $node->pg_version >= 17;
+	skip 'old_snapshot_threshold is gone', 6 if $node->pg_version >= 17;
 
 	my $log_start = -s $node->logfile;
 	$node->append_conf('postgresql.conf', 'old_snapshot_threshold = 0');
@@ -96,6 +96,7 @@ SKIP:
 	like($stderr, qr/euno indexes cannot be used with "old_snapshot_threshold"/, 'nothing is built');
 	$node->safe_psql('postgres', "INSERT INTO t VALUES (1003, 'newer'); VACUUM t");
 	is(by_index($node, 'postgres', 'SELECT b FROM t WHERE a = 1003'), 'newer', 'writes and VACUUM work');
+	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'euno%'"), '0', 'nobody tries to rebuild');
 }
 
 $node->stop;

@@ -5,6 +5,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use EunoTest;
+use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = euno_node('wanted', "allow_in_place_tablespaces = on\neuno.naptime = 1s");
@@ -41,5 +42,24 @@ is($node->safe_psql('postgres', "$state 'u_a'"), 'absent',
 $node->safe_psql('postgres', q{SELECT euno_rebuild('u_a')});
 is($node->safe_psql('postgres', "$state 'u_a'"), 'ready', 'until it is asked for');
 
+# What fails in the background is seen without the log, which names the database.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION breaks(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN 1 / ($1 - 1); END $$;
+	CREATE TABLE b AS SELECT 0 AS a;
+	CREATE INDEX b_a ON b USING euno (breaks(a));
+	ALTER INDEX b_a SET TABLESPACE elsewhere;
+	CREATE OR REPLACE FUNCTION breaks(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN 1 / $1; END $$;
+	SELECT * FROM b WHERE breaks(a) = 1 AND false;
+});
+$node->psql('postgres', 'SELECT * FROM b WHERE breaks(a + 1) = 1 AND breaks(a) = 1');
+ok($node->poll_query_until('postgres', q{SELECT last_error = 'division by zero' FROM euno_stat_worker}), 'a rebuild that failed is counted');
+like(slurp_file($node->logfile), qr/euno index "t_a" of table "postgres\.public\.t" rebuilt: 10000 rows/, 'the log says whose index was rebuilt');
+
+# So that it sleeps when it is told to end.
+$node->append_conf('postgresql.conf', 'euno.naptime = 1h');
+$node->reload;
+ok($node->poll_query_until('postgres', "SELECT current_setting('euno.naptime') = '1h' AND count(*) = 1 FROM pg_stat_activity
+	WHERE backend_type LIKE 'euno%' AND wait_event = 'Extension'"), 'the launcher sleeps');
 $node->stop;
+unlike(slurp_file($node->logfile), qr/FATAL/, 'the launcher ends in peace');
 done_testing();

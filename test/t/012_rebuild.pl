@@ -71,7 +71,7 @@ for my $index (sort keys %queries)
 	same_answers($node, 'postgres', $queries{$index}, $index);
 	check_indexes($node, 'postgres', $index);
 	like(slurp_file($node->logfile, $log_start),
-		qr/euno index "$index" of table "t" rebuilt: \d+ rows, \d+ bytes, \d+\.\d+ s/,
+		qr/euno index "$index" of table "postgres\.public\.t" rebuilt: \d+ rows, \d+ bytes, \d+\.\d+ s/,
 		"$index: one line in the log");
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_progress_create_index'),
 		'0', "$index: and no progress afterwards");
