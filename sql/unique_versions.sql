@@ -28,6 +28,24 @@ MERGE INTO w USING (VALUES (1, 'merged'), (8, 'merged')) m (a, v) ON w.a = m.a
 	WHEN NOT MATCHED THEN INSERT VALUES (m.a, m.a, m.v);
 SELECT * FROM w WHERE v = 'merged' ORDER BY a;
 
+-- NULLs that are not distinct: one that is there is found
+CREATE TABLE nn (n int, c int, v text COLLATE "C");
+SET client_min_messages = error;
+CREATE UNIQUE INDEX nn_n ON nn USING euno (n, c) NULLS NOT DISTINCT;
+CREATE UNIQUE INDEX nn_v ON nn USING euno (v) NULLS NOT DISTINCT WITH (structure = art);
+RESET client_min_messages;
+INSERT INTO nn VALUES (NULL, 1, NULL), (NULL, NULL, 'a'), (2, NULL, 'b');
+SET statement_timeout = '20s';
+INSERT INTO nn VALUES (NULL, 1, 'c') ON CONFLICT DO NOTHING;
+INSERT INTO nn VALUES (NULL, NULL, 'c') ON CONFLICT (n, c) DO UPDATE SET v = 'by two NULLs';
+INSERT INTO nn VALUES (2, NULL, 'c') ON CONFLICT (c, n) DO UPDATE SET v = 'by 2 and a NULL';
+INSERT INTO nn VALUES (9, 9, NULL) ON CONFLICT (v) DO UPDATE SET v = 'by a NULL';
+INSERT INTO nn VALUES (3, NULL, 'new') ON CONFLICT DO NOTHING;
+RESET statement_timeout;
+INSERT INTO nn VALUES (NULL, NULL, 'c');
+SELECT * FROM nn ORDER BY n, c;
+DROP TABLE nn;
+
 -- With an exclusion constraint instead, ON CONFLICT works everywhere
 CREATE TABLE x (a int, v text, EXCLUDE USING euno (a WITH =));
 INSERT INTO x VALUES (1, 'one'), (1, 'again') ON CONFLICT DO NOTHING;

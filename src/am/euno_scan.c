@@ -261,6 +261,25 @@ next_item(IndexScanDesc scan, bool forward)
 	return true;
 }
 
+/*
+ * Our quals are exact, and hazards keep TIDs from being used again.  A caller
+ * with a non-MVCC snapshot would also see that the row is the one that was
+ * indexed, which costs little; but where a NULL is sought, as NULLS NOT DISTINCT
+ * does, the server's look finds no row to be equal.
+ */
+static bool
+is_rechecked(IndexScanDesc scan)
+{
+	if (IsMVCCSnapshot(scan->xs_snapshot) || scan->xs_want_itup)
+		return false;
+	for (int i = 0; i < scan->numberOfKeys; i++)
+	{
+		if ((scan->keyData[i].sk_flags & SK_ISNULL) != 0)
+			return false;
+	}
+	return scan->numberOfKeys > 0;
+}
+
 /* Before the first tuple of a scan. */
 static void
 begin(IndexScanDesc scan)
@@ -283,12 +302,7 @@ begin(IndexScanDesc scan)
 	if (!IsMVCCSnapshot(scan->xs_snapshot))
 		pg_memory_barrier();
 
-	/*
-	 * Our quals are exact, but the caller with a non-MVCC snapshot may find a
-	 * newer tuple in a chain than the one that was indexed.
-	 */
-	scan->xs_recheck = so->use_hazards && !scan->xs_want_itup &&
-		scan->numberOfKeys > 0;
+	scan->xs_recheck = is_rechecked(scan);
 }
 
 /* The executor found the tuple that it was given last dead to everybody. */

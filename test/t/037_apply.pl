@@ -152,6 +152,16 @@ $local->quit;
 compare('after a kill, under load');
 is(() = slurp_file($subscriber->logfile) =~ /did not find row|conflict=(update|delete)_missing/g, $identity eq 'euno' ? 2 : 0, 'each other row to change was found');
 
+# Where NULLs are not distinct, a second one is refused.
+$_->safe_psql('postgres', 'CREATE TABLE once (a int PRIMARY KEY, b int)') for $publisher, $subscriber;
+$subscriber->safe_psql('postgres', 'CREATE UNIQUE INDEX once_b ON once USING euno (b) NULLS NOT DISTINCT; ALTER SUBSCRIPTION all_of_it REFRESH PUBLICATION');
+$subscriber->wait_for_subscription_sync($publisher, 'all_of_it');
+my $start = -s $subscriber->logfile;
+$publisher->safe_psql('postgres', "INSERT INTO once VALUES (1, NULL);\nINSERT INTO once VALUES (2, NULL);");
+ok(eval { $subscriber->wait_for_log(qr/conflict=insert_exists|duplicate key value violates unique constraint "once_b"/, $start); 1 }, 'a second NULL is a conflict');
+is($subscriber->safe_psql('postgres', 'SELECT a, b FROM once'), '1|', 'and is not there');
+check_indexes($subscriber, 'postgres', 'after a conflict');
+
 $subscriber->stop;
 $publisher->stop;
 done_testing();
