@@ -226,7 +226,8 @@ euno_index_check(PG_FUNCTION_ARGS)
 	Oid			oid = PG_GETARG_OID(0);
 	bool		with_heap = PG_GETARG_BOOL(1);
 	Oid			heap_oid = IndexGetRelation(oid, true);
-	LOCKMODE	lockmode = ShareUpdateExclusiveLock;
+	LOCKMODE	lockmode = RecoveryInProgress() ? AccessShareLock :
+		ShareUpdateExclusiveLock;
 	Check		check = {0};
 	EunoOwner	owner;
 

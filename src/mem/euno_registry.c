@@ -37,13 +37,16 @@ static void
 warn_of_limits(void)
 {
 	uint64		limit = euno_memlimit_init();
+	uint64		machine = (uint64) sysconf(_SC_PHYS_PAGES) * (uint64) sysconf(_SC_PAGESIZE);
 	uint64		reserved = (uint64) euno_max_memory_mb * 1024 * 1024;
 
 	euno_arena_ask(arena, euno_memlimit_allows);
-	if (reserved > limit)
+	if (reserved > Min(limit, machine))
 		ereport(WARNING,
-				(errmsg("\"euno.max_memory\" (%d MB) is more than the memory of the control group (" UINT64_FORMAT " MB)",
-						euno_max_memory_mb, limit / (1024 * 1024)),
+				(errmsg("\"euno.max_memory\" (%d MB) is more than the memory of the %s (" UINT64_FORMAT " MB)",
+						euno_max_memory_mb,
+						limit < machine ? "control group" : "machine",
+						Min(limit, machine) / (1024 * 1024)),
 				 errdetail("Euno indexes will run out of memory before they have used what they may.")));
 }
 
