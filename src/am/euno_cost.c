@@ -231,10 +231,11 @@ on_one_page(const RelOptInfo *rel, Selectivity selectivity)
 /*
  * What an entry costs beyond the conditions on it.  What it has of columns that
  * nobody asks for is read, too, and decoded by an index-only scan, which returns
- * all of them: of several indexes the narrow one is better.
+ * all of them: of several indexes the narrow one is better.  Not so for a single
+ * row, whose page the planner counts even where it need not be visited.
  */
 static Cost
-entry_cost(const IndexPath *path)
+entry_cost(const IndexPath *path, Selectivity selectivity)
 {
 	const IndexOptInfo *index = path->indexinfo;
 	Cost		cost = cpu_index_tuple_cost;
@@ -242,7 +243,8 @@ entry_cost(const IndexPath *path)
 	if (index->tuples > 0)
 		cost += cpu_operator_cost / OPERATOR_BYTES *
 			((double) index->pages * BLCKSZ / index->tuples);
-	if (path->path.pathtype == T_IndexOnlyScan)
+	if (path->path.pathtype == T_IndexOnlyScan &&
+		!on_one_page(index->rel, selectivity))
 	{
 		Relation	rel = index_open(index->indexoid, NoLock);
 
@@ -282,7 +284,7 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	tuples *= bounds.num_sa_scans;
 
 	descent = DESCENT_OPERATORS * cpu_operator_cost;
-	per_tuple = entry_cost(path) +
+	per_tuple = entry_cost(path, *selectivity) +
 		cpu_operator_cost * (list_length(bounds.all) + list_length(path->indexorderbys));
 
 	if (bounds.behind > 0)

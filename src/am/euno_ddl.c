@@ -139,7 +139,7 @@ euno_ddl_check_types(Relation index)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),
 					 errmsg("data type %s has no operator class of its own for access method \"euno\"",
-							format_type_be(type)),
+							format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY)),
 					 errdetail("Index \"%s\" would be in the order of type %s, and queries of column \"%s\" would not use it.",
 							   RelationGetRelationName(index),
 							   format_type_be(index->rd_opcintype[i]),
