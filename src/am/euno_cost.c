@@ -240,11 +240,12 @@ entry_cost(const IndexPath *path, Selectivity selectivity)
 	const IndexOptInfo *index = path->indexinfo;
 	Cost		cost = cpu_index_tuple_cost;
 
+	if (on_one_page(index->rel, selectivity))
+		return cost;
 	if (index->tuples > 0)
 		cost += cpu_operator_cost / OPERATOR_BYTES *
 			((double) index->pages * BLCKSZ / index->tuples);
-	if (path->path.pathtype == T_IndexOnlyScan &&
-		!on_one_page(index->rel, selectivity))
+	if (path->path.pathtype == T_IndexOnlyScan)
 	{
 		Relation	rel = index_open(index->indexoid, NoLock);
 
