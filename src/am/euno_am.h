@@ -175,7 +175,10 @@ extern EunoTreeSlot *euno_index_slot(EunoIndex *idx);
 /* ERROR if this session is in the middle of building the tree. */
 extern void euno_refuse_own_build(const EunoTreeSlot *slot, Relation index);
 
-/* Build the tree if it is not READY.  May wait for another builder. */
+/*
+ * Build the tree if it is not READY; a background worker does it if this session
+ * may not (euno_trust.c).  May wait for another builder.
+ */
 extern void euno_index_ensure_ready(EunoIndex *idx, Relation index);
 
 /*
@@ -218,6 +221,20 @@ typedef struct EunoOwner
 
 extern void euno_become_owner(Relation heap, EunoOwner *owner);
 extern void euno_restore_user(EunoOwner *owner);
+
+/* ---- euno_trust.c ---- */
+
+/*
+ * May this session build the index?  Only the table's owner, and who may become
+ * that, if the build runs functions of users.
+ */
+extern bool euno_session_may_build(Relation index);
+
+/*
+ * worker/euno_build_worker.c: has a background worker build the tree, and waits
+ * for that.  The build lock is not held.  ERROR if the tree is not READY then.
+ */
+extern void euno_build_by_worker(EunoIndex *idx, Relation index);
 
 /* ---- euno_heapscan.c, euno_quietscan.c: our own looks at the heap ---- */
 

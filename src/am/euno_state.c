@@ -195,6 +195,11 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 	 * has been used; who needs it again announces it again.
 	 */
 	euno_hazard_clear(idx->cx.process);
+	if (!euno_session_may_build(index))
+	{
+		euno_build_by_worker(idx, index);
+		return;
+	}
 	euno_build_lock(idx->oid, ExclusiveLock);
 	bring_up(idx, index);
 	euno_build_unlock(idx->oid, ExclusiveLock);

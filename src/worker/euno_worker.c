@@ -118,8 +118,8 @@ list_indexes(void)
  * Open an index and, first as everybody does, its table.  NULL if either is
  * gone or locked: who waits for a lock may get in the way of who holds it.
  */
-static Relation
-open_index(Oid index_oid, Relation *heap)
+Relation
+euno_open_unless_locked(Oid index_oid, Relation *heap)
 {
 	Oid			heap_oid = IndexGetRelation(index_oid, true);
 	Relation	index;
@@ -166,7 +166,7 @@ note_index(Oid index_oid)
 	EunoTreeSlot *slot;
 
 	StartTransactionCommand();
-	index = open_index(index_oid, &heap);
+	index = euno_open_unless_locked(index_oid, &heap);
 	if (index != NULL)
 	{
 		slot = absent_slot(euno_index_open(index));
@@ -186,7 +186,7 @@ rebuild_index(Oid index_oid)
 	Relation	index;
 
 	StartTransactionCommand();
-	index = open_index(index_oid, &heap);
+	index = euno_open_unless_locked(index_oid, &heap);
 	if (index != NULL)
 	{
 		EunoIndex  *idx = euno_index_open(index);

@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "utils/relcache.h"
 #include "utils/timestamp.h"
 
 #include "core/euno_core.h"
@@ -85,7 +86,14 @@ extern void euno_maintain_trees(void);
  */
 extern EunoStatus euno_fit_domains(void);
 
+/*
+ * euno_worker.c: opens an index and its table, with a lock of mode AccessShare
+ * on both.  NULL, without waiting, if either is gone or locked.
+ */
+extern Relation euno_open_unless_locked(Oid index_oid, Relation *heap);
+
 extern PGDLLEXPORT void euno_launcher_main(Datum arg);
 extern PGDLLEXPORT void euno_rebuild_main(Datum database);
+extern PGDLLEXPORT void euno_build_main(Datum database);
 
 #endif							/* EUNO_WORKER_H */

@@ -28,8 +28,8 @@ SQL
 # Everything a stranger can call and read.
 sub stranger
 {
-	my ($dbname, $statement) = @_;
-	my ($ret, $stdout, $stderr) = $node->psql($dbname, $statement, extra_params => [ '-U', 'stranger' ]);
+	my ($dbname, $statement, $role) = @_;
+	my ($ret, $stdout, $stderr) = $node->psql($dbname, $statement, extra_params => [ '-U', $role // 'stranger' ]);
 
 	return "$stdout $stderr";
 }
@@ -61,6 +61,55 @@ unlike($error, qr/topsecret7\)/, 'without showing it');
 # Another database's trees are not even counted in the view.
 is($node->safe_psql('postgres', "SELECT count(*) FROM euno_stat_indexes"), '2', 'only trees of this database');
 is($node->safe_psql('postgres', "SELECT count(*) FROM euno_stat_get_indexes()"), '2', 'in the function, too');
+
+# An insert builds a unique index that is absent, and so runs its functions for the
+# rows of others, as the table's owner: not with what the inserting session has for
+# names that these use, whether the functions set the search_path or not.
+$node->safe_psql('postgres', <<'SQL');
+CREATE ROLE thief LOGIN;
+CREATE SCHEMA app;
+CREATE TABLE app.names AS SELECT 'name' || g AS k, 'value' || g AS v FROM generate_series(1, 100) g;
+CREATE FUNCTION app.norm(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN lower(t); END $$;
+CREATE FUNCTION app.pinned(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path = app AS $$ BEGIN RETURN (SELECT v FROM names WHERE k = t); END $$;
+CREATE TABLE app.t AS SELECT k AS a FROM app.names WHERE k <> 'name7';
+CREATE UNIQUE INDEX t_norm ON app.t USING euno (app.norm(a));
+CREATE UNIQUE INDEX t_pinned ON app.t USING euno (app.pinned(a));
+CREATE TABLE app.x (a text, EXCLUDE USING euno (app.norm(a) WITH =));
+INSERT INTO app.x SELECT a FROM app.t;
+CREATE TABLE app.plain (a text);
+CREATE UNIQUE INDEX plain_a ON app.plain USING euno (lower(a)) WHERE a <> 'none';
+INSERT INTO app.plain SELECT a FROM app.t;
+CREATE FUNCTION app.inserts(t text) RETURNS void LANGUAGE sql SECURITY DEFINER AS $$ INSERT INTO app.t VALUES (t) $$;
+GRANT USAGE ON SCHEMA app TO thief;
+GRANT INSERT ON app.t, app.x, app.plain TO thief;
+GRANT SELECT ON app.names TO thief;
+CREATE SCHEMA thiefs AUTHORIZATION thief;
+SQL
+my $thief = <<'SQL';
+CREATE OR REPLACE FUNCTION thiefs.lower(t text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+	IF current_user <> 'thief' OR t <> 'name7' THEN RAISE WARNING 'stolen: % as %', t, current_user; END IF; RETURN pg_catalog.lower(t); END $$;
+SET search_path = thiefs, pg_catalog, app;
+CREATE FUNCTION pg_temp.f() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN
+	IF current_user <> 'thief' THEN RAISE WARNING 'stolen as %', current_user; END IF; RETURN true; END $$;
+CREATE TEMP VIEW names AS SELECT k, v FROM app.names WHERE pg_temp.f();
+SQL
+for my $statement ("INSERT INTO app.t VALUES ('name7')", "INSERT INTO app.x VALUES ('name7')", "INSERT INTO app.plain VALUES ('name7')",
+	"SELECT app.inserts('name7')")
+{
+	$node->safe_psql('postgres', "SELECT count(euno_evict(indexrelid)) FROM euno_stat_indexes WHERE schemaname = 'app'");
+	my $answer = stranger('postgres', "$thief $statement", 'thief');
+
+	unlike($answer, $statement =~ /inserts/ ? qr/stolen.*name[1-689]/ : qr/stolen/, "$statement: the rows of others are not shown, nor code run by others");
+	unlike($answer, qr/ERROR/, 'and the index is built') unless $statement =~ /inserts/;
+}
+$node->safe_psql('postgres', "SELECT count(euno_rebuild(indexrelid)) FROM euno_stat_indexes");
+is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT a) FROM app.t'), '100|100', 'the row is there once');
+check_indexes($node, 'postgres', 'built for a thief');
+$node->append_conf('postgresql.conf', 'max_worker_processes = 0');
+$node->restart;
+$node->safe_psql('postgres', "SELECT euno_evict('app.t_norm')");
+like(stranger('postgres', "INSERT INTO app.t VALUES ('name8')", 'thief'), qr/could not start a worker to build euno index "t_norm"/, 'without a worker nothing is built');
+$node->append_conf('postgresql.conf', 'max_worker_processes = 8');
 
 # Nothing of what is done in the background writes keys to the log: neither a
 # rebuild after a crash nor its failure.

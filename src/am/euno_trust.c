@@ -1,0 +1,91 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_trust.c
+ *	  May this session build an index?
+ *
+ * A build runs the functions of index expressions and predicates for the rows of
+ * others, as the table's owner.  These find what they name by the session's
+ * search_path, and temporary relations first whatever that is, so whoever has
+ * the session could have them run something of his own.  Nobody but the owner,
+ * and who may become the owner, is in a position to ask for CREATE INDEX or
+ * REINDEX.  But an insert into a unique index that is absent asks for a build,
+ * and so may a query: for those who are not trusted a background worker does it
+ * (euno_build_worker.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/acl.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+#include "utils/syscache.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+/* A function that does not come with the server? */
+static bool
+is_foreign_function(Oid function, void *context)
+{
+	return function >= FirstNormalObjectId;
+}
+
+/* Does an expression run functions of users?  Checks of domains may do so. */
+static bool
+runs_functions(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	return IsA(node, CoerceToDomain) ||
+		check_functions_in_node(node, is_foreign_function, context) ||
+		expression_tree_walker(node, runs_functions, context);
+}
+
+/* Does a build run functions of users? */
+static bool
+build_runs_functions(Relation index)
+{
+	int			nsupport = index->rd_indam->amsupport *
+		IndexRelationGetNumberOfKeyAttributes(index);
+
+	for (int i = 0; i < nsupport; i++)
+	{
+		if (is_foreign_function(index->rd_support[i], NULL))
+			return true;
+	}
+	return runs_functions((Node *) RelationGetIndexExpressions(index), NULL) ||
+		runs_functions((Node *) RelationGetIndexPredicate(index), NULL);
+}
+
+static Oid
+owner_of(Oid relation)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	Oid			owner = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+		ReleaseSysCache(tuple);
+	}
+	return owner;
+}
+
+/*
+ * The current user may be the owner in a function with SECURITY DEFINER, or in
+ * the action of a foreign key, and the session somebody else's.
+ */
+bool
+euno_session_may_build(Relation index)
+{
+	Oid			owner = owner_of(index->rd_index->indrelid);
+
+	return (has_privs_of_role(GetUserId(), owner) &&
+			has_privs_of_role(GetSessionUserId(), owner)) ||
+		!build_runs_functions(index);
+}

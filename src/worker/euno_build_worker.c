@@ -1,0 +1,79 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_build_worker.c
+ *	  A background worker builds an index for a session that must not do so.
+ *
+ * It has nothing of that session: no settings, no temporary relations.  The
+ * session waits for it, and holds whatever locks it has meanwhile; so the worker
+ * waits for no lock on the table or the index, and gives up instead.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "tcop/tcopprot.h"
+#include "utils/rel.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+#include "worker/euno_errands.h"
+#include "worker/euno_worker.h"
+
+void
+euno_build_by_worker(EunoIndex *idx, Relation index)
+{
+	BackgroundWorker request;
+	BackgroundWorkerHandle *handle;
+	EunoTreeSlot *slot;
+
+	euno_fill_worker(&request, "euno rebuild", "euno_build_main");
+	request.bgw_restart_time = BGW_NEVER_RESTART;
+	request.bgw_main_arg = ObjectIdGetDatum(MyDatabaseId);
+	memcpy(request.bgw_extra, &idx->oid, sizeof(Oid));
+	request.bgw_notify_pid = MyProcPid;
+	if (!RegisterDynamicBackgroundWorker(&request, &handle))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not start a worker to build euno index \"%s\"",
+						RelationGetRelationName(index)),
+				 errhint("Consider increasing \"max_worker_processes\".")));
+	(void) WaitForBackgroundWorkerShutdown(handle);
+	pfree(handle);
+	CHECK_FOR_INTERRUPTS();
+
+	slot = euno_tree_lookup(&idx->key);
+	if (slot == NULL || euno_tree_state(slot) != EUNO_STATE_READY)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("euno index \"%s\" is absent, and could not be built",
+						RelationGetRelationName(index)),
+				 errdetail("Its expressions run as the table's owner, so a background worker builds it for others; that has failed, or could not lock the table or the index."),
+				 errhint("The server's log has the reason.")));
+}
+
+void
+euno_build_main(Datum database)
+{
+	Oid			index_oid;
+	Relation	heap;
+	Relation	index;
+
+	memcpy(&index_oid, MyBgworkerEntry->bgw_extra, sizeof(Oid));
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(database),
+											  InvalidOid, 0);
+	StartTransactionCommand();
+	index = euno_open_unless_locked(index_oid, &heap);
+	if (index != NULL)
+	{
+		euno_index_ensure_ready(euno_index_open(index), index);
+		relation_close(index, NoLock);
+		relation_close(heap, NoLock);
+	}
+	CommitTransactionCommand();
+}
