@@ -60,6 +60,7 @@ FROM (VALUES ('f AND id < 100', 'Index Cond: \(\(f = true\)'), ('NOT f AND id < 
 -- Comparisons of rows: by the first column, the rest is PostgreSQL's to check
 SELECT query, compare(query, p) AS result
 FROM (VALUES ('SELECT a, b FROM q WHERE (a, b) > (200, 4) ORDER BY a, b', 'Index Only Scan using q_ab(.|\n)*Cond: \(a >= 200\)(.|\n)*Filter: \(ROW'), ('SELECT a, b FROM q WHERE (a, b) < (9, 4) ORDER BY a DESC, b DESC LIMIT 20', 'Limit(.|\n)*Backward using q_ab(.|\n)*Cond: \(a <= 9\)'),
+	('SELECT a, b FROM q WHERE (a, b) > (2, 4) ORDER BY a, b LIMIT 5', 'Limit(.|\n)*Cond: \(a >= 2\)'),
 	('SELECT a, b FROM q WHERE (200, 4) <= (a, b)', 'Cond: \(200 <= a\)|Cond: \(a >= 200\)'), ('SELECT a, b FROM q WHERE (a, b) >= (9::bigint, 4::smallint) AND (a, b) < (12, 3) ORDER BY a, b', 'Cond: \(\(a >= .9.::bigint\) AND \(a <= 12\)\)'),
 	('SELECT a, b FROM q WHERE (a, b) > (200, NULL)', 'Cond: \(a >= 200\)'), ('SELECT a, b FROM q WHERE (a, b) > (NULL, 4)', 'One-Time Filter|Index'), ('SELECT b, a FROM q WHERE (b, a) < (2, 100) ORDER BY b DESC, a DESC NULLS LAST LIMIT 50', 'Scan using q_desc(.|\n)*Cond: \(b <= 2\)'),
 	('SELECT id FROM q WHERE a = 17 AND (b, id) > (4, 100)', 'Cond: \(\(a = 17\) AND \(b >= 4\)\)'), ('SELECT id FROM q WHERE (c, id) > (''c30'', 4)', 'Cond: \(c >= '), ('SELECT id FROM q WHERE (a, b) > (b, 3)', 'Filter: \(ROW'), ('SELECT id FROM q WHERE (a, b) > (200 + random()::int * 0, 4)', 'Filter: \(ROW'),

@@ -100,3 +100,15 @@ SELECT indexrelname, entries FROM euno_stat_indexes WHERE relname = 'v' ORDER BY
 SELECT count(*), min(id), max(id) FROM v WHERE id > 0;
 DROP TABLE v;
 DROP FUNCTION settle;
+
+-- Nothing has changed: nothing is looked at
+CREATE TABLE calm AS SELECT md5(n::text)::uuid AS a FROM generate_series(1, 20000) n;
+CREATE INDEX calm_a ON calm USING euno (a) WITH (structure = art);
+VACUUM calm;
+SELECT descents AS before FROM euno_stat_indexes WHERE indexrelname = 'calm_a' \gset
+VACUUM calm;
+SELECT descents - :before < 10 AS calm FROM euno_stat_indexes WHERE indexrelname = 'calm_a';
+DELETE FROM calm WHERE a < '20000000-0000-0000-0000-000000000000';
+VACUUM calm;
+SELECT descents - :before > 256 AS at_work FROM euno_stat_indexes WHERE indexrelname = 'calm_a';
+DROP TABLE calm;

@@ -49,6 +49,7 @@ typedef struct BoundQuals
 {
 	List	   *quals;			/* those that bound the range of the scan */
 	List	   *all;			/* RestrictInfos of all index quals */
+	List	   *charged;		/* those of them that cost something */
 	double		num_sa_scans;
 	int			end;			/* the first column without an equality */
 	List	   *range;			/* the quals on that one */
@@ -85,6 +86,19 @@ is_equality(PlannerInfo *root, IndexOptInfo *index, int indexcol,
 }
 
 /*
+ * Is this one of euno_row_compare.c's, which the planner does not have?  With it
+ * a scan of the index reads no more than without, and costs that much less: if
+ * its evaluation counted, the planner might prefer one that reads and discards
+ * all rows in front of the row that is compared with.
+ */
+static bool
+is_implied(const IndexOptInfo *index, const RestrictInfo *rinfo)
+{
+	return list_member_ptr(index->indrestrictinfo, rinfo) &&
+		!list_member_ptr(index->rel->baserestrictinfo, rinfo);
+}
+
+/*
  * Equalities on leading columns, and what there is on the next one.
  */
 static void
@@ -97,7 +111,7 @@ find_bound_quals(PlannerInfo *root, IndexPath *path, BoundQuals *bounds)
 	ListCell   *lc;
 	ListCell   *lc2;
 
-	bounds->quals = bounds->all = bounds->range = NIL;
+	bounds->quals = bounds->all = bounds->charged = bounds->range = NIL;
 	bounds->num_sa_scans = 1;
 	bounds->behind = -1;
 	foreach(lc, path->indexclauses)
@@ -116,6 +130,8 @@ find_bound_quals(PlannerInfo *root, IndexPath *path, BoundQuals *bounds)
 			if (done)
 				bounds->behind = iclause->indexcol;
 		}
+		if (!is_implied(index, iclause->rinfo))
+			bounds->charged = list_concat(bounds->charged, iclause->indexquals);
 		foreach(lc2, iclause->indexquals)
 		{
 			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc2);
@@ -286,7 +302,8 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 	descent = DESCENT_OPERATORS * cpu_operator_cost;
 	per_tuple = entry_cost(path, *selectivity) +
-		cpu_operator_cost * (list_length(bounds.all) + list_length(path->indexorderbys));
+		cpu_operator_cost * (list_length(bounds.charged) +
+							 list_length(path->indexorderbys));
 
 	if (bounds.behind > 0)
 	{
@@ -301,7 +318,7 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		}
 	}
 
-	*startup_cost = index_other_operands_eval_cost(root, bounds.all) + descent;
+	*startup_cost = index_other_operands_eval_cost(root, bounds.charged) + descent;
 	*total_cost = *startup_cost + (bounds.num_sa_scans - 1) * descent +
 		tuples * per_tuple;
 	if (!on_one_page(index->rel, *selectivity))

@@ -34,6 +34,13 @@
 #define MERGES_PER_PIN 32
 
 /*
+ * All leaves, or nodes, of a tree are looked at when a quarter of its entries
+ * is new, or a hundredth gone, since that was done.
+ */
+#define COMPACT_INSERTS 4
+#define COMPACT_REMOVALS 100
+
+/*
  * What part of a pool is to be free, for extents that are all free to be
  * looked for.
  */
@@ -235,6 +242,24 @@ give_extents_back(EunoIndex *idx, IndexBulkDeleteResult *stats)
 }
 
 /*
+ * Is it worth while to look for what deletions have left half empty?  *changes is
+ * to be noted when that has been done.  What this VACUUM has removed is counted
+ * with its transaction.
+ */
+static bool
+compacting_is_due(EunoTreeSlot *slot, double entries, double removed,
+				  uint64 *changes)
+{
+	*changes = euno_tree_counted(slot, EUNO_COUNT_INSERTS) +
+		COMPACT_REMOVALS / COMPACT_INSERTS *
+		(euno_tree_counted(slot, EUNO_COUNT_REMOVALS) + (uint64) removed);
+
+	/* Less than there were: they have been reset. */
+	return *changes < slot->compacted_at ||
+		(double) (*changes - slot->compacted_at) >= entries / COMPACT_INSERTS;
+}
+
+/*
  * Merge what deletions have left half empty, and count.
  */
 IndexBulkDeleteResult *
@@ -243,6 +268,7 @@ eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	EunoIndex  *idx;
 	EunoContext *cx;
 	EunoTreeStats tree_stats;
+	uint64		changes;
 	uint32		merged;
 	EunoStatus	status;
 
@@ -260,13 +286,20 @@ eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	idx = euno_index_open(info->index);
 	do
 	{
+		bool		due;
+
 		merged = 0;
 		status = EUNO_OK;
 		if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
 		{
-			status = idx->slot->ops->compact(cx, &idx->slot->tree,
-											 MERGES_PER_PIN, &merged);
 			idx->slot->ops->stats(cx, &idx->slot->tree, &tree_stats);
+			due = compacting_is_due(idx->slot, (double) tree_stats.entries,
+									stats->tuples_removed, &changes);
+			if (due)
+				status = idx->slot->ops->compact(cx, &idx->slot->tree,
+												 MERGES_PER_PIN, &merged);
+			if (due && status == EUNO_OK && merged == 0)
+				idx->slot->compacted_at = changes;
 			stats->num_index_tuples = tree_stats.entries;
 			stats->estimated_count = false;
 		}

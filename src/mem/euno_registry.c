@@ -353,6 +353,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->heap_oid = InvalidOid;
 		slot->retry_at = 0;
 		slot->retry_delay = 0;
+		slot->compacted_at = 0;
 		slot->needed_bytes = 0;
 		pg_atomic_write_u64(&slot->generation,
 							euno_registry->next_generation++);

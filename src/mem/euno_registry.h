@@ -156,6 +156,8 @@ typedef struct EunoTreeSlot
 
 	/* Set when it did not fit in memory (am/euno_full.c). */
 	int			retry_delay;	/* seconds; doubled each time */
+	uint64		compacted_at;	/* what had changed when VACUUM had last looked
+								 * at all of the tree; VACUUM's own */
 	int64		retry_at;		/* TimestampTz; 0: it has always fitted */
 	uint64		needed_bytes;
 
