@@ -643,6 +643,22 @@ euno_hazard_set(EunoIndex *idx, EunoTid tid)
 	euno_hazard_announce(idx->cx.process, (uint64) idx->slot->number << 48 | tid);
 }
 
+/*
+ * Announces a TID that was read of the tree when it was of this generation, and
+ * its vacuum epoch, read before, this one.  False: a bulk delete may have removed
+ * it since, so see whether its entry is still there (euno_announce).
+ */
+static inline bool
+euno_hazard_of_batch(EunoIndex *idx, EunoTid tid, uint64 generation,
+					 uint64 vacuum_epoch)
+{
+	EunoTreeSlot *slot = idx->slot;
+
+	euno_hazard_set(idx, tid);
+	return likely(pg_atomic_read_u64(&slot->generation) == generation &&
+				  pg_atomic_read_u64(&slot->vacuum_epoch) == vacuum_epoch);
+}
+
 static inline void
 euno_hazard_clear(EunoProcess *process)
 {

@@ -210,21 +210,6 @@ still_there(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 }
 
 /*
- * Announce a TID.  False: the tree may have changed since the batch was read,
- * see whether the entry is still there.
- */
-static inline bool
-announce(EunoScan *so, EunoWindow *window, EunoTid tid)
-{
-	EunoTreeSlot *slot = so->idx->slot;
-
-	euno_hazard_set(so->idx, tid);
-	so->hazard_set = true;
-	return likely(pg_atomic_read_u64(&slot->generation) == window->generation &&
-				  pg_atomic_read_u64(&slot->vacuum_epoch) == window->vacuum_epoch);
-}
-
-/*
  * Move to the next item in the given direction, reading batches as needed.
  */
 static bool
@@ -330,7 +315,10 @@ accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	if (so->use_hazards)
 	{
 		EUNO_STOP_POINT("scan-batch");
-		if (!announce(so, window, tid) && !still_there(scan, window, tid))
+		so->hazard_set = true;
+		if (!euno_hazard_of_batch(so->idx, tid, window->generation,
+								  window->vacuum_epoch) &&
+			!still_there(scan, window, tid))
 			return false;
 		EUNO_STOP_POINT("scan-return");
 	}
@@ -426,7 +414,9 @@ next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
 		return next_tuple(scan, forward);
 	tid = window->tids[next];
 	window->pos = next;
-	if (!announce(so, window, tid))
+	so->hazard_set = true;
+	if (!euno_hazard_of_batch(so->idx, tid, window->generation,
+							  window->vacuum_epoch))
 		return next_if_there(scan, forward);
 	scan->xs_itup = (IndexTuple) (window->tuples + place);
 	euno_tid_unpack(tid, &scan->xs_heaptid);

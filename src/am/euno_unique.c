@@ -72,6 +72,8 @@ typedef struct UniqueCheck
 	TransactionId xwait;
 	uint32		speculative_token;
 	EunoCursor	cursor;
+	uint64		generation;		/* before the batch was read */
+	uint64		vacuum_epoch;
 	EunoTid		tids[CHECK_BATCH];
 
 	/* Not EunoIndex.form_buffer: a comparator might insert into this index. */
@@ -135,18 +137,22 @@ check_tid(UniqueCheck *uc, EunoTid tid)
 {
 	EunoEntry	entry = {.key = uc->entry.key, .keylen = uc->entry.keylen,
 	.tid = tid};
-	EunoGuard	guard;
-	EunoStatus	status;
+	EunoGuard	guard = {.word = (const uint64_t *) &uc->idx->slot->vacuum_epoch.value,
+	.expected = uc->vacuum_epoch};
 	ItemPointerData heap_tid;
 	SnapshotData dirty;
 	bool		all_dead = false;
 
 	EUNO_STOP_POINT("unique-tid");
-	status = euno_announce(uc->idx, uc->index, &entry, &guard);
-	if (status == EUNO_STALE)
-		return VERDICT_ABSENT;
-	if (status != EUNO_OK)
-		return VERDICT_UNIQUE;	/* the entry has been removed */
+	if (!euno_hazard_of_batch(uc->idx, tid, uc->generation, uc->vacuum_epoch))
+	{
+		EunoStatus	status = euno_announce(uc->idx, uc->index, &entry, &guard);
+
+		if (status == EUNO_STALE)
+			return VERDICT_ABSENT;
+		if (status != EUNO_OK)
+			return VERDICT_UNIQUE;	/* the entry has been removed */
+	}
 	EUNO_STOP_POINT("unique-announced");
 
 	InitDirtySnapshot(dirty);
@@ -196,6 +202,11 @@ check_key(UniqueCheck *uc, bool *found_self)
 			euno_index_unpin(idx);
 			return VERDICT_ABSENT;
 		}
+
+		/* An acquire fence, so that no entry is read before it. */
+		uc->generation = idx->generation;
+		uc->vacuum_epoch = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		status = idx->slot->ops->read(cx, &idx->slot->tree, &uc->cursor, true,
 									  &batch);
 		euno_index_unpin(idx);
