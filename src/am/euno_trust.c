@@ -18,11 +18,12 @@
 
 #include "access/transam.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/acl.h"
+#include "utils/builtins.h"
 #include "utils/rel.h"
-#include "utils/relcache.h"
 #include "utils/syscache.h"
 
 #include "am/euno_am.h"
@@ -46,10 +47,27 @@ runs_functions(Node *node, void *context)
 		expression_tree_walker(node, runs_functions, context);
 }
 
+/*
+ * The same of an index's expressions, or predicate, as they are stored: in the
+ * relation cache the bodies of SQL functions may stand instead, with names that
+ * this session has found.
+ */
+static bool
+stored_runs_functions(HeapTuple tuple, AttrNumber attribute)
+{
+	bool		isnull;
+	Datum		stored = SysCacheGetAttr(INDEXRELID, tuple, attribute, &isnull);
+
+	return !isnull &&
+		runs_functions(stringToNode(TextDatumGetCString(stored)), NULL);
+}
+
 /* Does a build run functions of users? */
 static bool
 build_runs_functions(Relation index)
 {
+	HeapTuple	tuple;
+	bool		runs;
 	int			nsupport = index->rd_indam->amsupport *
 		IndexRelationGetNumberOfKeyAttributes(index);
 
@@ -58,8 +76,13 @@ build_runs_functions(Relation index)
 		if (is_foreign_function(index->rd_support[i], NULL))
 			return true;
 	}
-	return runs_functions((Node *) RelationGetIndexExpressions(index), NULL) ||
-		runs_functions((Node *) RelationGetIndexPredicate(index), NULL);
+	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(RelationGetRelid(index)));
+	if (!HeapTupleIsValid(tuple))
+		return true;
+	runs = stored_runs_functions(tuple, Anum_pg_index_indexprs) ||
+		stored_runs_functions(tuple, Anum_pg_index_indpred);
+	ReleaseSysCache(tuple);
+	return runs;
 }
 
 static Oid
