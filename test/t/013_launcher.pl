@@ -48,7 +48,7 @@ sub rebuilt
 {
 	my ($start) = @_;
 
-	return join(' ', slurp_file($node->logfile, $start) =~ /euno index "(\w+)" of table "\w+" rebuilt:/g);
+	return join(' ', slurp_file($node->logfile, $start) =~ /euno index "(\w+)" of table "[\w.]+" rebuilt:/g);
 }
 
 my $log_start = -s $node->logfile;
