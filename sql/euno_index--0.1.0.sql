@@ -12,6 +12,27 @@ CREATE ACCESS METHOD euno TYPE INDEX HANDLER eunohandler;
 
 COMMENT ON ACCESS METHOD euno IS 'ordered index access method in shared memory';
 
+-- What makes an end of a range of a row: a column, and those behind it, against
+-- ROW(...).  The planner puts them into plans for row comparisons; a query cannot
+-- use them.
+CREATE FUNCTION euno_row_bound_support(internal)
+RETURNS internal
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+CREATE FUNCTION euno_row_bound(anyelement, record)
+RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE
+SUPPORT euno_row_bound_support;
+
+CREATE OPERATOR #<# (
+	FUNCTION = euno_row_bound, LEFTARG = anyelement, RIGHTARG = record);
+CREATE OPERATOR #<=# (
+	FUNCTION = euno_row_bound, LEFTARG = anyelement, RIGHTARG = record);
+CREATE OPERATOR #>=# (
+	FUNCTION = euno_row_bound, LEFTARG = anyelement, RIGHTARG = record);
+CREATE OPERATOR #># (
+	FUNCTION = euno_row_bound, LEFTARG = anyelement, RIGHTARG = record);
+
 -- Operator families and classes: those of btree, whole, as this server has
 -- them.  A family that lacked a cross-type operator or a support function would
 -- change plans of queries that never touch a euno index.  Families and classes
@@ -69,7 +90,11 @@ BEGIN
 			FROM pg_catalog.pg_amproc p
 			WHERE p.amprocfamily = family.oid AND p.oid < 16384::oid
 		) m;
-		EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY %I USING euno ADD %s',
+		EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY %I USING euno ADD %s,'
+			' OPERATOR 6 #<# (anyelement, record),'
+			' OPERATOR 7 #<=# (anyelement, record),'
+			' OPERATOR 8 #>=# (anyelement, record),'
+			' OPERATOR 9 #># (anyelement, record)',
 								  family.opfname, members);
 	END LOOP;
 END

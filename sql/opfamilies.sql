@@ -44,11 +44,16 @@ SELECT 'euno lacks' AS difference, d.* FROM (
 UNION ALL
 SELECT 'euno has', d.* FROM (
 	SELECT opfname, kind, number, member, amoplefttype, amoprighttype, detail
-	FROM opfamily_members WHERE amname = 'euno'
+	FROM opfamily_members WHERE amname = 'euno' AND NOT (amoplefttype = 'anyelement'::regtype AND amoprighttype = 'record'::regtype)
 	EXCEPT
 	SELECT opfname, kind, number, member, amoplefttype, amoprighttype, detail
 	FROM btree_members) d
 ORDER BY 1, 2, 3, 4, 5;
+-- and each family has our own operators, for comparisons with rows
+SELECT number, member, count(*) = (SELECT count(*) FROM opfamily_members WHERE amname = 'euno' AND kind = 'family') AS everywhere
+FROM opfamily_members
+WHERE amname = 'euno' AND amoplefttype = 'anyelement'::regtype AND amoprighttype = 'record'::regtype
+GROUP BY number, member ORDER BY number;
 -- nothing has another storage type
 SELECT c.opcname FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod
 WHERE a.amname = 'euno' AND c.opckeytype <> 0;
@@ -121,7 +126,10 @@ SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'test_int4_ops';
 CREATE OPERATOR CLASS test_empty_ops FOR TYPE text USING euno AS STORAGE text;
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'test_empty_ops';
 -- strategies and support functions are btree's
-ALTER OPERATOR FAMILY test_ops USING euno ADD OPERATOR 6 <> (int4, int4);
+ALTER OPERATOR FAMILY test_ops USING euno ADD OPERATOR 10 <> (int4, int4);
+ALTER OPERATOR FAMILY test_ops USING euno ADD OPERATOR 6 <> (int4, int8);
+SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'test_int4_ops';
+ALTER OPERATOR FAMILY test_ops USING euno DROP OPERATOR 6 (int4, int8);
 ALTER OPERATOR FAMILY test_ops USING euno ADD
 	OPERATOR 1 <-> (point, point) FOR ORDER BY float_ops;
 CREATE OPERATOR CLASS test_storage_ops FOR TYPE text USING euno AS STORAGE int4;

@@ -446,6 +446,8 @@ extern void eunocostestimate(PlannerInfo *root, IndexPath *path,
 							 double *correlation, double *pages);
 extern bool euno_planner_is_ours(const IndexOptInfo *info);
 extern void euno_planner_init(void);
+extern RestrictInfo *euno_row_compare_whole(const IndexOptInfo *index,
+											RestrictInfo *condition);
 extern void euno_row_compare_init(void);
 
 /* ---- euno_full.c: when memory runs out ---- */

@@ -136,11 +136,13 @@ find_bound_quals(PlannerInfo *root, IndexPath *path, BoundQuals *bounds)
 		{
 			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc2);
 
+			if (!done &&
+				is_equality(root, index, indexcol, rinfo, &bounds->num_sa_scans))
+				equality = true;
+			rinfo = euno_row_compare_whole(index, rinfo);
 			bounds->all = lappend(bounds->all, rinfo);
 			if (done)
 				continue;
-			if (is_equality(root, index, indexcol, rinfo, &bounds->num_sa_scans))
-				equality = true;
 			bounds->quals = lappend(bounds->quals, rinfo);
 			bounds->range = lappend(bounds->range, rinfo);
 		}

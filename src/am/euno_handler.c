@@ -23,7 +23,7 @@ eunohandler(PG_FUNCTION_ARGS)
 {
 	IndexAmRoutine *amroutine = makeNode(IndexAmRoutine);
 
-	amroutine->amstrategies = 5;	/* btree's */
+	amroutine->amstrategies = EUNO_NSTRATEGIES; /* btree's, and our own */
 	amroutine->amsupport = EUNO_NSUPPORT;	/* btree's */
 	amroutine->amoptsprocnum = EUNO_OPTIONS_PROC;
 	amroutine->amcanorder = true;

@@ -4,14 +4,19 @@
  *	  Paths for row comparisons: (a, b) > (1, 2).
  *
  * The planner offers those to btree only, and the executor refuses them in a
- * scan of anything else.  But (a, b) > (1, 2) implies a >= 1, and that can be
- * offered to every index; it is where a search by pages of results begins.
- * The row comparison itself stays as a filter, as it does with btree where
- * only its first column matches the index (expand_indexqual_rowcompare).
+ * scan of anything else.  What follows from them can be offered to any index:
+ * where its columns go on with the row's, a condition on the first of them with
+ * an operator of our own, whose right side is the row (a #># ROW(1, 2)), of
+ * which the scan makes one end of its range (scan_row.c); else a >= 1, as btree
+ * does where only the first column matches (expand_indexqual_rowcompare).
  *
- * The implied conditions must not count in estimates of the table's rows, which
- * have been made when we are called: they are among the index's conditions
- * only, and only while its paths are made once more.
+ * The row comparison itself stays as a filter.  So our operators need not be
+ * exact, and their function, which sees one column alone, is true always.  A
+ * query cannot use them: there they would mean what the plan makes of them.
+ *
+ * What follows must not count in estimates of the table's rows, which have been
+ * made when we are called: it is among the index's conditions only, and only
+ * while its paths are made once more.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,8 +24,12 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_type.h"
+#include "fmgr.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/supportnodes.h"
 #include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "utils/lsyscache.h"
@@ -30,9 +39,107 @@
 
 static set_rel_pathlist_hook_type previous_hook = NULL;
 
+PG_FUNCTION_INFO_V1(euno_row_bound);
+Datum
+euno_row_bound(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(true);
+}
+
+/* All expressions of a query come by here; those that we make do not. */
+PG_FUNCTION_INFO_V1(euno_row_bound_support);
+Datum
+euno_row_bound_support(PG_FUNCTION_ARGS)
+{
+	if (IsA((Node *) PG_GETARG_POINTER(0), SupportRequestSimplify))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("operators between a column and a row are for plans with euno indexes only"),
+				 errhint("Compare rows with rows: (a, b) > (1, 2).")));
+	PG_RETURN_POINTER(NULL);
+}
+
+/* Can a scan of the index have this on the other side of a condition? */
+static bool
+is_scan_constant(PlannerInfo *root, const IndexOptInfo *index, Node *node)
+{
+	return !bms_is_member(index->rel->relid, pull_varnos(root, node)) &&
+		!contain_volatile_functions(node);
+}
+
+/*
+ * Is this pair of a row comparison one of the index's column and something else?
+ * Returns the strategy of that comparison, or InvalidStrategy; "swap": the
+ * column is on the right.
+ */
+static StrategyNumber
+match_pair(PlannerInfo *root, IndexOptInfo *index, int column,
+		   const RowCompareExpr *row, int pair, bool swap)
+{
+	Node	   *left = list_nth(row->largs, pair);
+	Node	   *right = list_nth(row->rargs, pair);
+	Oid			op = list_nth_oid(row->opnos, pair);
+	Oid			collation = list_nth_oid(row->inputcollids, pair);
+
+	if (OidIsValid(index->indexcollations[column]) &&
+		index->indexcollations[column] != collation)
+		return InvalidStrategy;
+	if (!match_index_to_operand(swap ? right : left, column, index) ||
+		!is_scan_constant(root, index, swap ? left : right))
+		return InvalidStrategy;
+	if (swap)
+		op = get_commutator(op);
+	return OidIsValid(op) ?
+		get_op_opfamily_strategy(op, index->opfamily[column]) : InvalidStrategy;
+}
+
+/*
+ * A condition on the first of the index's columns, from "column" on, that go on
+ * with a row's; NULL if there are fewer than two, or not all in the same
+ * direction.
+ */
+static Expr *
+bound_at(PlannerInfo *root, IndexOptInfo *index, int column,
+		 const RowCompareExpr *row, bool swap)
+{
+	StrategyNumber strategy = match_pair(root, index, column, row, 0, swap);
+	int			length = list_length(row->opnos);
+	int			n = 1;
+	RowExpr    *bound;
+	Oid			op;
+
+	if (strategy == InvalidStrategy || index->reverse_sort == NULL)
+		return NULL;
+	while (n < length && column + n < index->nkeycolumns &&
+		   index->reverse_sort[column + n] == index->reverse_sort[column] &&
+		   match_pair(root, index, column + n, row, n, swap) == strategy)
+		n++;
+	if (n == 1)
+		return NULL;
+
+	/* Where not all columns are there, their values can be equal */
+	if (n < length)
+		strategy = strategy < BTEqualStrategyNumber ?
+			BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber;
+	op = get_opfamily_member(index->opfamily[column], ANYELEMENTOID, RECORDOID,
+							 euno_row_strategy(strategy));
+	if (!OidIsValid(op))
+		return NULL;			/* a family that is not ours */
+
+	bound = makeNode(RowExpr);
+	bound->args = list_copy_head(swap ? row->largs : row->rargs, n);
+	bound->row_typeid = RECORDOID;
+	bound->row_format = COERCE_EXPLICIT_CALL;
+	bound->location = -1;
+	return make_opclause(op, BOOLOID, false,
+						 copyObject(linitial(swap ? row->rargs : row->largs)),
+						 (Expr *) bound, InvalidOid,
+						 linitial_oid(row->inputcollids));
+}
+
 /* What a row comparison implies of its first pair; NULL if that is unknown. */
 static Expr *
-implied_by_row_compare(const RowCompareExpr *row)
+implied_by_first(const RowCompareExpr *row)
 {
 	Oid			family = linitial_oid(row->opfamilies);
 	int			strategy;
@@ -52,32 +159,101 @@ implied_by_row_compare(const RowCompareExpr *row)
 						 linitial_oid(row->inputcollids));
 }
 
-/* Conditions that the table's row comparisons imply. */
+/*
+ * The column that the planner will find for a condition on "key" with an
+ * operator that is in all families; -1 if there is none.
+ */
+static int
+first_column(IndexOptInfo *index, Node *key, Oid collation)
+{
+	for (int column = 0; column < index->nkeycolumns; column++)
+	{
+		if (match_index_to_operand(key, column, index) &&
+			(!OidIsValid(index->indexcollations[column]) ||
+			 index->indexcollations[column] == collation))
+			return column;
+	}
+	return -1;
+}
+
+/* What a row comparison says to an index. */
+static Expr *
+implied_by_row(PlannerInfo *root, IndexOptInfo *index,
+			   const RowCompareExpr *row)
+{
+	Oid			collation = linitial_oid(row->inputcollids);
+	bool		swap = false;
+	Expr	   *bound = NULL;
+	int			column;
+
+	column = first_column(index, linitial(row->largs), collation);
+	if (column < 0)
+	{
+		swap = true;
+		column = first_column(index, linitial(row->rargs), collation);
+	}
+	if (column >= 0)
+		bound = bound_at(root, index, column, row, swap);
+	return bound != NULL ? bound : implied_by_first(row);
+}
+
+/* Conditions for the index that the table's row comparisons imply. */
 static List *
-implied_conditions(PlannerInfo *root, RelOptInfo *rel)
+implied_conditions(PlannerInfo *root, IndexOptInfo *index)
 {
 	List	   *implied = NIL;
 	ListCell   *lc;
 
-	foreach(lc, rel->baserestrictinfo)
+	foreach(lc, index->rel->baserestrictinfo)
 	{
 		RestrictInfo *whole = lfirst_node(RestrictInfo, lc);
-		RestrictInfo *first;
+		RestrictInfo *part;
 		Expr	   *expr = NULL;
 
 		if (IsA(whole->clause, RowCompareExpr))
-			expr = implied_by_row_compare((RowCompareExpr *) whole->clause);
+			expr = implied_by_row(root, index, (RowCompareExpr *) whole->clause);
 		if (expr == NULL)
 			continue;
 
 		/* It may be no earlier evaluated than what it comes of. */
-		first = make_simple_restrictinfo(root, expr);
-		first->security_level = whole->security_level;
-		first->leakproof = whole->security_level > 0 &&
-			!contain_leaked_vars((Node *) expr);
-		implied = lappend(implied, first);
+		part = make_simple_restrictinfo(root, expr);
+		part->security_level = whole->security_level;
+		part->leakproof = whole->leakproof ||
+			(whole->security_level > 0 && !contain_leaked_vars((Node *) expr));
+		implied = lappend(implied, part);
 	}
 	return implied;
+}
+
+/*
+ * Selectivities are estimated from this in place of a condition with an operator
+ * of ours: the row comparison that it comes of, as the planner has done for the
+ * table's rows.
+ */
+RestrictInfo *
+euno_row_compare_whole(const IndexOptInfo *index, RestrictInfo *condition)
+{
+	OpExpr	   *clause = (OpExpr *) condition->clause;
+	RowExpr    *bound;
+	ListCell   *lc;
+
+	if (!IsA(clause, OpExpr) || !IsA(lsecond(clause->args), RowExpr))
+		return condition;
+	bound = lsecond(clause->args);
+	foreach(lc, index->rel->baserestrictinfo)
+	{
+		RestrictInfo *whole = lfirst_node(RestrictInfo, lc);
+		RowCompareExpr *row = (RowCompareExpr *) whole->clause;
+
+		if (!IsA(row, RowCompareExpr))
+			continue;
+		if ((linitial(row->rargs) == linitial(bound->args) &&
+			 equal(linitial(row->largs), linitial(clause->args))) ||
+			(linitial(row->largs) == linitial(bound->args) &&
+			 equal(linitial(row->rargs), linitial(clause->args))))
+			return whole;
+	}
+	return condition;
 }
 
 /* Makes the paths of one index again, with more conditions. */
@@ -95,28 +271,38 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index,
 	rel->indexlist = indexes;
 }
 
+/* Does any condition on the table compare rows? */
+static bool
+compares_rows(const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->baserestrictinfo)
+	{
+		if (IsA(lfirst_node(RestrictInfo, lc)->clause, RowCompareExpr))
+			return true;
+	}
+	return false;
+}
+
 static void
 add_row_compare_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
-	List	   *implied = NIL;
 	ListCell   *lc;
 
 	/* Otherwise the planner makes no paths of indexes either */
 	if (rte->rtekind != RTE_RELATION || rte->inh ||
-		rte->tablesample != NULL || IS_DUMMY_REL(rel))
+		rte->tablesample != NULL || IS_DUMMY_REL(rel) || !compares_rows(rel))
 		return;
 
 	foreach(lc, rel->indexlist)
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
+		List	   *implied = euno_planner_is_ours(index) ?
+			implied_conditions(root, index) : NIL;
 
-		if (!euno_planner_is_ours(index))
-			continue;
-		if (implied == NIL)
-			implied = implied_conditions(root, rel);
-		if (implied == NIL)
-			return;
-		add_paths(root, rel, index, implied);
+		if (implied != NIL)
+			add_paths(root, rel, index, implied);
 	}
 }
 

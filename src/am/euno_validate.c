@@ -5,6 +5,7 @@
  *
  * The families have btree's structure: five strategies, and btree's support
  * functions with btree's signatures, whatever the server's version gives it.
+ * Four more strategies compare a column of any type with a row.
  *
  *-------------------------------------------------------------------------
  */
@@ -95,9 +96,12 @@ validate_function(const char *family, Form_pg_amproc member)
 static bool
 validate_operator(const char *family, Form_pg_amop member)
 {
+	bool		row = member->amopstrategy > BTMaxStrategyNumber;
 	bool		ok = true;
 
-	if (member->amopstrategy < 1 || member->amopstrategy > BTMaxStrategyNumber)
+	if (member->amopstrategy < 1 || member->amopstrategy > EUNO_NSTRATEGIES ||
+		row != (member->amoplefttype == ANYELEMENTOID &&
+				member->amoprighttype == RECORDOID))
 	{
 		ereport(INFO,
 				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
@@ -152,6 +156,10 @@ validate_groups(const char *family, const char *opclass, Oid intype,
 		/* An in_range offset's type need not be one the family orders */
 		if (group->operatorset == 0 &&
 			group->functionset == (UINT64CONST(1) << BTINRANGE_PROC))
+			continue;
+
+		/* What compares with rows comes with no types of its own */
+		if (group->lefttype == ANYELEMENTOID && group->righttype == RECORDOID)
 			continue;
 
 		pairs++;

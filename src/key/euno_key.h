@@ -31,11 +31,30 @@
 
 #include "access/itup.h"
 #include "access/skey.h"
+#include "access/stratnum.h"
 #include "utils/rel.h"
 
 #include "core/euno_core.h"
 
 typedef struct EunoKeySchema EunoKeySchema;
+
+/*
+ * Strategies: btree's 1 to 5, and 6 to 9 (<, <=, >=, >) of a column, and those
+ * behind it, with the values of a row.
+ */
+#define EUNO_NSTRATEGIES	9
+
+static inline StrategyNumber
+euno_row_strategy(StrategyNumber strategy)
+{
+	return strategy + (strategy < BTEqualStrategyNumber ? 5 : 4);
+}
+
+static inline StrategyNumber
+euno_row_strategy_base(StrategyNumber strategy)
+{
+	return strategy - (strategy < 8 ? 5 : 4);
+}
 
 /*
  * Builds the schema of an open index in the given context (lives as long as
@@ -225,7 +244,9 @@ extern bool euno_scan_plan_reuse(const EunoScanPlan *plan, int nkeys);
  * column's type or any cross-type member of the opfamily (saturating
  * out-of-range arguments), several and contradictory keys on a column, keys on
  * a non-leading column, SK_SEARCHNULL and SK_SEARCHNOTNULL (whose sk_func may
- * be unset), SK_ISNULL.  Allocates nothing on the common path: rescans in a
+ * be unset), SK_ISNULL; strategies 6-9 with a record of the types that the
+ * columns from the key's on are compared with, as ends of the range only: an
+ * entry in it need not match, and is not checked.  Allocates nothing on the common path: rescans in a
  * nested loop come through here.  The range points into the plan and to the
  * keys' arguments: it is good until the next call, and the keys must stay as
  * they are until then.

@@ -188,25 +188,20 @@ read_array(EunoScanPlan *plan, ScanKey key, int i)
 ScanKey
 euno_scan_arrays(EunoScanPlan *plan, ScanKey keys, int nkeys, bool *empty)
 {
+	ScanKey		own = euno_scan_own_keys(plan, keys, nkeys);
 	MemoryContext old;
 
-	if (plan->own_keys == NULL)
-	{
-		old = MemoryContextSwitchTo(plan->context);
-		plan->own_keys = palloc(plan->max_keys * sizeof(ScanKeyData));
-		plan->arrays = palloc(plan->max_keys * sizeof(EunoArray));
-		MemoryContextSwitchTo(old);
-	}
-	memcpy(plan->own_keys, keys, nkeys * sizeof(ScanKeyData));
-
+	if (plan->arrays == NULL)
+		plan->arrays = MemoryContextAlloc(plan->context,
+										  plan->max_keys * sizeof(EunoArray));
 	(void) euno_scan_alloc(plan, 1);
 	old = MemoryContextSwitchTo(plan->array_context);
 	for (int i = 0; i < nkeys && !*empty; i++)
 		if ((keys[i].sk_flags & SK_SEARCHARRAY) &&
-			!read_array(plan, &plan->own_keys[i], i))
+			!read_array(plan, &own[i], i))
 			*empty = true;
 	MemoryContextSwitchTo(old);
-	return plan->own_keys;
+	return own;
 }
 
 /* The points of one array, in BYTES order. */

@@ -52,6 +52,18 @@ euno_scan_plan_rest(EunoScanPlan *plan)
 	return plan->array_context == NULL && plan->constant_low == NULL;
 }
 
+/* A copy of the scan keys, to be changed. */
+ScanKey
+euno_scan_own_keys(EunoScanPlan *plan, ScanKey keys, int nkeys)
+{
+	if (plan->own_keys == NULL)
+		plan->own_keys = MemoryContextAlloc(plan->context, plan->max_keys *
+											sizeof(ScanKeyData));
+	if (keys != plan->own_keys)
+		memcpy(plan->own_keys, keys, nkeys * sizeof(ScanKeyData));
+	return plan->own_keys;
+}
+
 bool
 euno_scan_plan_reuse(const EunoScanPlan *plan, int nkeys)
 {
@@ -107,17 +119,29 @@ euno_scan_append(const EunoKeyColumn *col, const EunoSpanEnd *end,
  * equal columns.  Without an end, the edge of the values, or of everything.
  */
 static void
-bytes_end(EunoPosition *pos, const EunoKeyColumn *col, const EunoSpan *span,
-		  const EunoSpanEnd *end, bool is_low, uint8_t *buf, uint32_t prefix)
+bytes_end(EunoScanPlan *plan, EunoPosition *pos, int column,
+		  const EunoSpan *span, const EunoSpanEnd *end, bool is_low,
+		  uint8_t *buf, uint32_t prefix)
 {
+	const EunoKeyColumn *cols = plan->schema->cols;
 	uint32_t	len = prefix;
 	int8		side = is_low ? -1 : 1;
 	bool		cut;
 
 	if (end->set)
 	{
-		len = euno_scan_append(col, end, buf, len, &cut);
+		EunoScanRow *row = euno_scan_row_at(plan, column, end,
+											end == &span->low);
+		EunoSpanEnd next;
+		bool		last = row == NULL;
+
+		len = euno_scan_append(&cols[column], end, buf, len, &cut);
 		side = end->inclusive == is_low ? -1 : 1;
+		while (!cut && euno_scan_row_end(plan, row, ++column, &next, &last))
+		{
+			len = euno_scan_append(&cols[column], &next, buf, len, &cut);
+			side = next.inclusive == is_low ? -1 : 1;
+		}
 	}
 	else if (span->not_null && len < EUNO_MAX_ENTRY)
 	{
@@ -207,11 +231,11 @@ plan_bytes(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 			bool		cut;
 
 			len = euno_scan_append(col, &span.low, buf, len, &cut);
-			if (cut)
-			{
-				range->empty = true;
+			range->empty = cut;
+			euno_scan_rows_advance(plan, keys, column, &span.low,
+								   &range->empty);
+			if (range->empty)
 				return column;
-			}
 		}
 		else if (span.not_null)
 		{
@@ -219,9 +243,9 @@ plan_bytes(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 			const EunoSpanEnd *high = col->desc ? &span.low : &span.high;
 
 			memcpy(plan->high_bytes, buf, len);
-			bytes_end(&range->lo, col, &span, low, true, buf, len);
-			bytes_end(&range->hi, col, &span, high, false, plan->high_bytes,
-					  len);
+			bytes_end(plan, &range->lo, column, &span, low, true, buf, len);
+			bytes_end(plan, &range->hi, column, &span, high, false,
+					  plan->high_bytes, len);
 			return column + 1;
 		}
 		else
@@ -276,16 +300,17 @@ check_key(const EunoScanPlan *plan, const ScanKeyData *key)
 		elog(ERROR, "scan key on column %d of index \"%s\", which has %d key columns",
 			 key->sk_attno, plan->schema->name, plan->schema->nkeys);
 	if (!(key->sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL)) &&
-		(key->sk_strategy < BTLessStrategyNumber ||
-		 key->sk_strategy > BTGreaterStrategyNumber))
+		(key->sk_strategy < 1 || key->sk_strategy > EUNO_NSTRATEGIES))
 		elog(ERROR, "scan key of index \"%s\" has invalid strategy number %d",
 			 plan->schema->name, key->sk_strategy);
 }
 
-/* Lists the keys that the range does not imply. */
+/* Lists the keys to be checked: those that the range does not imply, but rows. */
 static void
 collect_residual(EunoScanPlan *plan, ScanKey keys, int nkeys)
 {
+	for (int i = 0; i < plan->nrows; i++)
+		plan->absorbed[plan->rows[i].key] = true;
 	for (int i = 0; i < nkeys; i++)
 	{
 		if (plan->absorbed[i])
@@ -304,6 +329,7 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 	int			done = 0;
 	int			column = 0;
 	bool		arrays = false;
+	bool		rows = false;
 
 	if (unlikely(nkeys > plan->max_keys))
 		elog(ERROR, "scan of index \"%s\" has %d keys, expected at most %d",
@@ -312,6 +338,7 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 	range->empty = false;
 	range->parts = false;
 	plan->nchoices = 0;
+	plan->nrows = 0;
 	plan->whole = false;
 	plan->limit_cols = 0;
 	if (unlikely(plan->array_context != NULL))
@@ -333,9 +360,12 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 			!(keys[i].sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL)))
 			range->empty = true;
 		arrays |= (keys[i].sk_flags & SK_SEARCHARRAY) != 0;
+		rows |= keys[i].sk_strategy > BTMaxStrategyNumber;
 	}
 	if (unlikely(arrays) && !range->empty)
 		keys = euno_scan_arrays(plan, keys, nkeys, &range->empty);
+	if (unlikely(rows) && !range->empty)
+		keys = euno_scan_rows(plan, keys, nkeys, &range->empty);
 
 	if (bytes && !range->empty)
 	{

@@ -32,6 +32,22 @@ set_bound(EunoPosition *pos, EunoKeyBound *bound, int ncols, int8 side)
 	pos->bound = bound;
 }
 
+/* The end of the range: "end" of this column, and what a row adds to it. */
+static void
+range_end(EunoScanPlan *plan, EunoPosition *pos, EunoKeyBound *bound,
+		  int column, const EunoSpan *span, const EunoSpanEnd *end,
+		  bool is_low)
+{
+	EunoScanRow *row = euno_scan_row_at(plan, column, end, end == &span->low);
+	int8		side = compare_end(&bound->cols[column++], end, is_low);
+	bool		last = row == NULL;
+	EunoSpanEnd next;
+
+	while (euno_scan_row_end(plan, row, column, &next, &last))
+		side = compare_end(&bound->cols[column++], &next, is_low);
+	set_bound(pos, bound, column, side);
+}
+
 /*
  * Goes on with a column's points, one or more: sets the only one, or makes
  * them a choice between parts.  False if they end the range.
@@ -144,19 +160,22 @@ euno_scan_plan_compare(EunoScanPlan *plan, ScanKey keys, int nkeys,
 		if (span.null)
 			low_bound->cols[column].class = EUNO_BOUND_NULL;
 		else if (span.equal)
+		{
 			(void) compare_end(&low_bound->cols[column], &span.low, true);
+			euno_scan_rows_advance(plan, keys, column, &span.low,
+								   &range->empty);
+			if (range->empty)
+				return;
+		}
 		else if (span.not_null)
 		{
 			const EunoSpanEnd *low = col->desc ? &span.high : &span.low;
 			const EunoSpanEnd *high = col->desc ? &span.low : &span.high;
-			int8		side;
 
 			memcpy(high_bound->cols, low_bound->cols,
 				   column * sizeof(EunoBoundColumn));
-			side = compare_end(&low_bound->cols[column], low, true);
-			set_bound(&range->lo, low_bound, column + 1, side);
-			side = compare_end(&high_bound->cols[column], high, false);
-			set_bound(&range->hi, high_bound, column + 1, side);
+			range_end(plan, &range->lo, low_bound, column, &span, low, true);
+			range_end(plan, &range->hi, high_bound, column, &span, high, false);
 			return;
 		}
 		else

@@ -12,7 +12,8 @@
  * A column with an array ("= ANY") has one of several points.  The columns
  * before the end of the range are a number of such points to choose from, or
  * one; each choice is a part of the scan, with a range of its own
- * (scan_part.c).  In BYTES order what is said of the columns after that end
+ * (scan_part.c).  A comparison of several columns with a row becomes an end of
+ * the range (scan_row.c).  In BYTES order what is said of the columns after that end
  * becomes a limit: the entries' bytes are held against it, and from an entry
  * outside the limits the next place where one can be inside follows
  * (scan_limit.c).
@@ -100,6 +101,20 @@ typedef struct EunoSpan
 	EunoSpanEnd high;
 } EunoSpan;
 
+/* A scan key with a row, and what is left of it. */
+typedef struct EunoScanRow
+{
+	int			key;			/* which one */
+	int			column;			/* that the first value is compared with */
+	int			nvalues;
+	int			at;				/* the values before this are their columns' */
+	StrategyNumber strategy;	/* btree's */
+	EunoScanSlot *slots;		/* one per value */
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	Oid			types[INDEX_MAX_KEYS];
+} EunoScanRow;
+
 /* An array's elements that are not NULL. */
 typedef struct EunoArray
 {
@@ -158,8 +173,10 @@ struct EunoScanPlan
 	MemoryContext array_context;	/* of arrays and limits; reset when keys
 									 * are set.  NULL until needed */
 	int			max_keys;
-	ScanKey		own_keys;		/* a copy, if there are arrays */
+	ScanKey		own_keys;		/* a copy, if there are arrays or rows */
 	EunoArray  *arrays;			/* one per scan key; valid for own_keys */
+	int			nrows;
+	EunoScanRow *rows;			/* NULL until needed */
 	int			nchoices;
 	EunoChoice	choices[INDEX_MAX_KEYS];
 	uint8_t    *constant_low;	/* the bounds' bytes without the choices */
@@ -198,6 +215,8 @@ extern void euno_scan_span(EunoScanPlan *plan, ScanKey keys, int first,
 						   int nkeys, int column, EunoSpan *span);
 
 /* scan_plan.c */
+extern ScanKey euno_scan_own_keys(EunoScanPlan *plan, ScanKey keys,
+								  int nkeys);
 extern uint32_t euno_scan_append(const EunoKeyColumn *col,
 								 const EunoSpanEnd *end, uint8_t *buf,
 								 uint32_t len, bool *cut);
@@ -217,6 +236,17 @@ extern bool euno_scan_in_array(const EunoKeyColumn *col,
 							   const EunoArray *array, ScanKey key,
 							   Datum value);
 
+/* scan_row.c */
+extern ScanKey euno_scan_rows(EunoScanPlan *plan, ScanKey keys, int nkeys,
+							  bool *empty);
+extern void euno_scan_rows_advance(EunoScanPlan *plan, ScanKey keys,
+								   int column, const EunoSpanEnd *value,
+								   bool *empty);
+extern EunoScanRow *euno_scan_row_at(EunoScanPlan *plan, int column,
+									 const EunoSpanEnd *end, bool is_low);
+extern bool euno_scan_row_end(EunoScanPlan *plan, EunoScanRow *row,
+							  int column, EunoSpanEnd *end, bool *last);
+
 /* scan_part.c */
 extern bool euno_scan_choose(EunoScanPlan *plan, int column, uint32 at,
 							 const EunoPoint *points, uint32 npoints);
@@ -233,6 +263,26 @@ extern bool euno_limit_admits(const EunoLimit *limit, const uint8_t *bytes,
 							  uint32 len, uint32 *next);
 extern bool euno_scan_within_limits(const EunoScanPlan *plan,
 									const uint8_t *key, uint32_t keylen);
+
+/*
+ * Does a span go on to "low" (or "high") itself, where an argument in this place
+ * is that end of it?  "inclusive": the operator's own answer.
+ */
+static inline bool
+euno_scan_inclusive(EunoArgPlace place, bool is_low, bool inclusive)
+{
+	switch (place)
+	{
+		case EUNO_ARG_LOW_IS_ABOVE:
+			return is_low;
+		case EUNO_ARG_LOW_IS_BELOW:
+			return !is_low;
+		case EUNO_ARG_AROUND:
+			return true;
+		default:
+			return inclusive;
+	}
+}
 
 static inline void
 euno_scan_set_position(EunoPosition *pos, const uint8_t *key,

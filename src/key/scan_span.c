@@ -62,8 +62,6 @@ apply_comparison(EunoScanPlan *plan, const EunoKeyColumn *col,
 	Datum		argument = key->sk_argument;
 	EunoScanSlot *foreign = NULL;
 	bool		implied = true;
-	bool		low_inclusive = strategy != BTGreaterStrategyNumber;
-	bool		high_inclusive = strategy != BTLessStrategyNumber;
 	EunoArg		arg;
 	Datum		high;
 
@@ -82,34 +80,21 @@ apply_comparison(EunoScanPlan *plan, const EunoKeyColumn *col,
 	else if (slot->conversion == EUNO_CONVERT_STRING)
 		foreign = slot;
 
-	high = arg.low;
-	switch (arg.place)
-	{
-		case EUNO_ARG_LOW_IS_ABOVE:
-			low_inclusive = true;
-			high_inclusive = false;
-			break;
-		case EUNO_ARG_LOW_IS_BELOW:
-			low_inclusive = false;
-			high_inclusive = true;
-			break;
-		case EUNO_ARG_AROUND:
-			low_inclusive = high_inclusive = true;
-			high = arg.high;
-			implied = false;
-			break;
-		default:
-			break;
-	}
-
+	high = arg.place == EUNO_ARG_AROUND ? arg.high : arg.low;
 	if (strategy >= BTEqualStrategyNumber &&
-		!narrow(col, &span->low, true, arg.low, low_inclusive, foreign))
+		!narrow(col, &span->low, true, arg.low,
+				euno_scan_inclusive(arg.place, true,
+									strategy != BTGreaterStrategyNumber),
+				foreign))
 		implied = false;
 	if (strategy <= BTEqualStrategyNumber &&
-		!narrow(col, &span->high, false, high, high_inclusive, foreign))
+		!narrow(col, &span->high, false, high,
+				euno_scan_inclusive(arg.place, false,
+									strategy != BTLessStrategyNumber),
+				foreign))
 		implied = false;
 
-	return implied && !arg.recheck;
+	return implied && arg.place != EUNO_ARG_AROUND && !arg.recheck;
 }
 
 /*

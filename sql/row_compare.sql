@@ -1,0 +1,92 @@
+--
+-- Comparisons of rows, (a, b) > (1, 2): an end of the range
+--
+SET client_min_messages = warning;
+CREATE TABLE r (id int, a int, b int, c int, s int2, f float4, d date, ts timestamp, n name, t text COLLATE "C", u text COLLATE "und-x-icu", j jsonb, e int[]);
+ALTER TABLE r SET (autovacuum_enabled = off);
+INSERT INTO r SELECT i, nullif(i % 5, 4), nullif(i * 7919 % 101, 50), nullif(i % 11, 3), nullif(i % 7, 6) * 5000, (i % 9) / 3.0, date '2000-01-01' + i % 6, timestamp '2000-01-01' + i % 6 * interval '12 hours',
+	'n' || i % 4, 't' || i % 6, 'u' || i % 5, to_jsonb(i % 4), ARRAY[i % 3, i % 2] FROM generate_series(1, 3000) i;
+ANALYZE r;
+SET enable_sort = off; SET enable_bitmapscan = off; SET jit = off;
+
+-- What the scan reads and the comparison then drops: nothing, where the index's columns go on with the row's
+CREATE FUNCTION dropped(query text, OUT cond text, OUT rows int, OUT dropped int) LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+	dropped := 0;
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM r ' || query LOOP
+		cond := coalesce(cond, substring(line FROM 'Index Cond: (.*)'));
+		rows := coalesce(rows, substring(line FROM 'rows=(\d+)')::int);
+		dropped := coalesce(substring(line FROM 'Removed by Filter: (\d+)')::int, dropped);
+	END LOOP;
+END $$;
+SET enable_seqscan = off;
+CREATE INDEX r_abc ON r USING euno (a, b, c);
+SELECT q, (dropped('WHERE ' || q || ' ORDER BY a, b, c')).* FROM unnest(ARRAY['(a, b, c) > (2, 70, 5)', '(a, b, c) >= (2, 70, 5)', '(a, b, c) < (2, 70, 5)', '(a, b, c) <= (2, 70, 5)', '(2, 70) <= (a, b)', '(a, b) > (2, 70)', '(a, c) > (2, 5)', '(b, c) > (70, 5)',
+	'a = 2 AND (b, c) > (70, 5)', 'a = 2 AND (a, b, c) > (2, 70, 5)', 'a >= 2 AND (a, b, c) > (2, 70, 5)', 'a > 2 AND (a, b, c) > (2, 70, 5)', 'a IN (1, 3) AND (b, c) < (20, 5)', '(a, b, c) > (1, 70, 5) AND (a, b, c) <= (2, 30, 6)', '(a, b) > (2, 20) AND (a, b) < (2, 30)',
+	'(a, b, c) > (2, 20, 3) AND (a, b) <= (2, 20)', '(a, b) > (2, 20) AND (a, b) < (2, 20)', '(a, b) > (2, NULL)', '(a, b, c) > (2, 70, NULL)', '(a, b) > (NULL, 2)', '(a, b) > (2, 70) AND b > 90', '(a, b, c) > (2::bigint, 70::smallint, 3000000000)', '(a, b) > (2::bigint, 70.5)']) q;
+DROP INDEX r_abc;
+CREATE INDEX r_afc ON r USING euno (a, f, c);
+SELECT q, (dropped('WHERE ' || q || ' ORDER BY a, f, c')).* FROM unnest(ARRAY['(a, f, c) > (2, 0.5::float8, 7)', '(a, f, c) > (2, 0.333333333333::float8, 7)', '(a, f, c) < (2, 0.666666666::float8, 7)', '(a, f, c) > (2, 1::float8, 7)', '(a, f, c) <= (2, 1::float8, 7)', '(a, f, c) > (2, 1::float8, NULL)']) q;
+DROP INDEX r_afc;
+CREATE INDEX r_desc ON r USING euno (a DESC, b DESC, c) WITH (structure = art);
+SELECT q, (dropped('WHERE ' || q || ' ORDER BY a DESC, b DESC, c')).* FROM unnest(ARRAY['(a, b) > (2, 70)', '(a, b) <= (2, 70)', '(a, b, c) > (2, 70, 5)', '(a, b, c) < (2, 70, 5)', '(b, c) < (70, 5)']) q;
+DROP INDEX r_desc;
+CREATE INDEX r_u ON r USING euno (u, b, j);
+SELECT q, (dropped('WHERE ' || q || ' ORDER BY u, b, j')).* FROM unnest(ARRAY['(u, b) > (''u2'', 70)', '(u, b, j) >= (''u2'', 70, ''3'')', 'u = ''u2'' AND (b, j) < (70, ''1'')', '(u, b) > (''u2'', 70) AND (u, b) < (''u2'', 90)', '(u, b) > (''u2'' COLLATE "C", 70)']) q;
+DROP INDEX r_u;
+
+-- No condition on the first column that matches, but in another family: no mistake either
+CREATE INDEX r_twice ON r USING euno (t text_pattern_ops, a, t, b);
+SELECT (dropped('WHERE (t, b) > (''t2'', 70) ORDER BY t USING ~<~, a')).*;
+DROP INDEX r_twice;
+RESET enable_seqscan;
+
+-- All the same with and without an index
+CREATE FUNCTION differences(columns text, definition text, tries int) RETURNS TABLE (queries int, wrong text) LANGUAGE plpgsql AS $$
+DECLARE
+	cols text[] := string_to_array(columns, ' ');
+	sum1 bigint; sum2 bigint; cond text; n int; at int; value text; left_side text; right_side text; op text;
+BEGIN
+	queries := 0;
+	EXECUTE format('CREATE INDEX r_test ON r USING euno (%s)', definition);
+	FOR try IN 1 .. tries LOOP
+		cond := 'true';
+		FOR k IN 1 .. 1 + (random() * 1.4)::int LOOP
+			at := 1 + (random() * (cardinality(cols) - 2))::int;
+			n := 2 + (random() * (cardinality(cols) - at - 1))::int;
+			right_side := '';
+			FOR i IN at .. at + n - 1 LOOP
+				EXECUTE format('SELECT quote_nullable(%1$I) || %2$L FROM r WHERE id = %3$s', cols[i], CASE WHEN cols[i] IN ('a', 'b', 'c') THEN '::' || (ARRAY['int2', 'int4', 'int8'])[1 + (random() * 2)::int] WHEN cols[i] = 's' THEN '::int8 * ' || (1 + (random() * 3)::int)
+					WHEN cols[i] = 'd' AND random() < 0.5 THEN '::timestamp + interval ''6 hours''' WHEN cols[i] IN ('d', 'ts') AND random() < 0.5 THEN '::timestamptz' WHEN cols[i] = 'f' THEN '::float8 + ' || (random() * 2)::int / 10.0 WHEN cols[i] = 'n' AND random() < 0.5 THEN '::text'
+					WHEN cols[i] = 't' AND random() < 0.1 THEN '|| repeat(''x'', 9000)' WHEN cols[i] = 'e' THEN '::int[]' WHEN cols[i] = 'j' THEN '::jsonb' ELSE '' END, 1 + (random() * 2999)::int) INTO value;
+				right_side := right_side || ', ' || coalesce(value, 'NULL');
+			END LOOP;
+			right_side := '(' || substr(right_side, 3) || ')';
+			left_side := '(' || array_to_string(cols[at : at + n - 1], ', ') || ')';
+			op := (ARRAY[' < ', ' <= ', ' >= ', ' > '])[1 + (random() * 3)::int];
+			cond := cond || ' AND ' || CASE WHEN random() < 0.8 THEN left_side || op || right_side ELSE right_side || op || left_side END;
+		END LOOP;
+		IF random() < 0.3 THEN
+			EXECUTE format('SELECT quote_literal(%1$I) FROM r WHERE id = %2$s', cols[1], 1 + (random() * 2999)::int) INTO value;
+			cond := cond || CASE WHEN value IS NULL THEN '' ELSE format(' AND %I %s %s', cols[1], (ARRAY['=', '>=', '<'])[1 + (random() * 2)::int], value) END;
+		END IF;
+		SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off;
+		EXECUTE 'SELECT sum(id * (id + 17) % 1009) FROM r WHERE ' || cond INTO sum1;
+		SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = on;
+		EXECUTE 'SELECT sum(id * (id + 17) % 1009) FROM r WHERE ' || cond INTO sum2;
+		queries := queries + 1;
+		IF sum1 IS DISTINCT FROM sum2 THEN wrong := cond; END IF;
+	END LOOP;
+	DROP INDEX r_test;
+	RETURN NEXT;
+END $$;
+SELECT setseed(0.5);
+SELECT definition, d.* FROM (VALUES ('a b c', 'a, b, c'), ('a b c', 'a DESC, b DESC, c DESC) WITH (structure = art'), ('a b c', 'a NULLS FIRST, b DESC, c'), ('s f a', 's, f, a'), ('d ts a', 'd, ts, a'), ('d a b', 'd DESC, a DESC, b DESC'), ('n t a', 'n, t, a'), ('t n b', 't, n, b) WITH (structure = art'),
+	('u a b', 'u, a, b'), ('a u j', 'a, u, j'), ('j b u', 'j DESC, b DESC, u DESC'), ('e a d', 'e, a, d')) v (columns, definition), differences(columns, definition, 60) d;
+
+-- The operators are the planner's
+SELECT id FROM r WHERE a #># ROW(1, 2);
+SELECT 1 #<# NULL::record;
+DROP TABLE r;
+DROP FUNCTION dropped, differences;
