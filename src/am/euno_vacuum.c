@@ -50,6 +50,7 @@ typedef struct BulkDelete
 {
 	IndexBulkDeleteCallback callback;
 	void	   *callback_state;
+	const EunoWalk *walk;
 } BulkDelete;
 
 static bool
@@ -65,7 +66,12 @@ is_dead(void *arg, EunoTid tid)
 static void
 between_leaves(void *arg)
 {
-	EUNO_STOP_POINT("bulkdelete-leaf");
+	const BulkDelete *bulk = arg;
+
+	if (bulk->walk->removed == 0)
+		EUNO_STOP_POINT("bulkdelete-leaf");
+	else
+		EUNO_STOP_POINT("bulkdelete-removed");
 	euno_vacuum_delay_point();
 }
 
@@ -158,11 +164,13 @@ static EunoStatus
 remove_dead(EunoIndex *idx, EunoTreeSlot *slot, BulkDelete *bulk,
 			IndexBulkDeleteResult *stats)
 {
-	EunoWalk	walk = {.decide = is_dead, .pause = between_leaves, .arg = bulk};
+	EunoWalk	walk = {.decide = is_dead, .pause = between_leaves, .arg = bulk,
+	.room = palloc(sizeof(EunoWalkRoom))};
 	EunoContext *cx;
 	EunoStatus	status = EUNO_OK;
 	bool		held = euno_index_hold(idx, &cx) == EUNO_STATE_READY;
 
+	bulk->walk = &walk;
 	pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
 	pg_memory_barrier();
 	if (held)
@@ -177,6 +185,7 @@ remove_dead(EunoIndex *idx, EunoTreeSlot *slot, BulkDelete *bulk,
 	pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
 	if (held)
 		euno_index_unhold(idx);
+	pfree(walk.room);
 	return status;
 }
 
@@ -185,7 +194,7 @@ eunobulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			   IndexBulkDeleteCallback callback, void *callback_state)
 {
 	Relation	index = info->index;
-	BulkDelete	bulk = {callback, callback_state};
+	BulkDelete	bulk = {callback, callback_state, NULL};
 	EunoIndex  *idx;
 	EunoTreeSlot *slot;
 	EunoStatus	status = EUNO_OK;

@@ -155,17 +155,35 @@ typedef struct EunoBulk
 	uint8_t		scratch[3 * 32 * 1024] __attribute__((aligned(64)));
 } EunoBulk;
 
-/* walk: called without locks and epoch; true means "remove this entry" */
+/*
+ * walk: called without locks and epoch; true means "remove this entry".  The
+ * TIDs of many leaves are shown in ascending order, before any is removed: who
+ * looks for each in a sorted list finds it where the last one was.
+ */
 typedef bool (*EunoWalkDecide) (void *arg, EunoTid tid);
 
 /* walk: called between leaves without locks and epoch; may longjmp */
 typedef void (*EunoWalkPause) (void *arg);
+
+/* What a walk works in: the caller's, some megabytes of which few are used. */
+#define EUNO_WALK_TIDS	65536
+#define EUNO_WALK_KEYS	(1536 * 1024)
+
+typedef struct EunoWalkRoom
+{
+	uint64_t	asked[EUNO_WALK_TIDS];	/* a TID << 16 | its number */
+	uint64_t	other[EUNO_WALK_TIDS];
+	uint64_t	own[EUNO_WALK_TIDS * 3 + EUNO_WALK_KEYS / 8];	/* the structure's */
+} EunoWalkRoom;
 
 typedef struct EunoWalk
 {
 	EunoWalkDecide decide;
 	EunoWalkPause pause;
 	void	   *arg;
+	EunoWalkRoom *room;
+	uint32_t	at_once;		/* with so many TIDs a walk collects no more; 0:
+								 * as there is room */
 	uint64_t	removed;		/* out */
 	uint64_t	kept;			/* out */
 } EunoWalk;
@@ -386,5 +404,7 @@ extern const EunoTreeOps euno_art_olc_ops;
 extern const EunoTreeOps euno_art_rowex_ops;
 
 extern void euno_sort64(uint64_t *numbers, uint32_t n);
+extern void euno_sort_tids(uint64_t *numbers, uint32_t n, uint64_t *scratch);
+extern uint32_t euno_walk_ask(const EunoWalk *walk, uint32_t n);
 
 #endif							/* EUNO_CORE_H */

@@ -24,3 +24,42 @@ euno_sort64(uint64_t *numbers, uint32_t n)
 		}
 	}
 }
+
+/*
+ * Sorts by all but the lowest 16 bits, in place; "scratch" is as long.  A byte
+ * at a time, by counting, those that are not the same in all.
+ */
+void
+euno_sort_tids(uint64_t *numbers, uint32_t n, uint64_t *scratch)
+{
+	uint64_t   *from = numbers;
+	uint64_t   *to = scratch;
+	uint64_t	differ = 0;
+	bool		sorted = true;
+
+	for (uint32_t i = 1; i < n; i++)
+	{
+		differ |= numbers[i] ^ numbers[0];
+		sorted &= numbers[i - 1] <= numbers[i];
+	}
+	if (sorted)
+		return;
+	for (unsigned shift = 16; shift < 64; shift += 8)
+	{
+		uint32_t	starts[257] = {0};
+		uint64_t   *swap = from;
+
+		if ((differ >> shift & 0xFF) == 0)
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			starts[(from[i] >> shift & 0xFF) + 1]++;
+		for (unsigned digit = 1; digit < 256; digit++)
+			starts[digit] += starts[digit - 1];
+		for (uint32_t i = 0; i < n; i++)
+			to[starts[from[i] >> shift & 0xFF]++] = from[i];
+		from = to;
+		to = swap;
+	}
+	if (from != numbers)
+		memcpy(numbers, from, n * sizeof(uint64_t));
+}

@@ -130,7 +130,7 @@ test_callbacks(const EunoTreeOps *ops, const Shape *shape)
 {
 	Universe   *universe = universe_make(shape, 5000 / shape->weight, seed);
 	Caller	   *caller = calloc(1, sizeof(Caller));
-	EunoWalk	walk = {decide, look_around, caller, 0, 0};
+	EunoWalk	walk;
 	EunoVerify	verify = {verify_report, verify_entry, caller};
 
 	tap_begin("%s, %s: nothing is locked in callbacks of walk and verify",
@@ -144,6 +144,7 @@ test_callbacks(const EunoTreeOps *ops, const Shape *shape)
 	alarm(ALARM_SECONDS);
 	CHECK(ops->verify(&caller->actor.cx, caller->fixture.tree, &verify) == 0,
 		  "verify found something");
+	walk = actor_walk(&caller->actor, decide, look_around, caller);
 	CHECK(ops->walk(&caller->actor.cx, caller->fixture.tree, &walk) == EUNO_OK,
 		  "walk failed");
 	alarm(0);

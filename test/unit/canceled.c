@@ -71,7 +71,7 @@ hold_and_remove(void *arg, EunoTid tid)
 static EunoStatus
 walk(Actor *actor, bool (*decide) (void *arg, EunoTid tid))
 {
-	EunoWalk	all = {.decide = decide, .arg = actor};
+	EunoWalk	all = actor_walk(actor, decide, NULL, actor);
 
 	return actor->fixture->ops->walk(&actor->cx, actor->fixture->tree, &all);
 }

@@ -384,7 +384,7 @@ wait_for_hazards(Heap *heap)
 static void
 vacuum(Heap *heap, Actor *actor)
 {
-	EunoWalk	walk = {heap_decide, NULL, heap, 0, 0};
+	EunoWalk	walk = actor_walk(actor, heap_decide, NULL, heap);
 	uint8_t		bytes[9];
 
 	for (uint32_t i = 0; i < HEAP_SLOTS; i++)

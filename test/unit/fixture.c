@@ -164,6 +164,7 @@ actor_init(Actor *actor, Fixture *fixture, uint32_t slot, uint64_t seed)
 	actor->tids = malloc(ACTOR_ITEMS * sizeof(EunoTid));
 	actor->keys = malloc(ACTOR_ITEMS * sizeof(EunoItemKey));
 	actor->buf = aligned_alloc(64, EUNO_BATCH_BUF);
+	actor->room = malloc(sizeof(EunoWalkRoom));
 	actor->batch.tids = actor->tids;
 	actor->batch.keys = actor->keys;
 	actor->batch.buf = actor->buf;
@@ -178,6 +179,19 @@ actor_free(Actor *actor)
 	free(actor->tids);
 	free(actor->keys);
 	free(actor->buf);
+	free(actor->room);
+}
+
+EunoWalk
+actor_walk(Actor *actor, EunoWalkDecide decide, EunoWalkPause pause, void *arg)
+{
+	bool		limited = random_below(&actor->random, 2) == 0;
+
+	return (EunoWalk)
+	{
+		.decide = decide,.pause = pause,.arg = arg,.room = actor->room,
+		.at_once = limited ? 1 + random_below(&actor->random, 1000) : 0
+	};
 }
 
 uint32_t	canceled_waits;

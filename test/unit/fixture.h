@@ -66,6 +66,7 @@ typedef struct Actor
 	EunoTid    *tids;
 	EunoItemKey *keys;
 	uint8_t    *buf;
+	EunoWalkRoom *room;
 } Actor;
 
 #define ACTOR_ITEMS 4096
@@ -97,6 +98,10 @@ extern void fixture_close(Fixture *fixture);
 extern void actor_init(Actor *actor, Fixture *fixture, uint32_t slot,
 					   uint64_t seed);
 extern void actor_free(Actor *actor);
+
+/* A walk by this actor, of as much at once as chance will have it. */
+extern EunoWalk actor_walk(Actor *actor, EunoWalkDecide decide,
+						   EunoWalkPause pause, void *arg);
 
 /*
  * An environment whose process is canceled when it has waited once; how often

@@ -315,7 +315,9 @@ one_operation(Side *sides, Input *input, const Shape *shape)
 		{
 			walks[s] = (EunoWalk)
 			{
-				.decide = decide
+				.decide = decide,
+				.room = sides[s].actor.room,
+				.at_once = (uint32_t) (walk_mask % 1000)
 			};
 			status[s] = sides[s].fixture.ops->walk(&sides[s].actor.cx,
 												   sides[s].fixture.tree, &walks[s]);

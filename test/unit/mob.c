@@ -430,7 +430,7 @@ walk(Worker *worker)
 {
 	Mob		   *mob = worker->mob;
 	const Universe *universe = mob->universe;
-	EunoWalk	walk = {decide, pause_walk, worker, 0, 0};
+	EunoWalk	walk = actor_walk(&worker->actor, decide, pause_walk, worker);
 	EunoStatus	status;
 	jmp_buf		escape;
 

@@ -218,7 +218,7 @@ do_walk(Actor *actors, Model *model, uint32_t remove_percent, bool insert)
 		.remove_percent = remove_percent,.inserted = insert ? 500 : 0,
 		.salt = random_below(&actors->random, 1000000)
 	};
-	EunoWalk	walk = {walk_decide, walk_pause, &arg, 0, 0};
+	EunoWalk	walk = actor_walk(actors, walk_decide, walk_pause, &arg);
 	uint32_t	expected = 0;
 	uint32_t	before = model->count;
 	EunoStatus	status;

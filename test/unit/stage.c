@@ -60,6 +60,7 @@ typedef struct Player
 	Set			condemned;		/* by its walk */
 	Set			shown;			/* to its walk */
 	Set			removed;
+	EunoWalkRoom room;
 } Player;
 
 StageCounts stage_counts;
@@ -598,8 +599,9 @@ decide(void *arg, EunoTid tid)
 static void
 do_walk(Player *player, uint32_t a, uint32_t b)
 {
-	EunoWalk	walk = {.decide = decide,.arg = player};
 	uint32_t	call = begin();
+	EunoWalk	walk = {.decide = decide,.arg = player,.room = &player->room,
+	.at_once = call % 2};		/* a leaf, or as there is room */
 
 	player->condemned = range_set(a, b + 1);
 	player->shown = 0;

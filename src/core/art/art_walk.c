@@ -9,34 +9,83 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art.h"
+#include "core/art/art_range.h"
 
-#define WALK_ITEMS	256
+#define WALK_ITEMS	256			/* of one batch */
 #define WALK_BUF	(16 * 1024)
 
-typedef struct Walk
+/* A stretch of entries, of several batches. */
+typedef struct WalkStretch
 {
-	EunoCursor	cursor;
-	EunoBatch	batch;
-	EunoTid		tids[WALK_ITEMS];
-	EunoItemKey keys[WALK_ITEMS];
-	uint8_t		buf[WALK_BUF] __attribute__((aligned(8)));
-} Walk;
+	EunoTid		tids[EUNO_WALK_TIDS];
+	EunoItemKey keys[EUNO_WALK_TIDS];
+	bool		gone[EUNO_WALK_TIDS];
+	uint8_t		buf[EUNO_WALK_KEYS] __attribute__((aligned(8)));
+} WalkStretch;
 
-/* Shows one batch, and removes what is to go. */
+_Static_assert(sizeof(WalkStretch) <= sizeof(((EunoWalkRoom *) 0)->own),
+			   "a stretch of entries fits into a walk's room");
+
+/* Reads entries, from the cursor on; returns their number in *n. */
 static EunoStatus
-walk_batch(EunoContext *cx, EunoTree *tree, EunoWalk *walk, Walk *w)
+walk_collect(EunoContext *cx, EunoTree *tree, EunoWalk *walk,
+			 EunoCursor *cursor, uint32_t *n)
 {
-	for (uint32_t i = 0; i < w->batch.nitems; i++)
+	WalkStretch *stretch = (WalkStretch *) walk->room->own;
+	EunoStatus	status = EUNO_OK;
+	uint32_t	used = 0;
+
+	*n = 0;
+	while (!cursor->at_hi &&
+		   *n + WALK_ITEMS <= EUNO_WALK_TIDS && used + WALK_BUF <= EUNO_WALK_KEYS &&
+		   (walk->at_once == 0 || *n < walk->at_once))
+	{
+		EunoBatch	batch = {
+			.max_items = WALK_ITEMS,
+			.tids = stretch->tids + *n,
+			.want_keys = true,
+			.keys = stretch->keys + *n,
+			.buf = stretch->buf + used,
+			.buf_size = WALK_BUF
+		};
+		const EunoItemKey *last;
+
+		status = euno_art_read(cx, tree, cursor, true, &batch);
+		for (uint32_t i = 0; i < batch.nitems && status == EUNO_OK; i++)
+		{
+			EunoItemKey *key = &stretch->keys[*n];
+
+			key->offset += used;
+			walk->room->asked[*n] = stretch->tids[*n] << 16 | *n;
+			stretch->gone[(*n)++] = false;
+		}
+		if (walk->pause != NULL)
+			walk->pause(walk->arg);
+		if (status != EUNO_OK || batch.nitems == 0)
+			break;
+		last = &stretch->keys[*n - 1];
+		used = last->offset + art_align8(last->keylen) +
+			art_align8(last->payloadlen);
+	}
+	return status;
+}
+
+/* Removes what is to go of the n entries of a stretch. */
+static EunoStatus
+walk_remove(EunoContext *cx, EunoTree *tree, EunoWalk *walk, uint32_t n)
+{
+	const WalkStretch *stretch = (const WalkStretch *) walk->room->own;
+
+	for (uint32_t i = 0; i < n; i++)
 	{
 		EunoStatus	status;
 		EunoEntry	entry = {
-			.key = w->buf + w->keys[i].offset,
-			.keylen = w->keys[i].keylen,
-			.tid = w->tids[i]
+			.key = stretch->buf + stretch->keys[i].offset,
+			.keylen = stretch->keys[i].keylen,
+			.tid = stretch->tids[i]
 		};
 
-		if (!walk->decide(walk->arg, w->tids[i]))
+		if (!stretch->gone[i])
 		{
 			walk->kept++;
 			continue;
@@ -46,6 +95,8 @@ walk_batch(EunoContext *cx, EunoTree *tree, EunoWalk *walk, Walk *w)
 			walk->removed++;
 		else if (status != EUNO_NOT_FOUND)
 			return status;
+		if (walk->pause != NULL && i % WALK_ITEMS == 0)
+			walk->pause(walk->arg);
 	}
 	return EUNO_OK;
 }
@@ -54,29 +105,28 @@ walk_batch(EunoContext *cx, EunoTree *tree, EunoWalk *walk, Walk *w)
 EunoStatus
 euno_art_walk(EunoContext *cx, EunoTree *tree, EunoWalk *walk)
 {
+	WalkStretch *stretch = (WalkStretch *) walk->room->own;
 	EunoStatus	status;
-	Walk		w;
+	EunoCursor	cursor;
+	uint32_t	n;
 
-	memset(&w.cursor.lo, 0, sizeof(w.cursor.lo));
-	memset(&w.cursor.hi, 0, sizeof(w.cursor.hi));
-	w.cursor.lo.side = -1;
-	w.cursor.hi.side = 1;
-	euno_cursor_start(&w.cursor);
-	memset(&w.batch, 0, sizeof(w.batch));
-	w.batch.max_items = WALK_ITEMS;
-	w.batch.tids = w.tids;
-	w.batch.want_keys = true;
-	w.batch.keys = w.keys;
-	w.batch.buf = w.buf;
-	w.batch.buf_size = WALK_BUF;
+	memset(&cursor.lo, 0, sizeof(cursor.lo));
+	memset(&cursor.hi, 0, sizeof(cursor.hi));
+	cursor.lo.side = -1;
+	cursor.hi.side = 1;
+	euno_cursor_start(&cursor);
 	walk->removed = walk->kept = 0;
 	do
 	{
-		status = euno_art_read(cx, tree, &w.cursor, true, &w.batch);
-		if (status == EUNO_OK)
-			status = walk_batch(cx, tree, walk, &w);
-		if (walk->pause != NULL)
-			walk->pause(walk->arg);
-	} while (status == EUNO_OK && w.batch.nitems > 0 && !w.cursor.at_hi);
+		uint32_t	ngone;
+
+		status = walk_collect(cx, tree, walk, &cursor, &n);
+		if (status != EUNO_OK)
+			break;
+		ngone = euno_walk_ask(walk, n);
+		for (uint32_t i = 0; i < ngone; i++)
+			stretch->gone[walk->room->asked[i] & 0xFFFF] = true;
+		status = walk_remove(cx, tree, walk, n);
+	} while (status == EUNO_OK && n > 0 && !cursor.at_hi);
 	return status;
 }

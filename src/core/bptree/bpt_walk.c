@@ -49,15 +49,28 @@ euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree)
 	}
 }
 
+#define WALK_LEAVES		4096
+#define WALK_LEAF_TIDS	(BPT_LEAF_TIDS + BPT_ANNEX_SLOTS)
+
 typedef struct WalkLeaf
 {
+	BptLeaf    *leaf;
 	uint64_t	seqno;
-	BptLeaf    *right;
 	uint32_t	n;
+	uint32_t	first;			/* number of its first TID */
 	uint32_t	ngone;
-	EunoTid		tids[BPT_LEAF_TIDS + BPT_ANNEX_SLOTS];
-	EunoTid		gone[BPT_LEAF_TIDS + BPT_ANNEX_SLOTS];
 } WalkLeaf;
+
+/* A stretch of leaves. */
+typedef struct WalkStretch
+{
+	uint32_t	nleaves;
+	uint16_t	leaf_of[EUNO_WALK_TIDS];
+	WalkLeaf	leaves[WALK_LEAVES];
+} WalkStretch;
+
+_Static_assert(sizeof(WalkStretch) <= sizeof(((EunoWalkRoom *) 0)->own),
+			   "a stretch of leaves fits into a walk's room");
 
 /*
  * Why a leaf could not be had: nothing is merged while we walk, so it must not
@@ -71,11 +84,13 @@ walk_refused(BptLeaf *leaf)
 }
 
 /*
- * Copies a leaf's TIDs.  EUNO_OK, EUNO_STALE, EUNO_CORRUPT or EUNO_CANCELED.
+ * Copies a leaf's TIDs, WALK_LEAF_TIDS at most, and its right link.  EUNO_OK,
+ * EUNO_STALE, EUNO_CORRUPT or EUNO_CANCELED.
  */
 static EunoStatus
-walk_copy(EunoContext *cx, BptLeaf *leaf, WalkLeaf *wl)
+walk_copy(EunoContext *cx, WalkLeaf *wl, EunoTid *tids, BptLeaf **right)
 {
+	BptLeaf    *leaf = wl->leaf;
 	uint64_t	version;
 	BptView		view;
 
@@ -83,7 +98,7 @@ walk_copy(EunoContext *cx, BptLeaf *leaf, WalkLeaf *wl)
 								 &cx->counters))
 		return walk_refused(leaf);
 	wl->seqno = euno_load64(&leaf->seqno);
-	wl->right = euno_load_ptr_acquire(&leaf->right);
+	*right = euno_load_ptr_acquire(&leaf->right);
 	wl->n = 0;
 	(void) euno_bpt_view(leaf, &view);
 	for (uint32_t i = 0; i < view.count && !view.torn;
@@ -91,52 +106,92 @@ walk_copy(EunoContext *cx, BptLeaf *leaf, WalkLeaf *wl)
 	{
 		if (wl->n + BPT_LIST_MAX > BPT_LEAF_TIDS && view.format != BPT_FIXED)
 		{
-			EunoTid		tids[BPT_LIST_MAX];
-			uint32_t	n = euno_bpt_slot_tids(&view, i, tids);
+			EunoTid		list[BPT_LIST_MAX];
+			uint32_t	n = euno_bpt_slot_tids(&view, i, list);
 
 			if (wl->n + n > BPT_LEAF_TIDS)
 				view.torn = true;
 			else
-				memcpy(wl->tids + wl->n, tids, n * sizeof(EunoTid));
+				memcpy(tids + wl->n, list, n * sizeof(EunoTid));
 			wl->n += view.torn ? 0 : n;
 		}
 		else if (wl->n < BPT_LEAF_TIDS)
-			wl->n += euno_bpt_slot_tids(&view, i, wl->tids + wl->n);
+			wl->n += euno_bpt_slot_tids(&view, i, tids + wl->n);
 		else
 			view.torn = true;
 	}
 	if (view.scattered && !view.torn)
-		wl->n += euno_bpt_scatter_tids(cx, leaf, wl->tids + wl->n);
+		wl->n += euno_bpt_scatter_tids(cx, leaf, tids + wl->n);
 	if (!euno_lock_validate(&leaf->lock, version))
 		return EUNO_STALE;
 	return view.torn ? EUNO_CORRUPT : EUNO_OK;
 }
 
+static void
+walk_pause(const EunoWalk *walk)
+{
+	if (walk->pause != NULL)
+		walk->pause(walk->arg);
+}
+
 /*
- * Walks one leaf.  EUNO_STALE: it was split since its TIDs were copied; it
- * must be walked again.
+ * Collects leaves, from *leaf on; that becomes the one after them, or NULL.
+ * Returns the number of their TIDs in *n.
  */
 static EunoStatus
-walk_leaf(EunoContext *cx, EunoTree *tree, EunoWalk *walk, BptLeaf *leaf,
-		  WalkLeaf *wl)
+walk_collect(EunoContext *cx, EunoWalk *walk, BptLeaf **leaf, uint32_t *n)
 {
-	EunoStatus	status;
+	WalkStretch *stretch = (WalkStretch *) walk->room->own;
+	uint64_t   *asked = walk->room->asked;
+
+	stretch->nleaves = *n = 0;
+	while (*leaf != NULL && stretch->nleaves < WALK_LEAVES &&
+		   *n + WALK_LEAF_TIDS <= EUNO_WALK_TIDS &&
+		   (walk->at_once == 0 || *n < walk->at_once))
+	{
+		WalkLeaf   *wl = &stretch->leaves[stretch->nleaves];
+		BptLeaf    *right;
+		EunoStatus	status;
+
+		wl->leaf = *leaf;
+		wl->first = *n;
+		wl->ngone = 0;
+		euno_epoch_enter(cx->process);
+		status = walk_copy(cx, wl, asked + *n, &right);
+		euno_epoch_exit(cx->process);
+		if (status == EUNO_OK)
+		{
+			for (uint32_t i = *n; i < *n + wl->n; i++)
+			{
+				asked[i] = asked[i] << 16 | i;
+				stretch->leaf_of[i] = (uint16_t) stretch->nleaves;
+			}
+			*n += wl->n;
+			stretch->nleaves++;
+			*leaf = right;
+		}
+		else if (status != EUNO_STALE)
+			return status;
+		walk_pause(walk);
+	}
+	return EUNO_OK;
+}
+
+/*
+ * Removes from a leaf what is to go.  EUNO_STALE: it was split since its TIDs
+ * were copied.
+ */
+static EunoStatus
+walk_remove(EunoContext *cx, EunoTree *tree, EunoWalk *walk,
+			const WalkLeaf *wl)
+{
+	BptLeaf    *leaf = wl->leaf;
+	const EunoTid *gone = walk->room->other + wl->first;
+	EunoStatus	status = EUNO_OK;
 	uint32_t	removed = 0;
 
-	euno_epoch_enter(cx->process);
-	status = walk_copy(cx, leaf, wl);
-	euno_epoch_exit(cx->process);
-	if (status != EUNO_OK)
-		return status;
-	wl->ngone = 0;
-	for (uint32_t i = 0; i < wl->n; i++)
-	{
-		if (walk->decide(walk->arg, wl->tids[i]))
-			wl->gone[wl->ngone++] = wl->tids[i];
-	}
 	if (wl->ngone > 0)
 	{
-		euno_sort64(wl->gone, wl->ngone);
 		euno_epoch_enter(cx->process);
 		if (!euno_lock_acquire_or_leave(&leaf->lock, cx->env, &cx->counters))
 			status = walk_refused(leaf);
@@ -147,9 +202,9 @@ walk_leaf(EunoContext *cx, EunoTree *tree, EunoWalk *walk, BptLeaf *leaf,
 		}
 		else
 		{
-			removed = euno_bpt_leaf_remove_tids(leaf, wl->gone, wl->ngone);
+			removed = euno_bpt_leaf_remove_tids(leaf, gone, wl->ngone);
 			if (euno_load8(&leaf->format) & BPT_SCATTERED)
-				removed += euno_bpt_scatter_remove_tids(cx, leaf, wl->gone,
+				removed += euno_bpt_scatter_remove_tids(cx, leaf, gone,
 														wl->ngone);
 			bpt_count(cx, tree, -(int64_t) removed);
 			euno_lock_release(&leaf->lock, cx->env);
@@ -163,28 +218,57 @@ walk_leaf(EunoContext *cx, EunoTree *tree, EunoWalk *walk, BptLeaf *leaf,
 	return EUNO_OK;
 }
 
+/*
+ * Walks a stretch of leaves, from *leaf on; that becomes the one after them, or
+ * the first that was split meanwhile: it must be walked again, and what went to
+ * the right of it.
+ */
+static EunoStatus
+walk_stretch(EunoContext *cx, EunoTree *tree, EunoWalk *walk, BptLeaf **leaf)
+{
+	WalkStretch *stretch = (WalkStretch *) walk->room->own;
+	uint32_t	n;
+	uint32_t	ngone;
+	EunoStatus	status = walk_collect(cx, walk, leaf, &n);
+
+	if (status != EUNO_OK)
+		return status;
+	ngone = euno_walk_ask(walk, n);
+	for (uint32_t i = 0; i < ngone; i++)
+	{
+		uint64_t	asked = walk->room->asked[i];
+		WalkLeaf   *wl = &stretch->leaves[stretch->leaf_of[asked & 0xFFFF]];
+
+		walk->room->other[wl->first + wl->ngone++] = asked >> 16;
+	}
+	for (uint32_t i = 0; i < stretch->nleaves; i++)
+	{
+		status = walk_remove(cx, tree, walk, &stretch->leaves[i]);
+		if (status == EUNO_STALE)
+		{
+			*leaf = stretch->leaves[i].leaf;
+			return EUNO_OK;
+		}
+		if (status != EUNO_OK)
+			return status;
+		walk_pause(walk);
+	}
+	return EUNO_OK;
+}
+
 /* See EunoTreeOps.  decide and pause are called without locks and epoch. */
 EunoStatus
 euno_bpt_walk(EunoContext *cx, EunoTree *tree, EunoWalk *walk)
 {
 	BptLeaf    *leaf;
 	EunoStatus	status = EUNO_OK;
-	WalkLeaf	wl;
 
 	walk->removed = walk->kept = 0;
 	if (!euno_bpt_walk_enter(cx, tree))
 		return EUNO_CANCELED;
 	leaf = euno_load_ptr_acquire(&bpt_body(tree)->first);
-	while (leaf != NULL)
-	{
-		status = walk_leaf(cx, tree, walk, leaf, &wl);
-		if (status == EUNO_CORRUPT || status == EUNO_CANCELED)
-			break;
-		if (status == EUNO_OK)
-			leaf = wl.right;
-		if (walk->pause != NULL)
-			walk->pause(walk->arg);
-	}
+	while (leaf != NULL && status == EUNO_OK)
+		status = walk_stretch(cx, tree, walk, &leaf);
 	euno_bpt_walk_leave(cx);
 	return status;
 }
