@@ -24,6 +24,8 @@ RETURNS boolean
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE PARALLEL SAFE
 SUPPORT euno_row_bound_support;
 
+GRANT EXECUTE ON FUNCTION euno_row_bound(anyelement, record) TO PUBLIC;
+
 CREATE OPERATOR #<# (
 	FUNCTION = euno_row_bound, LEFTARG = anyelement, RIGHTARG = record);
 CREATE OPERATOR #<=# (

@@ -2,10 +2,11 @@
 -- Comparisons of rows, (a, b) > (1, 2): an end of the range
 --
 SET client_min_messages = warning;
-CREATE TABLE r (id int, a int, b int, c int, s int2, f float4, d date, ts timestamp, n name, t text COLLATE "C", u text COLLATE "und-x-icu", j jsonb, e int[]);
+CREATE TYPE pair AS (x int, y int);
+CREATE TABLE r (id int, a int, b int, c int, s int2, f float4, d date, ts timestamp, n name, t text COLLATE "C", u text COLLATE "und-x-icu", j jsonb, e int[], p pair);
 ALTER TABLE r SET (autovacuum_enabled = off);
 INSERT INTO r SELECT i, nullif(i % 5, 4), nullif(i * 7919 % 101, 50), nullif(i % 11, 3), nullif(i % 7, 6) * 5000, (i % 9) / 3.0, date '2000-01-01' + i % 6, timestamp '2000-01-01' + i % 6 * interval '12 hours',
-	'n' || i % 4, 't' || i % 6, 'u' || i % 5, to_jsonb(i % 4), ARRAY[i % 3, i % 2] FROM generate_series(1, 3000) i;
+	'n' || i % 4, 't' || i % 6, 'u' || i % 5, to_jsonb(i % 4), ARRAY[i % 3, i % 2], (i % 5, i % 101)::pair FROM generate_series(1, 3000) i;
 ANALYZE r;
 SET enable_sort = off; SET enable_bitmapscan = off; SET jit = off;
 
@@ -33,13 +34,45 @@ CREATE INDEX r_desc ON r USING euno (a DESC, b DESC, c) WITH (structure = art);
 SELECT q, (dropped('WHERE ' || q || ' ORDER BY a DESC, b DESC, c')).* FROM unnest(ARRAY['(a, b) > (2, 70)', '(a, b) <= (2, 70)', '(a, b, c) > (2, 70, 5)', '(a, b, c) < (2, 70, 5)', '(b, c) < (70, 5)']) q;
 DROP INDEX r_desc;
 CREATE INDEX r_u ON r USING euno (u, b, j);
-SELECT q, (dropped('WHERE ' || q || ' ORDER BY u, b, j')).* FROM unnest(ARRAY['(u, b) > (''u2'', 70)', '(u, b, j) >= (''u2'', 70, ''3'')', 'u = ''u2'' AND (b, j) < (70, ''1'')', '(u, b) > (''u2'', 70) AND (u, b) < (''u2'', 90)', '(u, b) > (''u2'' COLLATE "C", 70)']) q;
+SELECT q, (dropped('WHERE ' || q || ' ORDER BY u, b, j')).* FROM unnest(ARRAY['(u, b) > (''u2'', 70)', '(u, b, j) >= (''u2'', 70, ''3'')', 'u = ''u2'' AND (b, j) < (70, ''1'')', '(u, b) > (''u2'', 70) AND (u, b) < (''u2'', 90)', '(u, b) > (''u2'' COLLATE "C", 70)', 'u >= ''u2'' AND (b, j) > (90, ''1'')']) q;
 DROP INDEX r_u;
+CREATE INDEX r_pc ON r USING euno (p, c);
+SELECT q, (dropped('WHERE ' || q || ' ORDER BY p, c')).* FROM unnest(ARRAY['(p, c) > ((3, 90)::pair, 5) AND p < (3, 95)::pair', '(p, c) > ((3, 90), 5) AND p < (3, 95)']) q;
+DROP INDEX r_pc;
 
 -- No condition on the first column that matches, but in another family: no mistake either
 CREATE INDEX r_twice ON r USING euno (t text_pattern_ops, a, t, b);
 SELECT (dropped('WHERE (t, b) > (''t2'', 70) ORDER BY t USING ~<~, a')).*;
 DROP INDEX r_twice;
+
+-- Where there is no right to call the operators' function, and where they would come before a policy, the
+-- first column is all
+CREATE INDEX r_ab ON r USING euno (a, b);
+CREATE ROLE regress_euno_reader;
+GRANT SELECT ON r TO regress_euno_reader;
+REVOKE EXECUTE ON FUNCTION euno_row_bound FROM PUBLIC;
+SET ROLE regress_euno_reader;
+EXPLAIN (COSTS OFF) SELECT id FROM r WHERE (a, b) > (3, 90) ORDER BY a, b;
+SELECT count(*) FROM r WHERE (a, b) > (3, 90);
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION euno_row_bound TO PUBLIC;
+SET ROLE regress_euno_reader;
+EXPLAIN (COSTS OFF) SELECT id FROM r WHERE (a, b) > (3, 90) ORDER BY a, b;
+SELECT count(*) FROM r WHERE (a, b) > (3, 90);
+RESET ROLE;
+DROP INDEX r_ab;
+CREATE INDEX r_aj ON r USING euno (a, j);
+CREATE POLICY evens ON r USING (id % 2 = 0);
+ALTER TABLE r ENABLE ROW LEVEL SECURITY;
+SET ROLE regress_euno_reader;
+EXPLAIN (COSTS OFF) SELECT id FROM r WHERE (a, j) > (3, '2') ORDER BY a, j;
+SELECT count(*) FROM r WHERE (a, j) > (3, '2');
+RESET ROLE;
+ALTER TABLE r DISABLE ROW LEVEL SECURITY;
+DROP POLICY evens ON r;
+DROP INDEX r_aj;
+REVOKE SELECT ON r FROM regress_euno_reader;
+DROP ROLE regress_euno_reader;
 RESET enable_seqscan;
 
 -- All the same with and without an index
@@ -59,7 +92,7 @@ BEGIN
 			FOR i IN at .. at + n - 1 LOOP
 				EXECUTE format('SELECT quote_nullable(%1$I) || %2$L FROM r WHERE id = %3$s', cols[i], CASE WHEN cols[i] IN ('a', 'b', 'c') THEN '::' || (ARRAY['int2', 'int4', 'int8'])[1 + (random() * 2)::int] WHEN cols[i] = 's' THEN '::int8 * ' || (1 + (random() * 3)::int)
 					WHEN cols[i] = 'd' AND random() < 0.5 THEN '::timestamp + interval ''6 hours''' WHEN cols[i] IN ('d', 'ts') AND random() < 0.5 THEN '::timestamptz' WHEN cols[i] = 'f' THEN '::float8 + ' || (random() * 2)::int / 10.0 WHEN cols[i] = 'n' AND random() < 0.5 THEN '::text'
-					WHEN cols[i] = 't' AND random() < 0.1 THEN '|| repeat(''x'', 9000)' WHEN cols[i] = 'e' THEN '::int[]' WHEN cols[i] = 'j' THEN '::jsonb' ELSE '' END, 1 + (random() * 2999)::int) INTO value;
+					WHEN cols[i] = 't' AND random() < 0.1 THEN '|| repeat(''x'', 9000)' WHEN cols[i] = 'e' THEN '::int[]' WHEN cols[i] = 'p' THEN '::pair' WHEN cols[i] = 'j' THEN '::jsonb' ELSE '' END, 1 + (random() * 2999)::int) INTO value;
 				right_side := right_side || ', ' || coalesce(value, 'NULL');
 			END LOOP;
 			right_side := '(' || substr(right_side, 3) || ')';
@@ -83,10 +116,15 @@ BEGIN
 END $$;
 SELECT setseed(0.5);
 SELECT definition, d.* FROM (VALUES ('a b c', 'a, b, c'), ('a b c', 'a DESC, b DESC, c DESC) WITH (structure = art'), ('a b c', 'a NULLS FIRST, b DESC, c'), ('s f a', 's, f, a'), ('d ts a', 'd, ts, a'), ('d a b', 'd DESC, a DESC, b DESC'), ('n t a', 'n, t, a'), ('t n b', 't, n, b) WITH (structure = art'),
-	('u a b', 'u, a, b'), ('a u j', 'a, u, j'), ('j b u', 'j DESC, b DESC, u DESC'), ('e a d', 'e, a, d')) v (columns, definition), differences(columns, definition, 60) d;
+	('u a b', 'u, a, b'), ('a u j', 'a, u, j'), ('j b u', 'j DESC, b DESC, u DESC'), ('e a d', 'e, a, d'), ('b p a', 'b, p, a')) v (columns, definition), differences(columns, definition, 60) d;
 
 -- The operators are the planner's
 SELECT id FROM r WHERE a #># ROW(1, 2);
 SELECT 1 #<# NULL::record;
+SELECT id FROM r WHERE a #># ANY (ARRAY[ROW(1, 2)]);
+SELECT id FROM r WHERE a #>=# ALL (ARRAY[ROW(1, 2), NULL]);
+SELECT id FROM r WHERE a #<# ANY (SELECT ROW(b, c) FROM r);
+SELECT id FROM r WHERE a #<=# (SELECT ROW(1, 2));
 DROP TABLE r;
+DROP TYPE pair;
 DROP FUNCTION dropped, differences;

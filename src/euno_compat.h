@@ -257,6 +257,16 @@ euno_set_version_fields(IndexAmRoutine *amroutine)
 	(void) amroutine;
 }
 
+/* 16 has one function for the rights on objects of all kinds. */
+#if PG_VERSION_NUM >= 160000
+#include "catalog/pg_proc.h"
+#define euno_function_aclcheck(function, role) \
+	object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE)
+#else
+#define euno_function_aclcheck(function, role) \
+	pg_proc_aclcheck(function, role, ACL_EXECUTE)
+#endif
+
 /* Sleep where pg_stat_activity can see it. */
 #include "utils/wait_event.h"
 static inline void

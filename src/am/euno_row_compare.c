@@ -32,6 +32,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
+#include "utils/acl.h"
 #include "utils/lsyscache.h"
 
 #include "am/euno_am.h"
@@ -46,12 +47,20 @@ euno_row_bound(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(true);
 }
 
-/* All expressions of a query come by here; those that we make do not. */
+/*
+ * All expressions of a query come by here, to be simplified; those with ANY and
+ * ALL when their costs are asked for, and have no node then.  Ours come by for
+ * their costs only.
+ */
 PG_FUNCTION_INFO_V1(euno_row_bound_support);
 Datum
 euno_row_bound_support(PG_FUNCTION_ARGS)
 {
-	if (IsA((Node *) PG_GETARG_POINTER(0), SupportRequestSimplify))
+	Node	   *request = (Node *) PG_GETARG_POINTER(0);
+
+	if (IsA(request, SupportRequestSimplify) ||
+		(IsA(request, SupportRequestCost) &&
+		 ((SupportRequestCost *) request)->node == NULL))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("operators between a column and a row are for plans with euno indexes only"),
@@ -94,6 +103,16 @@ match_pair(PlannerInfo *root, IndexOptInfo *index, int column,
 }
 
 /*
+ * Whoever executes the plan needs the right to call the operator's function,
+ * which some take from everybody.
+ */
+static bool
+is_for_everybody(Oid op)
+{
+	return euno_function_aclcheck(get_opcode(op), ACL_ID_PUBLIC) == ACLCHECK_OK;
+}
+
+/*
  * A condition on the first of the index's columns, from "column" on, that go on
  * with a row's; NULL if there are fewer than two, or not all in the same
  * direction.
@@ -123,8 +142,8 @@ bound_at(PlannerInfo *root, IndexOptInfo *index, int column,
 			BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber;
 	op = get_opfamily_member(index->opfamily[column], ANYELEMENTOID, RECORDOID,
 							 euno_row_strategy(strategy));
-	if (!OidIsValid(op))
-		return NULL;			/* a family that is not ours */
+	if (!OidIsValid(op) || !is_for_everybody(op))
+		return NULL;			/* a family that is not ours, perhaps */
 
 	bound = makeNode(RowExpr);
 	bound->args = list_copy_head(swap ? row->largs : row->rargs, n);
@@ -176,14 +195,13 @@ first_column(IndexOptInfo *index, Node *key, Oid collation)
 	return -1;
 }
 
-/* What a row comparison says to an index. */
+/* A condition of as much of a row comparison as one end of a range can be. */
 static Expr *
-implied_by_row(PlannerInfo *root, IndexOptInfo *index,
-			   const RowCompareExpr *row)
+bound_by_row(PlannerInfo *root, IndexOptInfo *index,
+			 const RowCompareExpr *row)
 {
 	Oid			collation = linitial_oid(row->inputcollids);
 	bool		swap = false;
-	Expr	   *bound = NULL;
 	int			column;
 
 	column = first_column(index, linitial(row->largs), collation);
@@ -192,9 +210,26 @@ implied_by_row(PlannerInfo *root, IndexOptInfo *index,
 		swap = true;
 		column = first_column(index, linitial(row->rargs), collation);
 	}
-	if (column >= 0)
-		bound = bound_at(root, index, column, row, swap);
-	return bound != NULL ? bound : implied_by_first(row);
+	return column >= 0 ? bound_at(root, index, column, row, swap) : NULL;
+}
+
+/*
+ * Something implied as a condition; it may be no earlier evaluated than what it
+ * comes of.  NULL: there is nothing, or that would be too late for an index.
+ */
+static RestrictInfo *
+condition(PlannerInfo *root, RelOptInfo *rel, const RestrictInfo *whole,
+		  Expr *implied)
+{
+	RestrictInfo *part;
+
+	if (implied == NULL)
+		return NULL;
+	part = make_simple_restrictinfo(root, implied);
+	part->security_level = whole->security_level;
+	part->leakproof = whole->leakproof ||
+		(whole->security_level > 0 && !contain_leaked_vars((Node *) implied));
+	return restriction_is_securely_promotable(part, rel) ? part : NULL;
 }
 
 /* Conditions for the index that the table's row comparisons imply. */
@@ -207,20 +242,17 @@ implied_conditions(PlannerInfo *root, IndexOptInfo *index)
 	foreach(lc, index->rel->baserestrictinfo)
 	{
 		RestrictInfo *whole = lfirst_node(RestrictInfo, lc);
+		RowCompareExpr *row = (RowCompareExpr *) whole->clause;
 		RestrictInfo *part;
-		Expr	   *expr = NULL;
 
-		if (IsA(whole->clause, RowCompareExpr))
-			expr = implied_by_row(root, index, (RowCompareExpr *) whole->clause);
-		if (expr == NULL)
+		if (!IsA(row, RowCompareExpr))
 			continue;
-
-		/* It may be no earlier evaluated than what it comes of. */
-		part = make_simple_restrictinfo(root, expr);
-		part->security_level = whole->security_level;
-		part->leakproof = whole->leakproof ||
-			(whole->security_level > 0 && !contain_leaked_vars((Node *) expr));
-		implied = lappend(implied, part);
+		part = condition(root, index->rel, whole,
+						 bound_by_row(root, index, row));
+		if (part == NULL)
+			part = condition(root, index->rel, whole, implied_by_first(row));
+		if (part != NULL)
+			implied = lappend(implied, part);
 	}
 	return implied;
 }

@@ -245,8 +245,8 @@ extern bool euno_scan_plan_reuse(const EunoScanPlan *plan, int nkeys);
  * out-of-range arguments), several and contradictory keys on a column, keys on
  * a non-leading column, SK_SEARCHNULL and SK_SEARCHNOTNULL (whose sk_func may
  * be unset), SK_ISNULL; strategies 6-9 with a record of the types that the
- * columns from the key's on are compared with, as ends of the range only: an
- * entry in it need not match, and is not checked.  Allocates nothing on the common path: rescans in a
+ * columns from the key's on are compared with, as ends of the range and by its
+ * first value: an entry that matches need not be greater or less than the row.  Allocates nothing on the common path: rescans in a
  * nested loop come through here.  The range points into the plan and to the
  * keys' arguments: it is good until the next call, and the keys must stay as
  * they are until then.

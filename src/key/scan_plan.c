@@ -300,17 +300,19 @@ check_key(const EunoScanPlan *plan, const ScanKeyData *key)
 		elog(ERROR, "scan key on column %d of index \"%s\", which has %d key columns",
 			 key->sk_attno, plan->schema->name, plan->schema->nkeys);
 	if (!(key->sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL)) &&
-		(key->sk_strategy < 1 || key->sk_strategy > EUNO_NSTRATEGIES))
+		(key->sk_strategy < 1 || key->sk_strategy > EUNO_NSTRATEGIES ||
+		 (key->sk_strategy > BTMaxStrategyNumber &&
+		  (key->sk_flags & SK_SEARCHARRAY) != 0)))
 		elog(ERROR, "scan key of index \"%s\" has invalid strategy number %d",
 			 plan->schema->name, key->sk_strategy);
 }
 
-/* Lists the keys to be checked: those that the range does not imply, but rows. */
+/* Lists the keys that the range does not imply. */
 static void
 collect_residual(EunoScanPlan *plan, ScanKey keys, int nkeys)
 {
-	for (int i = 0; i < plan->nrows; i++)
-		plan->absorbed[plan->rows[i].key] = true;
+	if (unlikely(plan->nrows > 0))
+		euno_scan_rows_residual(plan, keys);
 	for (int i = 0; i < nkeys; i++)
 	{
 		if (plan->absorbed[i])

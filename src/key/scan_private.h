@@ -242,6 +242,7 @@ extern ScanKey euno_scan_rows(EunoScanPlan *plan, ScanKey keys, int nkeys,
 extern void euno_scan_rows_advance(EunoScanPlan *plan, ScanKey keys,
 								   int column, const EunoSpanEnd *value,
 								   bool *empty);
+extern void euno_scan_rows_residual(EunoScanPlan *plan, ScanKey keys);
 extern EunoScanRow *euno_scan_row_at(EunoScanPlan *plan, int column,
 									 const EunoSpanEnd *end, bool is_low);
 extern bool euno_scan_row_end(EunoScanPlan *plan, EunoScanRow *row,

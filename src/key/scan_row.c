@@ -8,16 +8,18 @@
  * that very value, what is left is a comparison of the columns behind it.  Where
  * the range ends at the value, the others lengthen that end of it.
  *
- * A key is one end of the range at most: who uses them checks the rows that come
- * out.  So whatever cannot be said (a value in between, or a NULL, which
- * compares with nothing) ends the row there, and entries at the end of the range
- * may be too many.
+ * A key is no more than that: who uses them checks the rows that come out.  So
+ * whatever cannot be said (a value in between, or a NULL, which compares with
+ * nothing) ends the row there, and entries at the end of the range may be too
+ * many.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
 #include "key/scan_private.h"
@@ -45,9 +47,9 @@ open_row(EunoScanPlan *plan, const ScanKeyData *key, EunoScanRow *row)
 		Form_pg_attribute attr = TupleDescAttr(desc, i);
 		const EunoKeyColumn *col = &plan->schema->cols[row->column + i];
 
-		/* Of a polymorphic class all types are the column's */
-		row->types[i] = IsPolymorphicType(col->opcintype) ? col->opcintype :
-			attr->atttypid;
+		/* What such a class compares with has the type of the column */
+		row->types[i] = IsPolymorphicType(col->opcintype) ||
+			col->opcintype == RECORDOID ? col->opcintype : attr->atttypid;
 		if (!row->isnull[i] && attr->attlen == -1)
 			row->values[i] = PointerGetDatum(PG_DETOAST_DATUM(row->values[i]));
 	}
@@ -56,11 +58,12 @@ open_row(EunoScanPlan *plan, const ScanKeyData *key, EunoScanRow *row)
 
 /* Makes a key of what is left of its row.  False if that cannot be true. */
 static bool
-set_key(const EunoScanRow *row, ScanKey key)
+set_key(const EunoScanPlan *plan, const EunoScanRow *row, ScanKey key)
 {
 	key->sk_attno = row->column + row->at + 1;
 	key->sk_subtype = row->types[row->at];
 	key->sk_argument = row->values[row->at];
+	key->sk_collation = plan->schema->cols[key->sk_attno - 1].collation;
 	key->sk_strategy = row->strategy;
 	if (row->at + 1 < row->nvalues)
 		key->sk_strategy = row->strategy < BTEqualStrategyNumber ?
@@ -95,11 +98,36 @@ euno_scan_rows(EunoScanPlan *plan, ScanKey keys, int nkeys, bool *empty)
 												sizeof(EunoScanSlot));
 		row->key = i;
 		open_row(plan, &own[i], row);
-		*empty |= !set_key(row, &own[i]);
+		*empty |= !set_key(plan, row, &own[i]);
 		plan->nrows++;
 	}
 	MemoryContextSwitchTo(old);
 	return own;
+}
+
+/*
+ * The comparisons with one value that the range does not imply are to be checked
+ * on each entry: looks for their operators, or gives them up.
+ */
+void
+euno_scan_rows_residual(EunoScanPlan *plan, ScanKey keys)
+{
+	for (int i = 0; i < plan->nrows; i++)
+	{
+		int			k = plan->rows[i].key;
+		ScanKey		key = &keys[k];
+		const EunoKeyColumn *col = &plan->schema->cols[key->sk_attno - 1];
+		Oid			op;
+
+		if (plan->absorbed[k])
+			continue;
+		op = get_opfamily_member(col->opfamily, col->opcintype,
+								 key->sk_subtype, key->sk_strategy);
+		if (OidIsValid(op))
+			fmgr_info_cxt(get_opcode(op), &key->sk_func, plan->array_context);
+		else
+			plan->absorbed[k] = true;
+	}
 }
 
 /* The end that a row's i-th value makes.  False if there is no such end. */
@@ -166,7 +194,7 @@ euno_scan_rows_advance(EunoScanPlan *plan, ScanKey keys, int column,
 			!is_rows_value(plan, row, value))
 			continue;
 		row->at++;
-		*empty |= !set_key(row, &keys[row->key]);
+		*empty |= !set_key(plan, row, &keys[row->key]);
 	}
 }
 
