@@ -89,13 +89,6 @@
 #define euno_old_snapshot_threshold_active() (false)
 #endif
 
-/* 16 added the heap to IndexVacuumInfo. */
-#if PG_VERSION_NUM >= 160000
-#define euno_vacuum_heap(info)	((info)->heaprel)
-#else
-#define euno_vacuum_heap(info)	(NULL)
-#endif
-
 /* 18 gave vacuum_delay_point an argument. */
 #if PG_VERSION_NUM >= 180000
 #define euno_vacuum_delay_point() vacuum_delay_point(false)

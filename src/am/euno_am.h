@@ -123,6 +123,19 @@ extern EunoState euno_index_pin(EunoIndex *idx, EunoContext **cx);
 extern void euno_index_unpin(EunoIndex *idx);
 
 /*
+ * What to hold against the tree's later, if an entry is used that is read from
+ * now on: an acquire fence, so that none is read before.  Pinned.
+ */
+static inline void
+euno_index_note_epoch(const EunoIndex *idx, uint64 *generation,
+					  uint64 *vacuum_epoch)
+{
+	*generation = idx->generation;
+	*vacuum_epoch = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+/*
  * For operations that call back into code that may raise (walk, verify): keeps
  * the tree in memory without holding the epoch, until euno_index_unhold or the
  * end of the (sub)transaction by error.  Returns the tree's state; nothing is
@@ -167,6 +180,11 @@ extern void euno_index_error(EunoIndex *idx, Relation index,
  * so in words for errmsg and errhint.
  */
 extern bool euno_can_serve(const char **why, const char **hint);
+
+#define EUNO_NOT_LOADED	"euno_index has not been loaded at server start"
+#define EUNO_NOT_LOADED_HINT \
+	"Add \"euno_index\" to \"shared_preload_libraries\" and restart the server."
+
 extern void euno_require_serving(Relation index);
 
 /* The registry's slot of an index; ERROR 53400 if there is none left. */
@@ -585,7 +603,10 @@ extern void euno_adjustmembers(Oid opfamilyoid, Oid opclassoid,
 
 /* ---- euno_funcs.c ---- */
 
-/* ERROR 42809 unless it is a euno index of ours to see. */
+/*
+ * ERROR 42809 if it is no euno index, 42704 if there is no such relation (any
+ * more), 0A000 if it is another session's temporary one.
+ */
 extern Relation euno_open_index_by_oid(Oid oid, LOCKMODE lockmode);
 
 /* ---- euno_gc.c: trees whose relation is gone ---- */

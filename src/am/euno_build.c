@@ -3,8 +3,8 @@
  * euno_build.c
  *	  CREATE INDEX, REINDEX, TRUNCATE.
  *
- * The relation file gets one page: it marks a live index and names the format.
- * Nothing else is ever written.
+ * The relation file gets one page: it says to whoever looks at the file what it
+ * is.  Nothing else is ever written, and nothing is read.
  *
  *-------------------------------------------------------------------------
  */

@@ -7,14 +7,6 @@
  */
 #include "postgres.h"
 
-#if __has_include(<numa.h>) && __has_include(<numaif.h>)
-#include <numa.h>
-#include <numaif.h>
-#define HAVE_NUMA 1
-#else
-#define HAVE_NUMA 0
-#endif
-
 #include "access/genam.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -24,6 +16,7 @@
 #include "am/euno_am.h"
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
+#include "mem/euno_numa.h"
 #include "worker/euno_worker.h"
 
 /*
@@ -38,8 +31,7 @@ euno_set_domains(PG_FUNCTION_ARGS)
 	if (!euno_preloaded)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("euno_index has not been loaded at server start"),
-				 errhint("Add \"euno_index\" to \"shared_preload_libraries\" and restart the server.")));
+				 errmsg(EUNO_NOT_LOADED), errhint(EUNO_NOT_LOADED_HINT)));
 	n = euno_domains_change(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	if (euno_fit_domains() != EUNO_OK)
 		ereport(WARNING,

@@ -6,8 +6,8 @@
  * An index that is not READY is not there: queries use other plans while it is
  * being rebuilt, and a change of state invalidates them.  Neither planning nor
  * EXPLAIN builds a tree, but leaves word for the launcher that one is wanted.
- * (The look at an index's ends is a scan; so it does build a tree that was
- * evicted since that planning began.)
+ * (The look at an index's ends is a scan; it builds a tree only if that was
+ * evicted after the scan had read a batch.)
  *
  *-------------------------------------------------------------------------
  */

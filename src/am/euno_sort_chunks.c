@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "storage/bufmgr.h"
+#include "storage/pg_shmem.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -45,7 +46,7 @@ ask_huge_pages(void *memory, Size size)
 	uintptr_t	end = TYPEALIGN_DOWN(EUNO_CHUNK_BYTES,
 									 (uintptr_t) memory + size);
 
-	if (start < end)
+	if (start < end && huge_pages != HUGE_PAGES_OFF)
 		(void) madvise((void *) start, end - start, MADV_HUGEPAGE);
 #endif
 	return memory;

@@ -33,8 +33,8 @@ euno_can_serve(const char **why, const char **hint)
 {
 	if (!euno_preloaded)
 	{
-		*why = "euno_index has not been loaded at server start";
-		*hint = "Add \"euno_index\" to \"shared_preload_libraries\" and restart the server.";
+		*why = EUNO_NOT_LOADED;
+		*hint = EUNO_NOT_LOADED_HINT;
 		return false;
 	}
 	if (RecoveryInProgress())

@@ -203,10 +203,7 @@ check_key(UniqueCheck *uc, bool *found_self)
 			return VERDICT_ABSENT;
 		}
 
-		/* An acquire fence, so that no entry is read before it. */
-		uc->generation = idx->generation;
-		uc->vacuum_epoch = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		euno_index_note_epoch(idx, &uc->generation, &uc->vacuum_epoch);
 		status = idx->slot->ops->read(cx, &idx->slot->tree, &uc->cursor, true,
 									  &batch);
 		euno_index_unpin(idx);

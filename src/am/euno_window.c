@@ -224,10 +224,7 @@ pin_ready(IndexScanDesc scan, EunoWindow *window, EunoContext **cx)
 		euno_index_ensure_ready(idx, scan->indexRelation);
 	}
 
-	/* An acquire fence, so that no entry is read before it. */
-	window->generation = idx->generation;
-	window->vacuum_epoch = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	euno_index_note_epoch(idx, &window->generation, &window->vacuum_epoch);
 	return true;
 }
 

@@ -295,10 +295,13 @@ typedef struct EunoVerify
 typedef struct EunoTreeOps
 {
 	const char *name;
+
+	/* For test programs */
 	bool		bytes_only;		/* trees of COMPARE order cannot be created */
 	bool		moment;			/* a batch is the state of its span at one
 								 * moment; otherwise each entry has its own
 								 * moment between call and return */
+
 	size_t		bulk_size;		/* sizeof(EunoBulk) or less, for the caller */
 	uint32_t	neighbors;		/* entries before and after one that may make
 								 * room for it */

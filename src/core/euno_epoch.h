@@ -47,7 +47,6 @@ typedef struct EunoEpochSlot
 {
 	uint64_t	pinned;			/* 0 = not inside an operation */
 	uint64_t	hazard;			/* 0 = none; tree number << 48 | TID */
-	int32_t		pid;			/* for views; 0 = free */
 	EunoRequest request;		/* for euno_delegate.c, on lines of their own */
 	EunoAnswer	answer;
 } __attribute__((aligned(128))) EunoEpochSlot;

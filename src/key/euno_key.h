@@ -16,10 +16,10 @@
  *	  stores them (detoasted, aligned, with a null bitmap), compared by the
  *	  opclasses' support function 1.
  *
- * The payload holds what the key cannot give back: INCLUDE columns, and the
- * original datum of a key column whenever its encoding loses something (-0,
- * a NaN with an odd bit pattern, trailing blanks of bpchar, zeros at the end of
- * a numeric's decimals).  So every column can be returned, bit-identical to
+ * The payload holds what the key cannot give back: INCLUDE columns, and of a key
+ * column what its encoding has lost (the sign of -0, a NaN's odd bit pattern,
+ * trailing blanks of bpchar, zeros at the end of a numeric's decimals, an
+ * interval's fields, where an array's NULLs are; see key_encode.c).  So every column can be returned, bit-identical to
  * what was stored.
  *
  *-------------------------------------------------------------------------

@@ -18,7 +18,8 @@
  * (MADV_POPULATE_WRITE), so that running out of memory is a NULL here and not
  * a SIGBUS later; kernels before 5.14 fall back to plain first touch.  When
  * the last extent of 2 MB is handed out, these become a huge page, if the
- * kernel can do it (MADV_COLLAPSE, Linux 6.1).
+ * kernel can do it (MADV_COLLAPSE, Linux 6.1); for a pool of 8 MB already when
+ * the first one is.
  *
  * A control group that is full does not refuse memory, it kills a process;
  * euno_arena_ask lets somebody look first.

@@ -21,14 +21,6 @@
 
 #include <sched.h>
 
-#if __has_include(<numa.h>) && __has_include(<numaif.h>)
-#include <numa.h>
-#include <numaif.h>
-#define HAVE_NUMA 1
-#else
-#define HAVE_NUMA 0
-#endif
-
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/shmem.h"
@@ -36,6 +28,7 @@
 
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
+#include "mem/euno_numa.h"
 
 /*
  * Of each CPU: the first domain that serves it, and how many do.  (More than

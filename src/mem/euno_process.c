@@ -107,7 +107,6 @@ process_exit(int code, Datum arg)
 
 	euno_process_reset(&my_process, 0);
 	__atomic_store_n(&slot->hazard, 0, __ATOMIC_RELEASE);
-	slot->pid = 0;
 	my_process_ready = false;
 
 	for (int i = 0; i < euno_tree_count(); i++)
@@ -134,7 +133,6 @@ euno_process(void)
 		my_process.depth = 0;
 		epochs->slots[my_process.slot].pinned = 0;
 		epochs->slots[my_process.slot].hazard = 0;
-		epochs->slots[my_process.slot].pid = MyProcPid;
 		euno_barrier_join(&epochs->barriers);
 		on_shmem_exit(process_exit, 0);
 		my_process_ready = true;

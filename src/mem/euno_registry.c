@@ -299,7 +299,7 @@ euno_tree_launcher_called(void)
 }
 
 /*
- * Find a slot that is FREE.  EunoRegistryLock is held exclusively.
+ * Find a slot that is FREE.  euno_registry_lock is held exclusively.
  */
 static EunoTreeSlot *
 find_free_slot(void)

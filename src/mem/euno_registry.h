@@ -11,8 +11,8 @@
  *		ABSENT -> BUILDING -> MERGING -> READY
  *		  ^          |           |         |
  *		  +-- RETIRING <---------+---------+	(evicted, inconsistent, build failed)
- *				 |
- *				 +--> FREE						(relation gone)
+ *		  |		 |
+ *		  +------+--> FREE						(relation gone)
  *
  * ABSENT never means "no rows": nobody may answer from a tree that is not
  * READY.  RETIRING counts as ABSENT for everybody but the one who frees it.
@@ -20,7 +20,7 @@
  * tree; while MERGING they use the tree, to which the builder adds what is in
  * the side tree.
  *
- * Locks.  "state" and "generation" change only under EunoRegistryLock, and
+ * Locks.  "state" and "generation" change only under euno_registry_lock, and
  * from ABSENT to BUILDING only by who holds the heavyweight build lock too
  * (am/euno_state.c).
  * A reader that has entered the epoch and then finds READY and the generation
@@ -145,7 +145,7 @@ typedef struct EunoTreeSlot
 								 * without an epoch (bulk delete, check, its
 								 * builder) */
 	int			builder_pid;	/* while BUILDING or MERGING; under
-								 * EunoRegistryLock */
+								 * euno_registry_lock */
 	int			builders;		/* the builder and its workers; an estimate */
 	pg_atomic_uint32 replicate; /* EunoReplicate, as who used it last has it */
 	bool		drop_when_retired;
@@ -216,7 +216,7 @@ extern EunoProcess *euno_process(void);
 extern EunoEpochs *euno_shared_epochs(void);
 extern EunoArena *euno_registry_arena(void);
 
-/* NULL when there is none.  Takes and releases EunoRegistryLock. */
+/* NULL when there is none.  Takes and releases euno_registry_lock. */
 extern EunoTreeSlot *euno_tree_lookup(const EunoTreeKey *key);
 
 /*
@@ -238,7 +238,7 @@ extern EunoTreeSlot *euno_tree_by_number(int number);	/* may be FREE */
 /* How many processes are building trees now; an estimate. */
 extern int	euno_tree_builders(void);
 
-/* What a slot holds, read under EunoRegistryLock; false if it is FREE. */
+/* What a slot holds, read under euno_registry_lock; false if it is FREE. */
 typedef struct EunoTreeDescription
 {
 	EunoTreeKey key;
@@ -268,7 +268,7 @@ extern bool euno_tree_launcher_called(void);
 extern const char *euno_state_name(EunoState state);
 
 /*
- * Takes a tree out of use: READY or BUILDING becomes RETIRING, and ABSENT once
+ * Takes a tree out of use: READY, BUILDING or MERGING becomes RETIRING, and ABSENT once
  * nobody can see it any more, which this call waits for at most "wait_ms"
  * milliseconds.  False if it is still RETIRING then: some later call of
  * euno_tree_finish_retired will complete it.  Harmless on an absent tree.

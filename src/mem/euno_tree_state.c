@@ -14,7 +14,7 @@
 /*
  * Memory that nobody can see any more, on its way back to the operating
  * system.  Unmapping gigabytes takes long: pools are emptied into one of these
- * under EunoRegistryLock, and their extents are given back after it.
+ * under euno_registry_lock, and their extents are given back after it.
  */
 typedef struct Garbage
 {
@@ -33,7 +33,7 @@ collect_pools(EunoPool *pools, Garbage *garbage)
 	}
 }
 
-/* EunoRegistryLock is held exclusively; nobody can see the side tree. */
+/* euno_registry_lock is held exclusively; nobody can see the side tree. */
 static void
 collect_side(EunoTreeSlot *slot, Garbage *garbage)
 {
@@ -46,7 +46,7 @@ collect_side(EunoTreeSlot *slot, Garbage *garbage)
 	euno_pool_free(&slot->pools[0], side, sizeof(EunoSide));
 }
 
-/* EunoRegistryLock is not held. */
+/* euno_registry_lock is not held. */
 static void
 release_garbage(Garbage *garbage)
 {
@@ -115,7 +115,7 @@ euno_tree_sweep(void)
 	}
 }
 
-/* EunoRegistryLock is held exclusively. */
+/* euno_registry_lock is held exclusively. */
 static void
 retire_locked(EunoTreeSlot *slot, bool drop)
 {
@@ -201,7 +201,7 @@ euno_tree_drop_described(const EunoTreeDescription *tree)
 }
 
 /*
- * An empty tree and its side tree.  EunoRegistryLock is held exclusively.  On
+ * An empty tree and its side tree.  euno_registry_lock is held exclusively.  On
  * failure the pools are as they were.
  */
 static EunoStatus

@@ -17,15 +17,15 @@
 /* In shared memory. */
 typedef struct EunoRegistry
 {
-	uint64		next_generation;	/* under EunoRegistryLock */
+	uint64		next_generation;	/* under euno_registry_lock */
 	int			used;			/* slots below this have been used */
 	Latch	   *launcher;		/* NULL: it is not running; under
-								 * EunoRegistryLock */
+								 * euno_registry_lock */
 	pg_atomic_uint32 launcher_called;
 	EunoTreeSlot slots[FLEXIBLE_ARRAY_MEMBER];
 } EunoRegistry;
 
-/* From a tree's key to the number of its slot; under EunoRegistryLock. */
+/* From a tree's key to the number of its slot; under euno_registry_lock. */
 typedef struct EunoTreeHashEntry
 {
 	EunoTreeKey key;
@@ -34,6 +34,6 @@ typedef struct EunoTreeHashEntry
 
 extern EunoRegistry *euno_registry;
 extern HTAB *euno_tree_hash;
-extern LWLock *euno_registry_lock;	/* "EunoRegistryLock" */
+extern LWLock *euno_registry_lock;	/* a tranche, "EunoRegistry" */
 
 #endif							/* EUNO_REGISTRY_PRIVATE_H */

@@ -156,6 +156,18 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 	pg_atomic_write_u64(&slot->round_start, now);
 }
 
+/* Something impossible was found; a statement would have raised an error. */
+static void
+give_up(EunoTreeSlot *slot)
+{
+	ereport(WARNING,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("euno index with OID %u in database with OID %u is inconsistent",
+					slot->index_oid, slot->key.database),
+			 errdetail("It is given up, and will be rebuilt from the table.")));
+	euno_tree_retire(slot, 0);
+}
+
 /*
  * Merges among the next leaves of a tree, as many as may be looked at, and
  * calms contended ones that are idle.
@@ -183,7 +195,7 @@ merge_leaves(EunoTreeSlot *slot, TreeMemory *memory, uint32_t look)
 	if (status == EUNO_NOT_FOUND)
 		euno_policy_merged(&memory->policy);
 	if (status == EUNO_CORRUPT)
-		euno_tree_retire(slot, 0);
+		give_up(slot);
 	if (total == 0)
 		return;
 	euno_worker_round.actions[EUNO_WORKER_MERGE] += total;
@@ -272,7 +284,7 @@ change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
 		status = slot->ops->set_mode(&cx, &slot->tree, &pos, contended);
 	step_leave();
 	if (status == EUNO_CORRUPT)
-		euno_tree_retire(slot, 0);
+		give_up(slot);
 	if (status != EUNO_OK)
 		return false;
 	euno_worker_round.actions[contended ? EUNO_WORKER_CONTENDED :

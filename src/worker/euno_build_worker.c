@@ -5,7 +5,8 @@
  *
  * It has nothing of that session: no settings, no temporary relations.  The
  * session waits for it, and holds whatever locks it has meanwhile; so the worker
- * waits for no lock on the table or the index, and gives up instead.
+ * waits for no lock on the table or the index, and gives up instead.  It does
+ * wait for another who builds the index.
  *
  *-------------------------------------------------------------------------
  */

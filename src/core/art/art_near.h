@@ -18,7 +18,7 @@
 typedef struct ArtCopyTail
 {
 	ArtNode    *next;			/* of the map, in the order they were made */
-	uint64_t	path;			/* an ArtTrace, but for its last byte */
+	uint64_t	path;			/* a trace, but for its last byte */
 } ArtCopyTail;
 
 /*

@@ -97,7 +97,7 @@ typedef struct BptPlace
 	bool		copied;
 	uint32_t	moves;			/* leaves that the directory did not know */
 	bool		found;			/* "gap" is set */
-	uint32_t	attempts;		/* set to 0 before the first bpt_seek */
+	uint32_t	attempts;		/* set to 0 before euno_bpt_seek */
 	uint32_t	run;			/* how many slots will be read, if many */
 	BptGap		gap;			/* of the key that was sought */
 	BptView		view;
