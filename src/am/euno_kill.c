@@ -10,9 +10,10 @@
 #include "am/euno_scan.h"
 
 /*
- * Removes those entries of a range whose TIDs are in the list.  The TIDs may
- * have been recycled since the window was read: each removal is conditional on
- * the vacuum epoch of that time, which is checked while the leaf is locked.
+ * Removes those entries of a range whose TIDs are in the list, which is sorted.
+ * They may have been recycled since the window was read: each removal is
+ * conditional on the vacuum epoch of that time, which is checked while the leaf
+ * is locked.
  */
 static void
 kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
@@ -37,11 +38,8 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 			EunoEntry	entry = {.key = batch->buf + batch->keys[i].offset,
 				.keylen = batch->keys[i].keylen,
 			.tid = batch->tids[i]};
-			bool		found = false;
 
-			for (uint32 j = 0; j < ndead && !found; j++)
-				found = dead[j] == entry.tid;
-			if (!found)
+			if (!euno_tid_among(entry.tid, dead, ndead))
 				continue;
 			if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
 				idx->generation == window->generation)
@@ -55,7 +53,7 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 	} while (!cursor->at_hi);
 }
 
-/* Collects what was found dead of items [from, to). */
+/* Collects what was found dead of items [from, to), sorted. */
 static uint32
 dead_items(const EunoWindow *window, uint32 from, uint32 to, EunoTid *dead)
 {
@@ -64,6 +62,7 @@ dead_items(const EunoWindow *window, uint32 from, uint32 to, EunoTid *dead)
 	for (uint32 i = from; i < to; i++)
 		if (window->killed[i])
 			dead[n++] = window->tids[i];
+	euno_sort64(dead, n);
 	return n;
 }
 

@@ -408,6 +408,7 @@ extern const EunoTreeOps euno_art_rowex_ops;
 
 extern void euno_sort64(uint64_t *numbers, uint32_t n);
 extern void euno_sort_tids(uint64_t *numbers, uint32_t n, uint64_t *scratch);
+extern bool euno_tid_among(EunoTid tid, const EunoTid *tids, uint32_t n);
 extern uint32_t euno_walk_ask(const EunoWalk *walk, uint32_t n);
 
 #endif							/* EUNO_CORE_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * euno_sort.c
- *	  Sorting without a library call that might allocate.
+ *	  Sorting without a library call that might allocate, and looking up.
  *
  *-------------------------------------------------------------------------
  */
@@ -62,4 +62,27 @@ euno_sort_tids(uint64_t *numbers, uint32_t n, uint64_t *scratch)
 	}
 	if (from != numbers)
 		memcpy(numbers, from, n * sizeof(uint64_t));
+}
+
+/* Is tid among these, which are sorted? */
+bool
+euno_tid_among(EunoTid tid, const EunoTid *tids, uint32_t n)
+{
+	uint32_t	lo = 0;
+
+	while (n > 0)
+	{
+		uint32_t	half = n / 2;
+
+		if (tids[lo + half] < tid)
+		{
+			lo += half + 1;
+			n -= half + 1;
+		}
+		else if (tids[lo + half] == tid)
+			return true;
+		else
+			n = half;
+	}
+	return false;
 }

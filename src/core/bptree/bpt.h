@@ -172,10 +172,11 @@ extern uint32_t euno_bpt_list_find(const uint8_t *list, uint32_t len,
 extern uint32_t euno_bpt_list_insert(const uint8_t *list, uint32_t len,
 									 uint32_t at, EunoTid before, EunoTid tid,
 									 uint8_t *to);
+extern EunoTid euno_bpt_list_remove(uint8_t *list, uint32_t *len,
+									EunoTid first, uint32_t sub);
 
 /* bpt_leaf.c */
 extern void euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap);
-extern bool euno_bpt_tid_among(EunoTid tid, const EunoTid *tids, uint32_t n);
 extern uint32_t euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids,
 										  uint32_t n);
 

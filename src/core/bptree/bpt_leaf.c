@@ -204,20 +204,19 @@ euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put)
 }
 
 /*
- * Gives slot i, whose record is "slot", these TIDs instead of the ones it has,
- * of which they are a part.  The leaf is locked.
+ * Gives slot i, whose record is "slot", n TIDs instead of the ones it has, of
+ * which they are a part: this first one and a list.  The leaf is locked.
  */
 static void
 rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
-			 const BptSlot *slot, const EunoTid *tids, uint32_t n)
+			 const BptSlot *slot, EunoTid first, const uint8_t *list,
+			 uint32_t list_len, uint32_t n)
 {
 	uint8_t		record[BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
 	uint8_t		suffix[BPT_MAX_COMPOSITE + 16];
-	uint8_t		list[BPT_LIST_BYTES];
-	uint32_t	list_len = euno_bpt_list_encode(tids, n, list);
 	uint32_t	size;
 	uint32_t	off = euno_load16(&view->offs[i]);
-	uint64_t	head = tids[0];
+	uint64_t	head = first;
 
 	memset(suffix, 0, 8);
 	if (view->format == BPT_OPAQUE)
@@ -235,7 +234,7 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 
 		euno_put_word(suffix, euno_load64(&view->heads[i]));
 		euno_copy_out(suffix + 8, slot->tail, slot->tail_len);
-		euno_put_tid(tid, tids[0]);
+		euno_put_tid(tid, first);
 		memcpy(suffix + slot->len - part, tid + EUNO_TID_BYTES - part, part);
 		head = euno_get_word(suffix);
 		size = euno_bpt_build_record(record, slot->len, suffix + 8,
@@ -253,10 +252,9 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 void
 euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap)
 {
-	EunoTid		tids[BPT_LIST_MAX];
+	uint8_t		list[BPT_LIST_BYTES];
 	BptView		view;
 	BptSlot		slot;
-	uint32_t	n;
 
 	if (!euno_bpt_view(leaf, &view) || gap->slot >= view.count)
 		return;
@@ -269,42 +267,22 @@ euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap)
 	}
 	if (!euno_bpt_slot(&view, gap->slot, &slot))
 		return;
-	n = euno_bpt_slot_tids(&view, gap->slot, tids);
 	euno_store16(&leaf->ntids, (uint16_t) (euno_load16(&leaf->ntids) - 1));
-	if (n > 1)
+	if (slot.ntids > 1)
 	{
-		memmove(&tids[gap->sub], &tids[gap->sub + 1],
-				(n - 1 - gap->sub) * sizeof(EunoTid));
-		rewrite_slot(leaf, &view, view.count, gap->slot, &slot, tids, n - 1);
+		EunoTid		first = euno_bpt_first_tid(&view, gap->slot);
+		uint32_t	list_len = slot.list_len;
+
+		euno_copy_out(list, slot.list, list_len);
+		first = euno_bpt_list_remove(list, &list_len, first, gap->sub);
+		rewrite_slot(leaf, &view, view.count, gap->slot, &slot, first, list,
+					 list_len, slot.ntids - 1);
 		return;
 	}
 	close_record(leaf, &view, view.count,
 				 euno_load16(&view.offs[gap->slot]), slot.size);
 	close_slot(&view, view.count, gap->slot);
 	euno_store16(&leaf->count, (uint16_t) (view.count - 1));
-}
-
-/* Is tid among these, which are sorted? */
-bool
-euno_bpt_tid_among(EunoTid tid, const EunoTid *tids, uint32_t n)
-{
-	uint32_t	lo = 0;
-
-	while (n > 0)
-	{
-		uint32_t	half = n / 2;
-
-		if (tids[lo + half] < tid)
-		{
-			lo += half + 1;
-			n -= half + 1;
-		}
-		else if (tids[lo + half] == tid)
-			return true;
-		else
-			n = half;
-	}
-	return false;
 }
 
 /* FIXED: the same as euno_bpt_leaf_remove_tids. */
@@ -318,7 +296,7 @@ remove_tids_fixed(BptView *view, const EunoTid *tids, uint32_t n)
 	for (uint32_t i = 0; i < view->count; i = next)
 	{
 		next = bpt_next_slot(view, i);
-		if (euno_bpt_tid_among(euno_bpt_first_tid(view, i), tids, n))
+		if (euno_tid_among(euno_bpt_first_tid(view, i), tids, n))
 		{
 			removed++;
 			continue;
@@ -341,6 +319,7 @@ uint32_t
 euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
 {
 	EunoTid		have[BPT_LIST_MAX];
+	uint8_t		list[BPT_LIST_BYTES];
 	BptView		view;
 	BptSlot		slot;
 	uint32_t	removed = 0;
@@ -365,14 +344,15 @@ euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
 			break;
 		for (uint32_t k = 0; k < old; k++)
 		{
-			if (!euno_bpt_tid_among(have[k], tids, n))
+			if (!euno_tid_among(have[k], tids, n))
 				have[left++] = have[k];
 		}
 		if (left == old)
 			continue;
 		removed += old - left;
 		if (left > 0)
-			rewrite_slot(leaf, &view, count, i, &slot, have, left);
+			rewrite_slot(leaf, &view, count, i, &slot, have[0], list,
+						 euno_bpt_list_encode(have, left, list), left);
 		else
 		{
 			close_record(leaf, &view, count, euno_load16(&view.offs[i]),

@@ -192,3 +192,40 @@ euno_bpt_list_insert(const uint8_t *list, uint32_t len, uint32_t at,
 	}
 	return (uint32_t) (p - to);
 }
+
+/*
+ * Takes the TID with number "sub", below that of all TIDs, out of a list, in
+ * place: the step to the one behind it is made anew, the others stay.  Returns
+ * the first TID of what is left.  The list is private memory, and is one.
+ */
+EunoTid
+euno_bpt_list_remove(uint8_t *list, uint32_t *len, EunoTid first, uint32_t sub)
+{
+	const uint8_t *end = list + *len;
+	const uint8_t *rest = list;
+	uint8_t    *to = list;
+	EunoTid		before = first;
+	EunoTid		gone = first;
+	EunoTid		next = first;
+
+	for (uint32_t i = 0; i < sub && rest != NULL; i++)
+	{
+		to = list + (rest - list);
+		before = gone;
+		rest = step_get(rest, end, before, &gone);
+	}
+	if (rest != NULL && rest < end)
+		rest = step_get(rest, end, gone, &next);
+	else if (rest == end)
+	{
+		*len = (uint32_t) (to - list);
+		return first;
+	}
+	if (rest == NULL)
+		return first;			/* no list */
+	if (sub > 0)
+		to = step_put(to, before, next);
+	memmove(to, rest, (size_t) (end - rest));
+	*len = (uint32_t) (to - list) + (uint32_t) (end - rest);
+	return sub > 0 ? first : next;
+}

@@ -355,7 +355,7 @@ euno_bpt_scatter_remove_tids(EunoContext *cx, BptLeaf *leaf,
 		{
 			uint32_t	i = (uint32_t) __builtin_ctzll(used);
 
-			if (euno_bpt_tid_among(euno_bpt_scatter_tid(leaf, &shape, bytes +
+			if (euno_tid_among(euno_bpt_scatter_tid(leaf, &shape, bytes +
 														i * shape.stride),
 								   tids, n))
 			{
