@@ -452,7 +452,7 @@ fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
 
 /*
  * As many index tuples of columns of fixed length as there are without NULLs
- * and payload and fit into "room" bytes at "to", which is "place" in the
+ * and payload, each with a key of its own, and fit into "room" bytes at "to", which is "place" in the
  * buffer: a column at a time.  Their number.
  */
 static uint32_t
@@ -467,7 +467,9 @@ fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 
 	for (count = 0; count < end; count++, place += size)
 	{
-		if (unlikely(items[count].keylen != len || items[count].payloadlen > 0))
+		if (unlikely(items[count].keylen != len ||
+					 items[count].payloadlen > 0) ||
+			(count > 0 && items[count].offset == items[count - 1].offset))
 			break;
 		((IndexTuple) (to + count * size))->t_info = (uint16) size;
 		places[count] = place;
@@ -492,21 +494,23 @@ euno_key_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 	for (uint32_t i = 0; i < n; i++)
 	{
 		Assert(used % MAXIMUM_ALIGNOF == 0);
+		if (i > 0 && items[i].offset == items[i - 1].offset)
+		{
+			places[i] = places[i - 1];
+			continue;
+		}
 		if (items[i].keylen == schema->fixed_len)
 		{
 			uint32_t	count = fixed_tuples(schema, buf, items + i, n - i,
 											 to + used, used, room - used,
 											 places + i);
 
-			i += count;
 			used += count * schema->fixed_size;
-			if (i == n)
-				break;
-		}
-		if (i > 0 && items[i].offset == items[i - 1].offset)
-		{
-			places[i] = places[i - 1];
-			continue;
+			if (count > 0)
+			{
+				i += count - 1;
+				continue;
+			}
 		}
 		places[i] = 0;
 		if (used + tuple_room(schema, &items[i]) > room)

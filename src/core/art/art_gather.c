@@ -44,6 +44,8 @@ inline_room(uint32_t depth)
 	return art_align8((depth < SHORT_PATH ? SHORT_PATH : depth) + 8 * ART_WORDS);
 }
 
+#define NO_KEY		UINT32_MAX
+
 /* How no reference ends. */
 #define NO_KIND		0xFF
 
@@ -53,6 +55,7 @@ typedef struct Gathered
 	uint32_t	n;				/* batch->nitems */
 	uint32_t	used;			/* of batch->buf */
 	uint32_t	room;			/* what is used is less than this: a key fits */
+	uint32_t	key;			/* where the last one is; NO_KEY: there is none */
 	uint8_t		kind;			/* the last byte of all references like the last
 								 * one; NO_KIND: there were none */
 	uint32_t	count;			/* bytes of such an INLINE */
@@ -68,7 +71,7 @@ gather_begin(const ArtRead *rd, uint32_t level)
 	uint32_t	room = inline_room(level + 1);
 
 	return (Gathered) {
-		.n = rd->batch->nitems,.used = rd->used,.kind = NO_KIND,
+		.n = rd->batch->nitems,.used = rd->used,.kind = NO_KIND,.key = NO_KEY,
 		.room = rd->batch->buf_size < room ? 0 : rd->batch->buf_size - room + 1
 	};
 }
@@ -106,7 +109,10 @@ split_tid(const uint8_t *path, uint32_t level, int byte, uint32_t count,
 	return count == 0 ? tid : tid << 8 * count | ref >> (64 - 8 * count);
 }
 
-/* Adds an entry that is INLINE in a node of this level; its key has room. */
+/*
+ * Adds an entry that is INLINE in a node of this level; its key has room.  Where
+ * the path to the node is the whole key, all have one copy of it.
+ */
 static inline __attribute__((always_inline)) void
 gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 			 const ArtRef *slot, Gathered *to)
@@ -117,10 +123,14 @@ gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 	{
 		uint32_t	keylen = level + 1 + to->count - EUNO_TID_BYTES;
 
-		put_inline(batch->buf + to->used, rd->key.bytes, level, byte, to->count,
-				   ref, slot);
-		batch->keys[to->n] = (EunoItemKey) {to->used, (uint16_t) keylen, 0};
-		to->used += art_align8(keylen);
+		if (keylen > level || to->key == NO_KEY)
+		{
+			put_inline(batch->buf + to->used, rd->key.bytes, level, byte,
+					   to->count, ref, slot);
+			to->key = to->used;
+			to->used += art_align8(keylen);
+		}
+		batch->keys[to->n] = (EunoItemKey) {to->key, (uint16_t) keylen, 0};
 	}
 	else
 	{
