@@ -275,12 +275,33 @@ any_tuple(const EunoKeySchema *schema, const uint8_t *key,
 	return size;
 }
 
-/* All columns have a fixed length, and none is NULL. */
+/* Have all columns of an entry a fixed length, and is none NULL? */
+static inline bool
+is_fixed(const EunoKeySchema *schema, const uint8_t *key,
+		 const EunoItemKey *item)
+{
+	const uint8_t *row = key + MAXALIGN(item->keylen);
+
+	if (item->keylen != schema->fixed_len ||
+		item->payloadlen != schema->fixed_row)
+		return false;
+	for (int i = schema->nkeys; i < schema->natts; i++)
+	{
+		int			k = i - schema->nkeys;
+
+		if ((row[k >> 3] & 1 << (k & 7)) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* The tuple of an entry that is. */
 static inline uint32_t
 fixed_tuple(const EunoKeySchema *schema, const uint8_t *key, IndexTuple itup)
 {
 	const EunoKeyColumn *col = schema->cols;
 	const uint8_t *end = key + schema->fixed_len;
+	const uint8_t *row = key + MAXALIGN(schema->fixed_len);
 	char	   *data = (char *) itup + IndexInfoFindDataOffset(0);
 
 	while (key < end)
@@ -289,6 +310,8 @@ fixed_tuple(const EunoKeySchema *schema, const uint8_t *key, IndexTuple itup)
 		key += 1 + col->attlen;
 		col++;
 	}
+	for (; col < schema->cols + schema->natts; col++)
+		memcpy(data + col->tuple_at, row + col->row_at, col->attlen);
 	itup->t_info = (uint16) schema->fixed_size;
 	return schema->fixed_size;
 }
@@ -407,7 +430,7 @@ tuple_room(const EunoKeySchema *schema, const EunoItemKey *item)
 bool
 euno_key_tuple_is_plain(const EunoKeySchema *schema)
 {
-	return schema->fixed_len > 0 && schema->natts == schema->nkeys;
+	return schema->fixed_len > 0;
 }
 
 uint32_t
@@ -424,7 +447,7 @@ euno_key_tuple(const EunoKeySchema *schema, const uint8_t *key,
 
 	if (unlikely(need > room))
 		return need;
-	if (likely(item->keylen == schema->fixed_len && item->payloadlen == 0))
+	if (likely(is_fixed(schema, key, item)))
 		return fixed_tuple(schema, key, itup);
 	return other_tuple(schema, key, item, itup);
 }
@@ -450,10 +473,26 @@ fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
 			put_fixed(col, keys + items[i].offset, NULL, to);
 }
 
+/* An INCLUDE column of fixed_tuples. */
+static void
+included_column(const EunoKeyColumn *col, const uint8_t *rows,
+				const EunoItemKey *items, uint32_t n, char *to, uint32_t size)
+{
+	if (col->attlen == 4)
+		for (uint32_t i = 0; i < n; i++, to += size)
+			memcpy(to, rows + items[i].offset, 4);
+	else if (col->attlen == 8)
+		for (uint32_t i = 0; i < n; i++, to += size)
+			memcpy(to, rows + items[i].offset, 8);
+	else
+		for (uint32_t i = 0; i < n; i++, to += size)
+			memcpy(to, rows + items[i].offset, col->attlen);
+}
+
 /*
- * As many index tuples of columns of fixed length as there are without NULLs
- * and payload, each with a key of its own, and fit into "room" bytes at "to", which is "place" in the
- * buffer: a column at a time.  Their number.
+ * As many index tuples of columns of fixed length as there are without NULLs,
+ * each with a key of its own, and fit into "room" bytes at "to", which is "place"
+ * in the buffer: a column at a time.  Their number.
  */
 static uint32_t
 fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
@@ -461,14 +500,14 @@ fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 			 uint32_t room, uint32_t *places)
 {
 	uint32_t	size = schema->fixed_size;
-	uint32_t	len = schema->fixed_len;
+	const uint8_t *rows = buf + MAXALIGN(schema->fixed_len);
 	uint32_t	end = Min(n, room / size);
 	uint32_t	count;
 
 	for (count = 0; count < end; count++, place += size)
 	{
-		if (unlikely(items[count].keylen != len ||
-					 items[count].payloadlen > 0) ||
+		if (unlikely(!is_fixed(schema, buf + items[count].offset,
+							   &items[count])) ||
 			(count > 0 && items[count].offset == items[count - 1].offset))
 			break;
 		((IndexTuple) (to + count * size))->t_info = (uint16) size;
@@ -482,6 +521,13 @@ fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 		buf++;					/* the marker */
 		fixed_column(col, buf, items, count, to + col->tuple_at, size);
 		buf += col->attlen;
+	}
+	for (int i = schema->nkeys; i < schema->natts; i++)
+	{
+		const EunoKeyColumn *col = &schema->cols[i];
+
+		included_column(col, rows + col->row_at, items, count,
+						to + col->tuple_at, size);
 	}
 	return count;
 }

@@ -92,7 +92,8 @@ typedef struct EunoKeyColumn
 	bool		integer;		/* encoded as a big endian number whose bits */
 	uint64_t	flip;			/* are the value's but for these */
 	uint16		tuple_at;		/* fixed lengths: where it is in tuples' data */
-	uint16		row_at;			/* before the schema's text: where it is in rows */
+	uint16		row_at;			/* before the schema's text, or of an INCLUDE
+								 * column in fixed_row: where it is in rows */
 	Oid			collation;
 	Oid			opfamily;
 	Oid			opcintype;
@@ -128,6 +129,7 @@ struct EunoKeySchema
 								 * that and payload, but for blanks */
 	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a
 								 * key without NULLs, else 0, */
+	uint32_t	fixed_row;		/* of the row of its INCLUDE columns, likewise, */
 	uint32_t	fixed_size;		/* and of its index tuple */
 	Oid			table;
 	char		name[NAMEDATALEN];

@@ -312,8 +312,10 @@ describe_tuple(EunoKeySchema *schema)
 	const EunoKeyColumn *first = &schema->cols[0];
 	bool		bytes = schema->order == EUNO_ORDER_BYTES;
 	bool		one = schema->natts == 1 && first->attlen == -1;
-	bool		fixed = bytes && schema->natts == schema->nkeys;
+	int			nincluded = schema->natts - schema->nkeys;
+	bool		fixed = bytes && (nincluded == 0 || schema->nlossy == 0);
 
+	schema->fixed_row = nincluded > 0 ? (nincluded + 7) / 8 : 0;
 	schema->tuple_more = IndexInfoFindDataOffset(INDEX_NULL_MASK) +
 		2 * MAXIMUM_ALIGNOF;
 	for (int i = 0; i < schema->natts; i++)
@@ -332,12 +334,19 @@ describe_tuple(EunoKeySchema *schema)
 			schema->expands = true;
 		}
 		schema->varlenas = schema->varlenas || col->attlen == -1;
-		fixed = fixed && col->kind <= EUNO_KIND_FIXED;
+		fixed = fixed &&
+			(i < schema->nkeys ? col->kind <= EUNO_KIND_FIXED : col->attlen > 0);
 		if (!fixed)
 			continue;
 		col->tuple_at = att_align_nominal(schema->fixed_size, col->attalign);
 		schema->fixed_size = col->tuple_at + col->attlen;
-		schema->fixed_len += 1 + col->attlen;
+		if (i < schema->nkeys)
+			schema->fixed_len += 1 + col->attlen;
+		else
+		{
+			col->row_at = att_align_nominal(schema->fixed_row, col->attalign);
+			schema->fixed_row = col->row_at + col->attlen;
+		}
 	}
 	if (fixed)
 		schema->fixed_size = MAXALIGN(schema->fixed_size) +
