@@ -149,6 +149,21 @@ INSERT INTO inc VALUES (1, NULL, repeat('x', 3000), NULL);
 SELECT euno_index_check('inc_k', true);
 DROP TABLE inc;
 
+-- Of fixed lengths, some of them NULL, where others have the same places all the same; keys that are alike, too
+CREATE TABLE inc AS SELECT n % 700 AS k, nullif(n % 3, 0)::int2 AS a, nullif(n % 5, 0) AS b, n % 4 = 0 AS c, nullif(n % 7, 0)::int8 AS d, nullif(n % 2, 0)::float8 AS e, n AS id FROM generate_series(1, 3000) n;
+CREATE TABLE stored AS SELECT k, a, b, c, d, e FROM inc;
+CREATE FUNCTION differ(definition text) RETURNS TABLE (plan text, rows bigint) LANGUAGE plpgsql AS $$ BEGIN
+	EXECUTE 'CREATE INDEX inc_i ON inc USING euno ' || definition;
+	EXECUTE 'EXPLAIN (COSTS OFF) SELECT k, a, b, c, d, e FROM inc WHERE k >= 0' INTO plan;
+	SELECT count(*) INTO rows FROM (SELECT k, a, b, c, d, e FROM inc WHERE k >= 0 EXCEPT ALL TABLE stored) x;
+	DROP INDEX inc_i;
+	RETURN NEXT;
+END $$;
+VACUUM inc;
+SELECT d.*, i FROM unnest(ARRAY['(k) INCLUDE (a, b, c, d, e)', '(k DESC, id) INCLUDE (c, a, b, e, d)', '(k) INCLUDE (e, d, c, b, a) WITH (structure = art)', '(k, a, b, c, d) INCLUDE (e)', '(k, c, a, b, d, e)', '(k, c, a, b, d, e) WITH (structure = art)']) i, differ(i) d;
+DROP TABLE inc, stored;
+DROP FUNCTION differ;
+
 -- Scans of one index in turn, one after the other and nested: of a few rows and of many, which look into the
 -- table and which do not
 CREATE TABLE s AS SELECT n AS k, 'row ' || n AS t, n AS v FROM generate_series(1, 3000) n;
