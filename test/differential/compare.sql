@@ -74,6 +74,27 @@ BEGIN
 END
 $$;
 
+-- A comparison of some of the index's keys, one after the other, with as many values
+CREATE FUNCTION diff.row_condition(x diff.idx) RETURNS text LANGUAGE plpgsql AS
+$$
+DECLARE
+	first int := 1 + diff.upto(cardinality(x.keys) - 2);
+	n int := 2 + diff.upto(cardinality(x.keys) - first - 1);
+	names text;
+	literals text;
+BEGIN
+	SELECT string_agg(k.name, ', ' ORDER BY i), string_agg(diff.literal(c), ', ' ORDER BY i)
+		INTO names, literals
+		FROM unnest(x.keys) WITH ORDINALITY AS k (name, i)
+			JOIN diff.col c ON c.tab = x.tab AND c.name = k.name
+		WHERE i BETWEEN first AND first + n - 1;
+	IF random() < 0.8 THEN
+		RETURN format('(%s) %s (%s)', names, diff.pick('<', '<=', '>', '>='), literals);
+	END IF;
+	RETURN format('(%s) %s (%s)', literals, diff.pick('<', '<=', '>', '>='), names);
+END
+$$;
+
 -- Conditions on the first keys of the index, and sometimes on any column
 CREATE FUNCTION diff.conditions(x diff.idx) RETURNS text LANGUAGE plpgsql AS
 $$
@@ -92,6 +113,9 @@ BEGIN
 		SELECT * INTO c FROM diff.col WHERE tab = x.tab ORDER BY random() LIMIT 1;
 		conditions := array_remove(conditions || diff.condition(c), NULL);
 	END IF;
+	WHILE cardinality(x.keys) > 1 AND random() < 0.15 LOOP
+		conditions := conditions || diff.row_condition(x);
+	END LOOP;
 	IF x.predicate <> '' AND random() < 0.95 THEN
 		conditions := conditions || x.predicate;
 	END IF;
