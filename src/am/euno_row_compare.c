@@ -218,8 +218,8 @@ bound_by_row(PlannerInfo *root, IndexOptInfo *index,
  * comes of.  NULL: there is nothing, or that would be too late for an index.
  */
 static RestrictInfo *
-condition(PlannerInfo *root, RelOptInfo *rel, const RestrictInfo *whole,
-		  Expr *implied)
+as_condition(PlannerInfo *root, RelOptInfo *rel, const RestrictInfo *whole,
+			 Expr *implied)
 {
 	RestrictInfo *part;
 
@@ -247,10 +247,10 @@ implied_conditions(PlannerInfo *root, IndexOptInfo *index)
 
 		if (!IsA(row, RowCompareExpr))
 			continue;
-		part = condition(root, index->rel, whole,
-						 bound_by_row(root, index, row));
+		part = as_condition(root, index->rel, whole,
+							bound_by_row(root, index, row));
 		if (part == NULL)
-			part = condition(root, index->rel, whole, implied_by_first(row));
+			part = as_condition(root, index->rel, whole, implied_by_first(row));
 		if (part != NULL)
 			implied = lappend(implied, part);
 	}
