@@ -152,7 +152,7 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 {
 	EunoScan   *so = scan->opaque;
 
-	euno_window_leave(scan, true);
+	euno_window_leave(scan);
 	clear_hazard(so);
 	euno_window_learn(so);
 
@@ -176,7 +176,7 @@ eunoendscan(IndexScanDesc scan)
 {
 	EunoScan   *so = scan->opaque;
 
-	euno_window_leave(scan, false);
+	euno_window_leave(scan);
 	clear_hazard(so);
 	euno_window_learn(so);
 	if (!keep_scan(so))
@@ -292,12 +292,17 @@ begin(IndexScanDesc scan)
 
 /* The executor found the tuple that it was given last dead to everybody. */
 static void
-note_killed(EunoWindow *window)
+note_killed(EunoScan *so)
 {
+	EunoWindow *window = so->current;
+
 	if (window->pos < 0 || window->pos >= (int32) window->nitems)
 		return;
 	if (!window->any_killed)
+	{
 		memset(window->killed, 0, window->nitems * sizeof(bool));
+		euno_scan_plan_keep(so->plan, &so->range);
+	}
 	window->any_killed = true;
 	window->killed[window->pos] = true;
 }
@@ -342,7 +347,7 @@ next_tuple(IndexScanDesc scan, bool forward)
 	if (unlikely(!so->counted))
 		begin(scan);
 	else if (unlikely(scan->kill_prior_tuple))
-		note_killed(so->current);
+		note_killed(so);
 	if (unlikely(so->range.empty))
 		return false;
 
@@ -472,7 +477,7 @@ eunorestrpos(IndexScanDesc scan)
 
 	if (so->marked_window != NULL)
 	{
-		euno_window_leave(scan, false);
+		euno_window_leave(scan);
 		so->spare = so->current;
 		so->current = so->marked_window;
 		so->marked_window = NULL;

@@ -131,10 +131,10 @@ extern void euno_window_learn(EunoScan *so);
 extern void euno_window_restart(EunoScan *so);
 
 /*
- * Removes what was found dead in the current window, before it is left.
- * "rescan": the scan keys' arguments may be gone.
+ * Removes what was found dead in the current window, before it is left.  The
+ * scan keys' arguments may be gone (euno_scan_plan_keep).
  */
-extern void euno_window_leave(IndexScanDesc scan, bool rescan);
+extern void euno_window_leave(IndexScanDesc scan);
 
 /*
  * Reads the next batch in the given direction into the current window.  False

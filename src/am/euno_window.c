@@ -141,31 +141,15 @@ euno_window_restart(EunoScan *so)
 	so->key_patience = so->idx->order == EUNO_ORDER_BYTES ? KEY_PATIENCE : 0;
 }
 
-/*
- * Bounds in COMPARE order point to the scan keys' arguments, which may be gone
- * at a rescan.
- */
-static bool
-bounds_are_usable(const EunoWindow *window)
-{
-	const EunoCursor *cursor = &window->cursor;
-
-	if (window->entire)
-		return cursor->lo.bound == NULL;
-	return (!cursor->at_lo || cursor->lo.bound == NULL) &&
-		(!cursor->at_hi || cursor->hi.bound == NULL);
-}
-
 void
-euno_window_leave(IndexScanDesc scan, bool rescan)
+euno_window_leave(IndexScanDesc scan)
 {
 	EunoScan   *so = scan->opaque;
 	EunoWindow *window = so->current;
 
 	if (likely(!window->any_killed))
 		return;
-	if (!rescan || bounds_are_usable(window))
-		euno_kill_dead_items(scan);
+	euno_kill_dead_items(scan);
 	window->any_killed = false;
 }
 
@@ -541,7 +525,7 @@ euno_window_read(IndexScanDesc scan, bool forward)
 	bool		fresh;
 	bool		found = false;
 
-	euno_window_leave(scan, false);
+	euno_window_leave(scan);
 	if (scan->parallel_scan && !euno_shared_scan_take(scan, forward))
 		return false;
 

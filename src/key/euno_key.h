@@ -255,6 +255,13 @@ extern void euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 							   EunoScanRange *range);
 
 /*
+ * Keeps what the range (of any part) points to beyond the keys' arguments, until
+ * keys are set again.
+ */
+extern void euno_scan_plan_keep(EunoScanPlan *plan,
+								const EunoScanRange *range);
+
+/*
  * A part by number: an element of each array that chooses parts.  The same
  * scan keys make the same parts in every process.
  *

@@ -81,13 +81,17 @@ extreme_element(const EunoKeyColumn *col, const ScanKeyData *key,
 	return true;
 }
 
-/* Takes an array apart. */
+/*
+ * Takes an array apart; in COMPARE order a copy, which outlives the argument: see
+ * euno_scan_plan_keep.
+ */
 static void
 read_elements(EunoScanPlan *plan, const EunoKeyColumn *col,
 			  const ScanKeyData *key, EunoArray *array)
 {
 	bool		bytes = plan->schema->order == EUNO_ORDER_BYTES;
-	ArrayType  *value = DatumGetArrayTypeP(key->sk_argument);
+	ArrayType  *value = bytes ? DatumGetArrayTypeP(key->sk_argument) :
+		DatumGetArrayTypePCopy(key->sk_argument);
 	int16		len;
 	bool		byval;
 	char		align;

@@ -341,7 +341,7 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 	range->parts = false;
 	plan->nchoices = 0;
 	plan->nrows = 0;
-	plan->whole = false;
+	plan->whole = plan->kept = false;
 	plan->limit_cols = 0;
 	if (unlikely(plan->array_context != NULL))
 		MemoryContextReset(plan->array_context);

@@ -7,6 +7,9 @@
  */
 #include "postgres.h"
 
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+
 #include "key/scan_private.h"
 
 /* One column of a bound in COMPARE order; returns the position's side. */
@@ -121,6 +124,57 @@ euno_scan_whole_key(EunoScanPlan *plan, EunoScanRange *range)
 		set_bound(&range->lo, bound, schema->nkeys, -1);
 		set_bound(&range->hi, bound, schema->nkeys, 1);
 	}
+}
+
+/* Length and kind of passing of what a bound's column is compared with. */
+static void
+value_type(const EunoScanPlan *plan, int column, const EunoBoundColumn *bound,
+		   int16 *len, bool *byval)
+{
+	*len = plan->schema->cols[column].attlen;
+	*byval = plan->schema->cols[column].attbyval;
+	for (int i = 0; i < plan->max_keys && bound->cross != NULL; i++)
+		if (&plan->slots[i].cross == bound->cross)
+			get_typlenbyval(plan->slots[i].subtype, len, byval);
+}
+
+static void
+keep_bound(EunoScanPlan *plan, EunoKeyBound *bound, int ncols)
+{
+	for (int i = 0; i < ncols; i++)
+	{
+		EunoBoundColumn *col = &bound->cols[i];
+		int16		len;
+		bool		byval;
+
+		if (col->class != EUNO_BOUND_VALUE)
+			continue;
+		value_type(plan, i, col, &len, &byval);
+		col->value = datumCopy(col->value, byval, len);
+	}
+}
+
+/*
+ * Bounds in COMPARE order point to the scan keys' arguments, which are gone
+ * before the scan is at a rescan, and perhaps at its end: an outer node has
+ * been ended by then.  Who needs the range later copies them meanwhile.
+ */
+void
+euno_scan_plan_keep(EunoScanPlan *plan, const EunoScanRange *range)
+{
+	MemoryContext old;
+
+	if (plan->kept || plan->schema->order == EUNO_ORDER_BYTES)
+		return;
+	plan->kept = true;
+	(void) euno_scan_alloc(plan, 1);
+	old = MemoryContextSwitchTo(plan->array_context);
+	if (plan->whole || range->lo.bound != NULL)
+		keep_bound(plan, &plan->low_bound,
+				   plan->whole ? plan->schema->nkeys : plan->low_bound.ncols);
+	if (range->hi.bound == &plan->high_bound)
+		keep_bound(plan, &plan->high_bound, plan->high_bound.ncols);
+	MemoryContextSwitchTo(old);
 }
 
 void

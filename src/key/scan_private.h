@@ -191,6 +191,7 @@ struct EunoScanPlan
 	int			nresidual;
 	int			residual_cols;	/* they need this many columns */
 	bool		whole;			/* COMPARE order: each part is one key */
+	bool		kept;			/* bounds are our own: euno_scan_plan_keep */
 	EunoKeyBound low_bound;		/* COMPARE order */
 	EunoKeyBound high_bound;
 	Datum		values[INDEX_MAX_KEYS];

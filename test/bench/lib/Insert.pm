@@ -1,5 +1,5 @@
 # Insert.pm: rows into tables with one index and with five, and their WAL; updates
-# of a few rows.
+# of a few rows; VACUUM.
 #
 # Each access method has a table of its own, which grows from round to round;
 # "none" is the table alone.
@@ -29,6 +29,10 @@ my $batch = int($run{rows} / 20);
 my $hot = 'update of one of 100 hot rows';
 my $hot_rows = $run{rows} < 50000 ? $run{rows} : 50000;
 my $hot_updates = int($run{rows} / 100);
+
+# A tenth of the rows is deleted, VACUUM removes them, and as many come again.
+my $vacuum = 'VACUUM of 10 percent, random int8, a row';
+my $vacuum_rows = int($run{rows} / 4);
 
 sub measures
 {
@@ -69,10 +73,37 @@ sub run_hot
 	return;
 }
 
+sub load_vacuum
+{
+	say_so("loading for: $vacuum");
+	for my $am (methods(qw(none btree euno art)))
+	{
+		sql("CREATE TABLE vacuum_$am (id int8, n int8) WITH (autovacuum_enabled = off)",
+			"INSERT INTO vacuum_$am SELECT hashint8extended(n, 7), n FROM generate_series(1, $vacuum_rows) n",
+			$am eq 'none' ? () : "CREATE INDEX ON vacuum_$am " . index_on($am, 'id'));
+	}
+	return;
+}
+
+sub run_vacuum
+{
+	my ($round) = @_;
+
+	say_so("round $round: $vacuum");
+	for my $am (turns($round, qw(none btree euno art)))
+	{
+		my @results = session("DELETE FROM vacuum_$am WHERE n % 10 = $round % 10", 'CHECKPOINT', "VACUUM (PARALLEL 0, INDEX_CLEANUP ON) vacuum_$am",
+			"INSERT INTO vacuum_$am SELECT hashint8extended(n, 7 + $round), n FROM generate_series(1, $vacuum_rows) n WHERE n % 10 = $round % 10");
+		note($vacuum, 'us', $am, $results[2][0] * 1000 / $vacuum_rows);
+	}
+	return;
+}
+
 # Tables that already have rows/2 rows.
 sub load
 {
 	load_hot() if wants($hot);
+	load_vacuum() if wants($vacuum);
 	for my $measure (measures())
 	{
 		my ($columns, $keys, $values) = @{ $insert{$measure} };
@@ -114,6 +145,7 @@ sub run_round
 		sql('DROP TABLE source');
 	}
 	run_hot($round) if wants($hot);
+	run_vacuum($round) if wants($vacuum);
 	return;
 }
 
@@ -138,6 +170,12 @@ sub check
 		my ($answer) = sql('SET enable_seqscan = off; SET enable_bitmapscan = off',
 			"SELECT count(*) FROM (SELECT abalance FROM hot_$am ORDER BY abalance OFFSET 0) x");
 		die "$hot, $am: $answer of $hot_rows rows\n" if $answer != $hot_rows;
+	}
+	for my $am (wants($vacuum) ? methods(qw(btree euno art)) : ())
+	{
+		my ($answer) = sql('SET enable_seqscan = off; SET enable_bitmapscan = off',
+			"SELECT count(*) FROM (SELECT id FROM vacuum_$am ORDER BY id OFFSET 0) x");
+		die "$vacuum, $am: $answer of $vacuum_rows rows\n" if $answer != $vacuum_rows;
 	}
 	return;
 }

@@ -11,6 +11,7 @@ use warnings;
 use Bench;
 
 my $probes = int($run{rows} / 5);
+my $few = $probes < 20_000 ? $probes : 20_000;
 my $nestloop = 'enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;'
   . ' SET enable_bitmapscan = off; SET enable_material = off; SET max_parallel_workers_per_gather = 0';
 my $indexed = "$nestloop; SET enable_seqscan = off; SET enable_sort = off; SET random_page_cost = 0.1";
@@ -97,7 +98,6 @@ sub id_queries
 	};
 	my $listed = $probes < 200_000 ? 1000 * int($probes / 1000) : 200_000;
 	my $long = $rows > 200_000 ? 100_000 : int($rows / 4);
-	my $few = $probes < 20_000 ? $probes : 20_000;
 
 	return (
 		['lookup, int8', $nestloop, $probes, 'SELECT sum(v) FROM {probe} LEFT JOIN item USING (id)', 'hash floor'],
@@ -135,6 +135,12 @@ sub sets
 	}
 	push @sets, ['int4, int4', 'a, b', [qw(btree euno art)],
 		['lookup, two columns', $nestloop, $probes, 'SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.a = w.a AND i.b = w.b', '']];
+	push @sets, ['int4 of 1000 values', 'v', [qw(btree euno art)],
+		['equal keys, index only, a row', $indexed, int($run{rows} / 10), 'SELECT count(*) FROM item WHERE v < 100', '']];
+	push @sets, ['int4 of 1000 values, int8', 'v, id', [qw(btree euno art)],
+		['page of 20 by a row comparison, a query', $indexed, $few,
+			"SELECT sum(x.id) FROM (SELECT v, id FROM {wanted} LIMIT $few) w,
+				LATERAL (SELECT i.id, i.u FROM item i WHERE (i.v, i.id) > (w.v, w.id) ORDER BY i.v, i.id LIMIT 20) x", '']];
 	return @sets;
 }
 
