@@ -33,6 +33,9 @@
 
 #define MERGES_PER_PIN 32
 
+/* Of one with more entries, all is not gone through again for a few merges. */
+#define LARGE_TREE	100000
+
 /*
  * All leaves, or nodes, of a tree are looked at when a quarter of its entries
  * is new, or a hundredth gone, since that was done.
@@ -307,6 +310,8 @@ eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 			if (due)
 				status = idx->slot->ops->compact(cx, &idx->slot->tree,
 												 MERGES_PER_PIN, &merged);
+			if (merged < MERGES_PER_PIN && tree_stats.entries > LARGE_TREE)
+				merged = 0;		/* that was a whole round, and the last */
 			if (due && status == EUNO_OK && merged == 0)
 				idx->slot->compacted_at = changes;
 			stats->num_index_tuples = tree_stats.entries;

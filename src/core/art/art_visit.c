@@ -20,17 +20,20 @@ next_node(ArtNode *node, uint32_t from, uint32_t *byte, ArtRef **slot)
 	uint64_t	map[4];
 
 	euno_art_node_map(node, map, places);
-	for (uint32_t b = from; b < 256; b++)
+	map[from / 64] &= UINT64_MAX << from % 64;
+	for (uint32_t i = from / 64; i < 4; i++)
 	{
-		ArtRef		ref;
+		for (uint64_t bits = map[i]; bits != 0; bits &= bits - 1)
+		{
+			uint32_t	b = 64 * i + (uint32_t) __builtin_ctzll(bits);
+			ArtRef		ref;
 
-		if ((map[b / 64] >> b % 64 & 1) == 0)
-			continue;
-		*slot = art_children(node) + places[b] * words;
-		ref = euno_load64_acquire(*slot);
-		*byte = b;
-		if (art_is_node(ref))
-			return ref;
+			*slot = art_children(node) + places[b] * words;
+			ref = euno_load64_acquire(*slot);
+			*byte = b;
+			if (art_is_node(ref))
+				return ref;
+		}
 	}
 	return 0;
 }
