@@ -107,7 +107,7 @@ typedef struct EunoCounters
 } EunoCounters;
 
 struct EunoEpochs;				/* euno_epoch.h */
-struct EunoTree;				/* euno_core.h */
+typedef struct EunoTree EunoTree;	/* euno_core.h */
 
 /*
  * One per process (per thread in the test programs), in private memory.
@@ -199,9 +199,9 @@ typedef struct EunoContext
 	EunoDelegation delegation;
 
 	/* What an operation holds that euno_context_reset must give back. */
-	struct EunoTree *walking;	/* registered as a walker of this tree */
-	struct EunoTree *compacting;	/* is the one that merges in this tree */
-	struct EunoTree *spare_tree;	/* the tree the spares were allocated for */
+	EunoTree   *walking;		/* registered as a walker of this tree */
+	EunoTree   *compacting;		/* is the one that merges in this tree */
+	EunoTree   *spare_tree;		/* the tree the spares were allocated for */
 	void	   *spare[4];
 	size_t		spare_size[4];
 	int			spare_domain[4];

@@ -150,7 +150,7 @@ typedef struct EunoLeafInfo
  */
 typedef struct EunoBulk
 {
-	struct EunoTree *tree;
+	EunoTree   *tree;
 	void	   *state[8];		/* the structure's own */
 	uint8_t		scratch[3 * 32 * 1024] __attribute__((aligned(64)));
 } EunoBulk;
@@ -202,95 +202,11 @@ typedef struct EunoVerify
 } EunoVerify;
 
 /*
- * The table of functions of one structure.
+ * The table of functions of one structure.  Members that "may be NULL" are
+ * what a structure can do without.
  *
- * create: an empty tree in *tree (zeroed, shared, 64-byte aligned memory,
- * alloc_arg already set).  There is no destroy: whoever owns the allocator
- * takes all of a tree's memory back at once.
- *
- * insert: EUNO_OK, EUNO_EXISTS (idempotent; the payload is left alone),
- * EUNO_FULL (only if no_split), EUNO_NO_MEMORY, EUNO_CORRUPT, EUNO_CANCELED.
- *
- * remove: EUNO_OK, EUNO_NOT_FOUND, EUNO_STALE, EUNO_CORRUPT, EUNO_CANCELED.
- * The guard (may be NULL) is read while the leaf is locked.
- *
- * contains: EUNO_OK, EUNO_NOT_FOUND, EUNO_CORRUPT or EUNO_CANCELED.
- *
- * read: the next batch in the given direction.  nitems = 0 means that the
- * range has ended on that side (with one_leaf: only if at_hi / at_lo is set);
- * a batch with items may set at_hi / at_lo too.
- * EUNO_OK, EUNO_CORRUPT or EUNO_CANCELED.
- *
- * read_keys (may be NULL): BYTES order.  Looks up several keys at once, as
- * read does in ranges that each start with one: their waits for memory
- * overlap.  "positions" (EUNO_KEYS_MAX at most) have side < 0.  The batch gets
- * the entries of the first, then of the second, and so on; ends[i] is the
- * number of items up to those of key i.  Returns how many keys have been read,
- * from the first on; read has to be asked for the next one.  Does not heed
- * one_leaf.
- *
- * walk: every entry that is in the tree from the call's start to its end is
- * shown to decide at least once; entries are removed when it says true.
- * While a walk is under way, entries only move to the right.  EUNO_OK,
- * EUNO_CORRUPT or EUNO_CANCELED; what was removed before that is gone.
- *
- * moves: NULL for trees whose leaves have no numbers.  Starts, once and for
- * all, to remember which leaf has passed on keys to which, in order.  Copies
- * the moves since *position, at first 0, and advances it.  *n: room in, number
- * out.  A move is told from the moment on at which its keys can be found in
- * the other leaf.  EUNO_OK; EUNO_FULL: *n was less than EUNO_MOVES_MAX, and
- * there are some; EUNO_STALE: some are forgotten, and *position is after them;
- * EUNO_NO_MEMORY.
- *
- * compact: merges underfull neighbors, at most max_merges of them, and does
- * nothing while a walk is under way.  *merged says how many.
- *
- * tidy (may be NULL): the same a little at a time: looks at so many leaves
- * from where the last call ended.  EUNO_NOT_FOUND when that was the last one;
- * the next call begins anew.  EUNO_OK, too, when it may do nothing now.
- * Contended leaves to which nothing was written since it last came by become
- * calm.
- *
- * maintain (may be NULL): brings a domain's directory up to date.  In COMPARE
- * order it calls the comparator if the context has one, and does without
- * otherwise.
- *
- * set_domains (may be NULL): from now on these domains, a set of bits, have
- * directories of their own; others use the first domain's, which there always
- * is.  Domains beyond the number that the tree was created with are ignored.
- * EUNO_OK; EUNO_NO_MEMORY: some of them have one; EUNO_NOT_FOUND: leaves are
- * being merged, and nothing has changed.
- *
- * set_mode (may be NULL): makes the leaf that covers the position, or with
- * NULL all leaves, contended or calm.  Answers do not change by that, but how
- * writers get along.  EUNO_OK; EUNO_NOT_FOUND: that leaf's entries cannot be
- * kept in the way of contended leaves, and it is calm; EUNO_NO_MEMORY,
- * EUNO_CORRUPT.
- *
- * steer (may be NULL): from now on a leaf at which so many conflicts (at least
- * one) were about different keys is parted between these, by who writes to it
- * next, as long as there are fewer than "most" such leaves.  0 conflicts: none
- * is.
- *
- * heat (may be NULL): copies what is known of at most max leaves, those with
- * the most conflicts first, and returns how many.  With "round", a new round
- * begins.
- *
- * leaf (may be NULL): tells of the leaf that has the key of *heat now, of a
- * radix tree the node on the way to it.  EUNO_OK, EUNO_NOT_FOUND (the key is
- * cut, and does not say) or EUNO_CORRUPT.  In COMPARE order calls the
- * comparator.
- *
- * migrate (may be NULL): moves the leaf right of a position, which has a key,
- * to a domain's memory.  EUNO_OK; EUNO_NOT_FOUND: it is there, or cannot be
- * moved now; EUNO_NO_MEMORY; EUNO_CORRUPT.
- *
- * settle (may be NULL): moves leaves, at most max, to the domains whose
- * descents went there most; returns how many.  Does nothing while a walk is
- * under way or, in COMPARE order, without a comparator.
- *
- * verify: order, fences, chain, directory, duplicate entries, counts.
- * Concurrent writers are tolerated.
+ * There is no destroy: whoever owns the allocator takes all of a tree's memory
+ * back at once.
  */
 typedef struct EunoTreeOps
 {
@@ -306,51 +222,178 @@ typedef struct EunoTreeOps
 	uint32_t	neighbors;		/* entries before and after one that may make
 								 * room for it */
 
-	EunoStatus	(*create) (EunoContext *cx, struct EunoTree *tree,
+	/*
+	 * An empty tree in *tree (zeroed, shared, 64-byte aligned memory, alloc_arg
+	 * already set).
+	 */
+	EunoStatus	(*create) (EunoContext *cx, EunoTree *tree,
 						   const EunoTreeConfig *config);
-	EunoStatus	(*insert) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * EUNO_OK, EUNO_EXISTS (idempotent; the payload is left alone), EUNO_FULL
+	 * (only if no_split), EUNO_NO_MEMORY, EUNO_CORRUPT, EUNO_CANCELED.
+	 */
+	EunoStatus	(*insert) (EunoContext *cx, EunoTree *tree,
 						   const EunoEntry *entry, bool no_split);
-	EunoStatus	(*remove) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * EUNO_OK, EUNO_NOT_FOUND, EUNO_STALE, EUNO_CORRUPT, EUNO_CANCELED.  The
+	 * guard (may be NULL) is read while the leaf is locked.
+	 */
+	EunoStatus	(*remove) (EunoContext *cx, EunoTree *tree,
 						   const EunoEntry *entry, const EunoGuard *guard);
-	EunoStatus	(*contains) (EunoContext *cx, struct EunoTree *tree,
+
+	/* EUNO_OK, EUNO_NOT_FOUND, EUNO_CORRUPT or EUNO_CANCELED. */
+	EunoStatus	(*contains) (EunoContext *cx, EunoTree *tree,
 							 const EunoEntry *entry);
-	EunoStatus	(*read) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * The next batch in the given direction.  nitems = 0 means that the range
+	 * has ended on that side (with one_leaf: only if at_hi / at_lo is set); a
+	 * batch with items may set at_hi / at_lo too.  EUNO_OK, EUNO_CORRUPT or
+	 * EUNO_CANCELED.
+	 */
+	EunoStatus	(*read) (EunoContext *cx, EunoTree *tree,
 						 EunoCursor *cursor, bool forward, EunoBatch *batch);
-	uint32_t	(*read_keys) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * May be NULL.  BYTES order.  Looks up several keys at once, as read does
+	 * in ranges that each start with one: their waits for memory overlap.
+	 * "positions" (EUNO_KEYS_MAX at most) have side < 0.  The batch gets the
+	 * entries of the first, then of the second, and so on; ends[i] is the
+	 * number of items up to those of key i.  Returns how many keys have been
+	 * read, from the first on; read has to be asked for the next one.  Does
+	 * not heed one_leaf.
+	 */
+	uint32_t	(*read_keys) (EunoContext *cx, EunoTree *tree,
 							  const EunoPosition *positions, uint32_t n,
 							  EunoBatch *batch, uint32_t *ends);
-	EunoStatus	(*bulk_begin) (EunoContext *cx, struct EunoTree *tree,
+
+	/* See EunoBulk. */
+	EunoStatus	(*bulk_begin) (EunoContext *cx, EunoTree *tree,
 							   EunoBulk *bulk);
 	EunoStatus	(*bulk_add) (EunoContext *cx, EunoBulk *bulk,
 							 const EunoEntry *entry);
 	EunoStatus	(*bulk_end) (EunoContext *cx, EunoBulk *bulk);
-	EunoStatus	(*walk) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * Every entry that is in the tree from the call's start to its end is shown
+	 * to decide at least once; entries are removed when it says true.  While a
+	 * walk is under way, entries only move to the right.  EUNO_OK, EUNO_CORRUPT
+	 * or EUNO_CANCELED; what was removed before that is gone.
+	 */
+	EunoStatus	(*walk) (EunoContext *cx, EunoTree *tree,
 						 EunoWalk *walk);
-	EunoStatus	(*compact) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * Merges underfull neighbors, at most max_merges of them, and does nothing
+	 * while a walk is under way.  *merged says how many.
+	 */
+	EunoStatus	(*compact) (EunoContext *cx, EunoTree *tree,
 							uint32_t max_merges, uint32_t *merged);
-	EunoStatus	(*tidy) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * May be NULL.  The same a little at a time: looks at so many leaves from
+	 * where the last call ended.  EUNO_NOT_FOUND when that was the last one;
+	 * the next call begins anew.  EUNO_OK, too, when it may do nothing now.
+	 * Contended leaves to which nothing was written since it last came by
+	 * become calm.
+	 */
+	EunoStatus	(*tidy) (EunoContext *cx, EunoTree *tree,
 						 uint32_t max_leaves, uint32_t *merged);
-	void		(*maintain) (EunoContext *cx, struct EunoTree *tree, int domain);
-	EunoStatus	(*set_domains) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * May be NULL.  Brings a domain's directory up to date.  In COMPARE order
+	 * it calls the comparator if the context has one, and does without
+	 * otherwise.
+	 */
+	void		(*maintain) (EunoContext *cx, EunoTree *tree, int domain);
+
+	/*
+	 * May be NULL.  From now on these domains, a set of bits, have directories
+	 * of their own; others use the first domain's, which there always is.
+	 * Domains beyond the number that the tree was created with are ignored.
+	 * EUNO_OK; EUNO_NO_MEMORY: some of them have one; EUNO_NOT_FOUND: leaves
+	 * are being merged, and nothing has changed.
+	 */
+	EunoStatus	(*set_domains) (EunoContext *cx, EunoTree *tree,
 								uint64_t domains);
-	EunoStatus	(*set_mode) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * May be NULL.  Makes the leaf that covers the position, or with NULL all
+	 * leaves, contended or calm.  Answers do not change by that, but how
+	 * writers get along.  EUNO_OK; EUNO_NOT_FOUND: that leaf's entries cannot
+	 * be kept in the way of contended leaves, and it is calm; EUNO_NO_MEMORY,
+	 * EUNO_CORRUPT.
+	 */
+	EunoStatus	(*set_mode) (EunoContext *cx, EunoTree *tree,
 							 const EunoPosition *pos, bool contended);
-	void		(*steer) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * May be NULL.  From now on a leaf at which so many conflicts (at least
+	 * one) were about different keys is parted between these, by who writes to
+	 * it next, as long as there are fewer than "most" such leaves.  0
+	 * conflicts: none is.
+	 */
+	void		(*steer) (EunoContext *cx, EunoTree *tree,
 						  uint32_t conflicts, uint32_t most);
-	EunoStatus	(*migrate) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * May be NULL.  Moves the leaf right of a position, which has a key, to a
+	 * domain's memory.  EUNO_OK; EUNO_NOT_FOUND: it is there, or cannot be
+	 * moved now; EUNO_NO_MEMORY; EUNO_CORRUPT.
+	 */
+	EunoStatus	(*migrate) (EunoContext *cx, EunoTree *tree,
 							const EunoPosition *pos, int domain);
-	uint32_t	(*settle) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * May be NULL.  Moves leaves, at most max, to the domains whose descents
+	 * went there most; returns how many.  Does nothing while a walk is under
+	 * way or, in COMPARE order, without a comparator.
+	 */
+	uint32_t	(*settle) (EunoContext *cx, EunoTree *tree,
 						   uint32_t max);
-	uint64_t	(*verify) (EunoContext *cx, struct EunoTree *tree,
-						   const EunoVerify *verify);	/* returns findings */
-	uint64_t	(*entries) (struct EunoTree *tree);
-	void		(*stats) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * Looks at order, fences, chain, directory, duplicate entries, counts.
+	 * Concurrent writers are tolerated.  Returns the number of findings.
+	 */
+	uint64_t	(*verify) (EunoContext *cx, EunoTree *tree,
+						   const EunoVerify *verify);
+
+	/* As EunoTreeStats.entries. */
+	uint64_t	(*entries) (EunoTree *tree);
+
+	void		(*stats) (EunoContext *cx, EunoTree *tree,
 						  EunoTreeStats *stats);
-	EunoStatus	(*moves) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * NULL for trees whose leaves have no numbers.  Starts, once and for all,
+	 * to remember which leaf has passed on keys to which, in order.  Copies the
+	 * moves since *position, at first 0, and advances it.  *n: room in, number
+	 * out.  A move is told from the moment on at which its keys can be found in
+	 * the other leaf.  EUNO_OK; EUNO_FULL: *n was less than EUNO_MOVES_MAX, and
+	 * there are some; EUNO_STALE: some are forgotten, and *position is after
+	 * them; EUNO_NO_MEMORY.
+	 */
+	EunoStatus	(*moves) (EunoContext *cx, EunoTree *tree,
 						  uint64_t *position, EunoMove *to, uint32_t *n);
-	uint32_t	(*heat) (EunoContext *cx, struct EunoTree *tree, bool round,
+
+	/*
+	 * May be NULL.  Copies what is known of at most max leaves, those with the
+	 * most conflicts first, and returns how many.  With "round", a new round
+	 * begins.
+	 */
+	uint32_t	(*heat) (EunoContext *cx, EunoTree *tree, bool round,
 						 EunoHeat *to, uint32_t max);
-	EunoStatus	(*leaf) (EunoContext *cx, struct EunoTree *tree,
+
+	/*
+	 * May be NULL.  Tells of the leaf that has the key of *heat now, of a radix
+	 * tree the node on the way to it.  EUNO_OK, EUNO_NOT_FOUND (the key is cut,
+	 * and does not say) or EUNO_CORRUPT.  In COMPARE order calls the
+	 * comparator.
+	 */
+	EunoStatus	(*leaf) (EunoContext *cx, EunoTree *tree,
 						 const EunoHeat *heat, EunoLeafInfo *info);
 } EunoTreeOps;
 
@@ -359,12 +402,12 @@ typedef struct EunoTreeOps
  * "body" is the structure's own (bptree: the first leaf, a directory per
  * domain, striped entry counters, the walker count).
  */
-typedef struct EunoTree
+struct EunoTree
 {
 	EunoTreeConfig config;
 	void	   *alloc_arg;
 	uint8_t		body[4096] __attribute__((aligned(64)));
-} __attribute__((aligned(64))) EunoTree;
+} __attribute__((aligned(64)));
 
 /* One descent in so many is looked at for what is counted by domain. */
 #define EUNO_SAMPLE		64
