@@ -21,7 +21,7 @@
 #include "storage/bufpage.h"
 #include "utils/backend_progress.h"
 
-#include "am/euno_am.h"
+#include "am/euno_build.h"
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 

@@ -24,7 +24,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-#include "am/euno_am.h"
+#include "am/euno_build.h"
 #include "euno_compat.h"
 
 typedef struct Check

@@ -15,7 +15,7 @@
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 
-#include "am/euno_am.h"
+#include "am/euno_build.h"
 #include "core/euno_shared.h"
 
 /* What was found on the page that is being looked at. */

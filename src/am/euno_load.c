@@ -17,7 +17,7 @@
 #include "utils/backend_progress.h"
 #include "utils/rel.h"
 
-#include "am/euno_am.h"
+#include "am/euno_build.h"
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 

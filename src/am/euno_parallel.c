@@ -27,7 +27,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-#include "am/euno_am.h"
+#include "am/euno_build.h"
 #include "euno_compat.h"
 
 #define KEY_SHARED		UINT64CONST(0xE000000000000001)

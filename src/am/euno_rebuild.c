@@ -27,7 +27,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-#include "am/euno_am.h"
+#include "am/euno_build.h"
 #include "euno_compat.h"
 
 int			euno_rebuild_workers = 2;

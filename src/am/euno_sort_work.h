@@ -13,7 +13,7 @@
 #include "port/pg_bswap.h"
 #include "storage/buffile.h"
 
-#include "am/euno_am.h"
+#include "am/euno_build.h"
 #include "am/euno_sort_items.h"
 #include "core/euno_shared.h"
 

@@ -22,7 +22,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 
-#include "am/euno_am.h"
+#include "am/euno_build.h"
 #include "euno_compat.h"
 
 /* LOCKTAG_OBJECT sub-id of our build lock; "eu" */

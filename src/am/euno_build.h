@@ -1,0 +1,162 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_build.h
+ *	  What CREATE INDEX and rebuilds share: from the table to sorted entries,
+ *	  and from these to a tree.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_BUILD_H
+#define EUNO_BUILD_H
+
+#include "storage/dsm.h"
+#include "storage/sharedfileset.h"
+#include "storage/shm_toc.h"
+
+#include "am/euno_am.h"
+
+/* ---- euno_heapscan.c, euno_quietscan.c: our own looks at the heap ---- */
+
+/*
+ * One entry per HOT chain that is not dead to every snapshot.
+ * "visible": some member of the chain is visible to the snapshot given.
+ */
+typedef void (*EunoHeapCallback) (void *arg, ItemPointer root,
+								  Datum *values, bool *isnull, bool visible);
+
+/* The blocks of a table, handed out to the participants of a scan. */
+typedef struct EunoHeapBlocks
+{
+	BlockNumber nblocks;		/* when the scan began */
+	pg_atomic_uint64 next;		/* the first that nobody has taken */
+} EunoHeapBlocks;
+
+typedef struct EunoSort EunoSort;
+
+extern void euno_heap_blocks_init(EunoHeapBlocks *blocks, Relation heap);
+
+/*
+ * Visits every root of the heap, a page at a time; of the blocks that nobody
+ * else has taken, if "blocks" is not NULL.  Expressions and predicate are
+ * evaluated with the rights of the caller: see euno_rebuild.c.  Never waits
+ * for a transaction.  Returns the number of heap tuples seen.
+ */
+extern double euno_heap_scan(Relation heap, IndexInfo *index_info,
+							 Snapshot snapshot, EunoHeapBlocks *blocks,
+							 bool progress,
+							 EunoHeapCallback callback, void *arg);
+
+/*
+ * May CREATE INDEX scan the table with the function below?  It must be a heap
+ * that nobody else writes to: not for CREATE INDEX CONCURRENTLY.
+ */
+extern bool euno_heap_is_quiet(Relation heap, IndexInfo *index_info);
+
+/* Does what table_index_build_scan does, with euno_sort_add_tuple. */
+extern double euno_heap_quiet_scan(Relation heap, Relation index,
+								   IndexInfo *index_info,
+								   EunoHeapBlocks *blocks, bool progress,
+								   EunoSort *sort);
+
+/* ---- euno_sort*.c: entries in key order ---- */
+
+/* What the participants in a parallel sort share; the leader is number 0. */
+typedef struct EunoSortShare
+{
+	SharedFileSet *files;
+	int			participant;
+} EunoSortShare;
+
+/*
+ * Memory, up to work_mem_kb, is the sort's own, or borrowed from the arena
+ * until its memory context is reset.  Temporary files are its own, too; but a
+ * participant in a parallel sort, which has a share, puts its runs into the
+ * file set of all.  The schema must stay.  "heap": how much there may be.
+ */
+extern EunoSort *euno_sort_begin(Relation heap, const EunoKeySchema *schema,
+								 int work_mem_kb, EunoSortShare *share);
+
+/* Adds an entry; an IndexBuildCallback, whose last argument is the sort. */
+extern void euno_sort_add_tuple(Relation index, ItemPointer tid,
+								Datum *values, bool *isnull, bool alive,
+								void *sort);
+
+/* The same, as an EunoHeapCallback. */
+extern void euno_sort_add_root(void *sort, ItemPointer root, Datum *values,
+							   bool *isnull, bool visible);
+
+/*
+ * The leader, when it has added its part: sorts that while others sort theirs.
+ */
+extern void euno_sort_own(EunoSort *sort);
+
+/* A worker's end: how many sorted runs it leaves to the leader. */
+extern int	euno_sort_export(EunoSort *sort);
+
+/* The leader, before euno_sort_perform: take a worker's runs over. */
+extern void euno_sort_import(EunoSort *sort, int participant, int nruns);
+
+/* Ends adding.  May be interrupted. */
+extern void euno_sort_perform(EunoSort *sort);
+
+/* The next entry in order; its bytes are valid until the next call. */
+extern bool euno_sort_next(EunoSort *sort, EunoEntry *entry);
+extern void euno_sort_end(EunoSort *sort);
+
+/*
+ * About how many bytes a tree of it will take: all that was added; half of
+ * that if it came in order, as dense numbers do.  When it has been performed:
+ * how many entries are left.
+ */
+extern uint64 euno_sort_bytes(const EunoSort *sort);
+extern uint64 euno_sort_left(const EunoSort *sort);
+
+/* ---- euno_parallel.c ---- */
+
+typedef struct EunoParallelBuild EunoParallelBuild;
+
+/* How many workers a build may have: PostgreSQL's rules for btree. */
+extern int	euno_parallel_workers(Relation heap, Relation index,
+								  IndexInfo *index_info);
+
+/*
+ * Scan the heap with workers: as euno_heap_is_quiet says, or (rebuild) with
+ * euno_heap_scan, and a snapshot that is active and registered.  NULL if no
+ * worker could be had.  Else *sort holds all entries, to be performed and
+ * read, and ended before euno_parallel_end.
+ */
+extern EunoParallelBuild *euno_parallel_scan(Relation heap, Relation index,
+											 IndexInfo *index_info,
+											 const EunoKeySchema *schema,
+											 int nworkers, bool rebuild,
+											 EunoSort **sort,
+											 double *heap_tuples);
+extern void euno_parallel_end(EunoParallelBuild *build);
+
+/* Is this process a worker of a build? */
+extern bool euno_is_build_worker;
+
+/* A worker's main function. */
+extern PGDLLEXPORT void euno_parallel_build_main(dsm_segment *seg, shm_toc *toc);
+
+/* ---- euno_load.c: sorted entries become a tree ---- */
+
+/*
+ * When all entries have been added, before they are sorted: has the launcher
+ * make memory ready for the tree, unless that is small.
+ */
+extern void euno_load_expect(EunoIndex *idx, EunoTreeSlot *slot,
+							 const EunoSort *sort);
+
+/*
+ * Loads the tree that this process has started to build; the build lock is
+ * held, the sort has been performed.  Returns how many entries there were.
+ */
+extern int64 euno_load_sorted(EunoIndex *idx, Relation index,
+							  EunoTreeSlot *slot, EunoSort *sort);
+
+/* Then: adds what others have written meanwhile, and makes the tree READY. */
+extern void euno_load_finish(EunoIndex *idx, Relation index,
+							 EunoTreeSlot *slot);
+
+#endif							/* EUNO_BUILD_H */
