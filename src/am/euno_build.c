@@ -169,14 +169,8 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 			table_index_build_scan(heap, index, index_info, true, true,
 								   euno_sort_add_tuple, sort, NULL);
 	}
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
-	euno_load_expect(idx, slot, sort);
-	euno_sort_perform(sort);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
-	result->index_tuples = (double) euno_load_sorted(idx, index, slot, sort);
-	euno_sort_end(sort);
-	if (parallel != NULL)
-		euno_parallel_end(parallel);
+	result->index_tuples = (double) euno_load_sort(idx, index, slot, sort,
+												   parallel);
 	EUNO_STOP_POINT("build-loaded");
 	if (index_info->ii_Unique)
 		euno_unique_check_build(idx, index, heap);

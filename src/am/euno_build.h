@@ -142,18 +142,14 @@ extern PGDLLEXPORT void euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 /* ---- euno_load.c: sorted entries become a tree ---- */
 
 /*
- * When all entries have been added, before they are sorted: has the launcher
- * make memory ready for the tree, unless that is small.
+ * Sorts the entries, all of which have been added, and loads the tree that
+ * this process has started to build; the build lock is held.  Ends the sort,
+ * and the parallel build, if there is one.  Returns how many entries there
+ * were.
  */
-extern void euno_load_expect(EunoIndex *idx, EunoTreeSlot *slot,
-							 const EunoSort *sort);
-
-/*
- * Loads the tree that this process has started to build; the build lock is
- * held, the sort has been performed.  Returns how many entries there were.
- */
-extern int64 euno_load_sorted(EunoIndex *idx, Relation index,
-							  EunoTreeSlot *slot, EunoSort *sort);
+extern int64 euno_load_sort(EunoIndex *idx, Relation index,
+							EunoTreeSlot *slot, EunoSort *sort,
+							EunoParallelBuild *parallel);
 
 /* Then: adds what others have written meanwhile, and makes the tree READY. */
 extern void euno_load_finish(EunoIndex *idx, Relation index,

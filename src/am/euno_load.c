@@ -121,8 +121,12 @@ expect(EunoPool *pool, uint64 bytes)
 					 __ATOMIC_RELAXED);
 }
 
-void
-euno_load_expect(EunoIndex *idx, EunoTreeSlot *slot, const EunoSort *sort)
+/*
+ * When all entries have been added, before they are sorted: has the launcher
+ * make memory ready for the tree, unless that is small.
+ */
+static void
+expect_tree(EunoIndex *idx, EunoTreeSlot *slot, const EunoSort *sort)
 {
 	uint64		bytes = euno_sort_bytes(sort);
 	bool		everywhere = slot->ops->set_domains != NULL;
@@ -152,12 +156,12 @@ expect_rest(EunoTreeSlot *slot, double loaded, double total)
 }
 
 /*
- * Nobody else can reach the tree.  We hold it, so its memory stays whatever
- * others do.
+ * The sort has been performed.  Nobody else can reach the tree.  We hold it, so
+ * its memory stays whatever others do.
  */
-int64
-euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
-				 EunoSort *sort)
+static int64
+load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
+			EunoSort *sort)
 {
 	const EunoTreeOps *ops = slot->ops;
 	void	   *memory = palloc(ops->bulk_size + _Alignof(EunoBulk));
@@ -190,6 +194,23 @@ euno_load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 		euno_index_error(idx, index, status);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
 	pfree(memory);
+	return loaded;
+}
+
+int64
+euno_load_sort(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
+			   EunoSort *sort, EunoParallelBuild *parallel)
+{
+	int64		loaded;
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
+	expect_tree(idx, slot, sort);
+	euno_sort_perform(sort);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
+	loaded = load_sorted(idx, index, slot, sort);
+	euno_sort_end(sort);
+	if (parallel != NULL)
+		euno_parallel_end(parallel);
 	return loaded;
 }
 

@@ -157,14 +157,7 @@ fill_from_table(EunoIndex *idx, Relation heap, Relation index,
 		PopActiveSnapshot();
 		UnregisterSnapshot(snapshot);
 	}
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
-	euno_load_expect(idx, slot, sort);
-	euno_sort_perform(sort);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
-	loaded = euno_load_sorted(idx, index, slot, sort);
-	euno_sort_end(sort);
-	if (parallel != NULL)
-		euno_parallel_end(parallel);
+	loaded = euno_load_sort(idx, index, slot, sort, parallel);
 	euno_load_finish(idx, index, slot);
 	if (idx->order != EUNO_ORDER_BYTES)
 	{
