@@ -29,7 +29,7 @@ typedef struct Operation
 	EunoTreeSlot *held;			/* by euno_index_hold, or being built */
 	bool		building;		/* held is our build */
 	bool		out_of_memory;	/* and fails for want of memory */
-	EunoContext spare;			/* if idx->cx was in use already */
+	EunoContext nested;			/* if idx->cx was in use already */
 } Operation;
 
 #define MAX_OPERATIONS 16
@@ -238,13 +238,8 @@ push_operation(EunoIndex *idx)
 	{
 		if (operations[i].cx == &idx->cx)
 		{
-			op->spare = idx->cx;
-			op->spare.walking = NULL;
-			op->spare.compacting = NULL;
-			op->spare.spare_tree = NULL;
-			memset(op->spare.spare, 0, sizeof(op->spare.spare));
-			memset(&op->spare.counters, 0, sizeof(op->spare.counters));
-			op->cx = &op->spare;
+			euno_context_nest(&op->nested, &idx->cx);
+			op->cx = &op->nested;
 			break;
 		}
 	}

@@ -1,13 +1,28 @@
 /*-------------------------------------------------------------------------
  *
  * euno_context.c
- *	  What an operation that was left by longjmp still holds.
+ *	  What an operation holds in its context.
  *
  *-------------------------------------------------------------------------
  */
 #include "core/bptree/bpt.h"
 
-/* See euno_core.h.  No locks on entry or return. */
+/* See euno_context.h. */
+void
+euno_context_nest(EunoContext *nested, const EunoContext *outer)
+{
+	*nested = *outer;
+	nested->walking = NULL;
+	nested->compacting = NULL;
+	nested->spare_tree = NULL;
+	memset(nested->spare, 0, sizeof(nested->spare));
+	memset(&nested->counters, 0, sizeof(nested->counters));
+}
+
+/*
+ * See euno_context.h.  No locks on entry or return.  Of the structures, only
+ * the B+tree leaves anything in a context.
+ */
 void
 euno_context_reset(EunoContext *cx)
 {

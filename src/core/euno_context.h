@@ -208,6 +208,13 @@ typedef struct EunoContext
 } EunoContext;
 
 /*
+ * Makes a context for an operation that runs within one of the same process on
+ * the same tree: all that the outer one knows, and nothing that it holds or
+ * has counted.
+ */
+extern void euno_context_nest(EunoContext *nested, const EunoContext *outer);
+
+/*
  * Gives back what an operation left by longjmp may hold in its context: spare
  * nodes, its registration as a walker.  Harmless when nothing is held.
  */
