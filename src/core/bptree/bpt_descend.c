@@ -116,7 +116,7 @@ directory_root(EunoContext *cx, EunoTree *tree, BptDirectory **dir)
 	return root;
 }
 
-/* Where a descent in BYTES order is. */
+/* Where a descent is. */
 typedef struct Descent
 {
 	BptDirectory *dir;
@@ -124,7 +124,7 @@ typedef struct Descent
 	BptInner   *parent;
 	uint64_t	parent_version;
 	uint32_t	weight;			/* in what is counted by domain */
-	uint32_t	run;			/* slots of the leaf that will be read */
+	uint32_t	run;			/* BYTES: slots of the leaf that will be read */
 } Descent;
 
 static inline void
@@ -138,8 +138,40 @@ descent_start(EunoContext *cx, EunoTree *tree, uint32_t run, Descent *d)
 }
 
 /*
- * One level down.  False: again, from the root.  *leaf is set if the node was
- * a lowest one.
+ * Takes the version of the node to look at next, to which its parent, or the
+ * root, still leads.  False: again, from the root.
+ */
+static inline __attribute__((always_inline)) bool
+descent_enter(EunoContext *cx, Descent *d, uint64_t *version, bool *lowest)
+{
+	BptInner   *node = d->node;
+
+	if (!euno_lock_read_or_leave(&node->lock, version, cx->env,
+								 &cx->counters))
+		return false;
+
+	/* Had it been split by now, we would end up far left of the key. */
+	if (d->parent == NULL ? euno_load_ptr(&d->dir->root) != node :
+		!euno_lock_validate(&d->parent->lock, d->parent_version))
+		return false;
+	*lowest = euno_load8(&node->level) <= 1;
+	if (d->weight > 0)
+		count_inner(cx, node, d->weight);
+	return true;
+}
+
+/* To the child that was found in the node at this version, and validated. */
+static inline void
+descent_follow(Descent *d, uint64_t version, BptInner *child)
+{
+	d->parent = d->node;
+	d->parent_version = version;
+	d->node = child;
+}
+
+/*
+ * BYTES: one level down.  False: again, from the root.  *leaf is set if the
+ * node was a lowest one.
  */
 static inline __attribute__((always_inline)) bool
 descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,
@@ -153,18 +185,8 @@ descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,
 	bool		torn = false;
 	bool		lowest;
 
-	if (!euno_lock_read_or_leave(&node->lock, &version, cx->env,
-								 &cx->counters))
-		return false;
-
-	/* Had it been split by now, we would end up far left of the key. */
-	if (d->parent == NULL ? euno_load_ptr(&d->dir->root) != node :
-		!euno_lock_validate(&d->parent->lock, d->parent_version))
-		return false;
-	lowest = euno_load8(&node->level) <= 1;
-	if (d->weight > 0)
-		count_inner(cx, node, d->weight);
-	if (!bpt_inner_view(node, &view))
+	if (!descent_enter(cx, d, &version, &lowest) ||
+		!bpt_inner_view(node, &view))
 		return false;
 	view.alphabet = euno_load32(&d->dir->alphabet);
 	index = bpt_inner_search(&view, node, key, below, &torn);
@@ -175,9 +197,7 @@ descent_step(EunoContext *cx, Descent *d, const BptKey *key, bool below,
 		return false;
 	if (lowest)
 		*leaf = (BptLeaf *) child;
-	d->parent = node;
-	d->parent_version = version;
-	d->node = child;
+	descent_follow(d, version, child);
 	return true;
 }
 
@@ -245,38 +265,29 @@ BptLeaf *
 euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
 						bool below, BptJudge judge, BptPlace *place)
 {
-	BptDirectory *dir;
-	BptInner   *node = directory_root(cx, tree, &dir);
-	BptInner   *parent = NULL;
-	uint64_t	parent_version = 0;
-	uint32_t	weight = euno_sample_weight(cx, tree);
 	const EunoAbbreviation *mine = NULL;
 	EunoAbbreviation abbreviation;
+	Descent		d;
 
-	if (node == NULL)
+	descent_start(cx, tree, 0, &d);
+	if (d.node == NULL)
 		return euno_load_ptr(&bpt_body(tree)->first);
 	if (judge == BPT_APPROXIMATION && cx->abbreviate != NULL &&
 		cx->abbreviate(cx->compare_arg, key->pos, &abbreviation))
 		mine = &abbreviation;
 	for (;;)
 	{
+		BptInner   *node = d.node;
 		const BptInner *from = node;
 		EunoLock   *lock = &node->lock;
 		BptInner   *child;
 		uint64_t	version;
 		uint32_t	index;
 		bool		torn = false;
-		uint8_t		level;
+		bool		lowest;
 
-		if (!euno_lock_read_or_leave(&node->lock, &version, cx->env,
-									 &cx->counters))
+		if (!descent_enter(cx, &d, &version, &lowest))
 			return NULL;
-		if (parent == NULL ? euno_load_ptr(&dir->root) != node :
-			!euno_lock_validate(&parent->lock, parent_version))
-			return NULL;
-		level = euno_load8(&node->level);
-		if (weight > 0)
-			count_inner(cx, node, weight);
 		if (place->attempts > BPT_COMPARE_PATIENCE)
 		{
 			euno_copy_out(place->image->bytes, node, bpt_inner_size(node));
@@ -289,11 +300,9 @@ euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
 									 below, &index, &torn);
 		if (torn || !euno_lock_validate(&node->lock, version))
 			return NULL;
-		if (level <= 1)
+		if (lowest)
 			return (BptLeaf *) child;
-		parent = node;
-		parent_version = version;
-		node = child;
+		descent_follow(&d, version, child);
 	}
 }
 
