@@ -220,9 +220,18 @@ extern EunoStatus euno_bpt_seek(EunoContext *cx, EunoTree *tree,
 								const BptKey *key, bool below,
 								BptPlace *place);
 extern EunoStatus euno_bpt_copy(BptPlace *place);
-extern int	euno_bpt_range(EunoContext *cx, EunoTree *tree,
-						   const BptView *view, const BptLeaf *right,
-						   const BptKey *key, bool below);
+typedef enum BptRange
+{
+	BPT_BELOW,					/* the low fence */
+	BPT_WITHIN,
+	BPT_ABOVE,					/* the high fence */
+	BPT_ASK_FENCE				/* not below; only the high fence can say more,
+								 * when "right" has been validated */
+} BptRange;
+
+extern BptRange euno_bpt_range(EunoContext *cx, EunoTree *tree,
+							   const BptView *view, const BptLeaf *right,
+							   const BptKey *key, bool below);
 extern EunoStatus euno_bpt_valid(BptPlace *place);
 
 /* bpt_crowd.c */
@@ -449,6 +458,14 @@ bpt_place_find(EunoContext *cx, BptPlace *place, const BptKey *key,
 		*gap = place->gap;
 	else
 		euno_bpt_find(cx, &place->view, key, gap);
+}
+
+/* The leaf's right neighbor; from the leaf itself it is to be validated. */
+static inline BptLeaf *
+bpt_place_right(const BptPlace *place)
+{
+	return place->copied ? place->image->leaf.right :
+		euno_load_ptr_acquire(&place->leaf->right);
 }
 
 static inline bool

@@ -41,6 +41,12 @@ position_of_gap(BptRead *rd, const BptGap *gap, EunoPositionBuffer *to)
 	to->pos.tid = tids[gap->sub];
 }
 
+static inline bool
+is_before(const BptGap *a, const BptGap *b)
+{
+	return a->slot < b->slot || (a->slot == b->slot && a->sub < b->sub);
+}
+
 /*
  * Forward: the gap where the range ends in this leaf.  *here: the range does
  * not go on in the next leaf.  EUNO_OK, EUNO_STALE or EUNO_CORRUPT.
@@ -51,7 +57,7 @@ range_end(BptRead *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
 {
 	BptView    *view = &rd->place.view;
 	EunoStatus	status;
-	int			where;
+	BptRange	where;
 
 	*here = true;
 	if (view->format == BPT_OPAQUE)
@@ -64,23 +70,24 @@ range_end(BptRead *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
 				return status;
 			*here = euno_bpt_compare_fence(rd->cx, rd->tree, hi, right) <= 0;
 		}
-		if (b->slot < a->slot || (b->slot == a->slot && b->sub < a->sub))
+		if (is_before(b, a))
 			*b = *a;
 		return EUNO_OK;
 	}
 	where = euno_bpt_range(rd->cx, rd->tree, view, right, hi, true);
-	if (where == 2)
+	if (where == BPT_ASK_FENCE)
 	{
 		if ((status = euno_bpt_valid(&rd->place)) != EUNO_OK)
 			return status;
-		where = euno_bpt_compare_fence(rd->cx, rd->tree, hi, right) > 0;
+		where = euno_bpt_compare_fence(rd->cx, rd->tree, hi, right) > 0 ?
+			BPT_ABOVE : BPT_WITHIN;
 	}
-	if (where < 0)
+	if (where == BPT_BELOW)
 	{
 		*b = *a;
 		return EUNO_OK;
 	}
-	if (where == 0)
+	if (where == BPT_WITHIN)
 		euno_bpt_find_near(rd->cx, view, hi, a->slot, b);
 	else
 	{
@@ -94,7 +101,7 @@ range_end(BptRead *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
 		b->sub = 0;
 		*here = false;
 	}
-	if (b->slot < a->slot || (b->slot == a->slot && b->sub < a->sub))
+	if (is_before(b, a))
 		*b = *a;
 	return EUNO_OK;
 }
@@ -180,8 +187,7 @@ one_key_items(const BptKey *key, EunoBatch *batch)
 static EunoStatus
 key_in_contended(BptRead *rd, const BptKey *from, const BptKey *hi)
 {
-	BptLeaf    *right = rd->place.copied ? rd->place.image->leaf.right :
-		euno_load_ptr_acquire(&rd->place.leaf->right);
+	BptLeaf    *right = bpt_place_right(&rd->place);
 	EunoStatus	status;
 	BptGap		a;
 	BptGap		b;
@@ -229,8 +235,7 @@ forward_leaf(BptRead *rd, const BptKey *from, const BptKey *hi,
 	}
 	if (status != EUNO_OK)
 		return status;
-	right = rd->place.copied ? rd->place.image->leaf.right :
-		euno_load_ptr_acquire(&rd->place.leaf->right);
+	right = bpt_place_right(&rd->place);
 	bpt_place_find(rd->cx, &rd->place, from, &a);
 	prefetch_run(rd, a.slot);
 	status = range_end(rd, hi, &a, right, &b, &here);
@@ -272,28 +277,28 @@ backward_leaf(BptRead *rd, const BptKey *to, const BptKey *lo,
 	BptGap		b;
 	bool		here = true;
 	bool		all;
-	int			where;
+	BptRange	where;
 
 	status = euno_bpt_seek(rd->cx, rd->tree, to, true, &rd->place);
 	if (status == EUNO_OK && rd->place.view.scattered)
 		status = euno_bpt_gather(rd->cx, rd->tree, &rd->place);
 	if (status != EUNO_OK)
 		return status;
-	right = rd->place.copied ? rd->place.image->leaf.right :
-		euno_load_ptr_acquire(&rd->place.leaf->right);
+	right = bpt_place_right(&rd->place);
 	bpt_place_find(rd->cx, &rd->place, to, &b);
 	if (view->format == BPT_OPAQUE)
 		where = euno_bpt_compare_fence(rd->cx, rd->tree, lo,
-									   rd->place.leaf) < 0 ? -1 : 0;
+									   rd->place.leaf) < 0 ?
+			BPT_BELOW : BPT_WITHIN;
 	else
 		where = euno_bpt_range(rd->cx, rd->tree, view, right, lo, false);
-	if (where < 0)
+	if (where == BPT_BELOW)
 		here = false;
-	else if (where == 1)
+	else if (where == BPT_ABOVE)
 		a = b;
 	else
 		euno_bpt_find(rd->cx, view, lo, &a);
-	if (b.slot < a.slot || (b.slot == a.slot && b.sub < a.sub))
+	if (is_before(&b, &a))
 		a = b;
 	all = euno_bpt_copy_range(rd, &a, &b, false);
 	if (!all)

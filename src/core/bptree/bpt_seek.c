@@ -12,12 +12,10 @@
 #include "core/bptree/bpt.h"
 
 /*
- * BYTES: is the key below (-1), within (0) or above (1) the leaf's fences?  A
- * key equal to a fence belongs to the right of it, with "below" to the left.
- * 2: at or above the low fence, and the high fence must be looked at, for
- * which "right" must have been validated.
+ * BYTES: where is the key, seen from the leaf's fences?  A key equal to a fence
+ * belongs to the right of it, with "below" to the left.
  */
-int
+BptRange
 euno_bpt_range(EunoContext *cx, EunoTree *tree, const BptView *view,
 			   const BptLeaf *right, const BptKey *key, bool below)
 {
@@ -29,25 +27,26 @@ euno_bpt_range(EunoContext *cx, EunoTree *tree, const BptView *view,
 
 	c = bpt_compare_prefix(key, leaf, plen);
 	if (c != 0)
-		return c > 0 && view->open && right == NULL ? 0 : c;
+		return c < 0 ? BPT_BELOW :
+			view->open && right == NULL ? BPT_WITHIN : BPT_ABOVE;
 	word = bpt_key_word(key, plen);
 	hint = euno_load64(&leaf->low_hint);
 	if (word < hint)
-		return -1;
+		return BPT_BELOW;
 	if (word == hint)
 	{
 		c = euno_bpt_compare_fence(cx, tree, key, leaf);
 		if (c < 0 || (c == 0 && below))
-			return -1;
+			return BPT_BELOW;
 	}
 	if (right == NULL)
-		return 0;
+		return BPT_WITHIN;
 	hint = euno_load64(&leaf->high_hint);
 	if (word < hint)
-		return 0;
+		return BPT_WITHIN;
 	if (word > hint)
-		return 1;
-	return 2;					/* the hint does not say */
+		return BPT_ABOVE;
+	return BPT_ASK_FENCE;		/* the hint does not say */
 }
 
 /*
@@ -146,7 +145,7 @@ look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 {
 	BptLeaf    *leaf = place->leaf;
 	bool		opaque = bpt_is_opaque(tree);
-	int			where;
+	BptRange	where;
 
 	place->copied = place->found = false;
 	if (place->attempts > BPT_PATIENCE)
@@ -171,20 +170,20 @@ look_at_leaf(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	}
 	if (place->view.torn)
 		return place->copied ? STEP_CORRUPT : STEP_AGAIN;
-	*right = place->copied ? place->image->leaf.right :
-		euno_load_ptr_acquire(&leaf->right);
+	*right = bpt_place_right(place);
 	if (opaque)
 		return look_at_opaque(cx, tree, key, below, place, *right);
 	where = euno_bpt_range(cx, tree, &place->view, *right, key, below);
-	if (where == 0)
+	if (where == BPT_WITHIN)
 		return STEP_HERE;		/* the caller validates */
 	if (euno_bpt_valid(place) != EUNO_OK)
 		return STEP_AGAIN;
-	if (where == 2)
-		where = beyond(cx, tree, *right, key, below);
+	if (where == BPT_ASK_FENCE)
+		where = beyond(cx, tree, *right, key, below) ? BPT_ABOVE : BPT_WITHIN;
 
 	/* A separator is its leaf's low fence: nothing leads too far right. */
-	return where == 0 ? STEP_HERE : where > 0 ? STEP_RIGHT : STEP_CORRUPT;
+	return where == BPT_WITHIN ? STEP_HERE :
+		where == BPT_ABOVE ? STEP_RIGHT : STEP_CORRUPT;
 }
 
 /*
