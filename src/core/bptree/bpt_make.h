@@ -83,22 +83,22 @@ typedef struct BptPut
 } BptPut;
 
 /* One slot of a leaf in the making, and all of them (bpt_slots.c). */
-typedef struct BptPart
+typedef struct BptPiece
 {
 	uint64_t	head;
 	const uint8_t *record;
 	uint32_t	size;			/* of the record */
-} BptPart;
+} BptPiece;
 
-typedef struct BptParts
+typedef struct BptPieces
 {
 	BptFormat	format;
 	uint32_t	n;
 	const uint8_t *prefix;
 	uint32_t	prefix_len;
 	BptPut		put;
-	BptPart		part[BPT_LEAF_TIDS];
-} BptParts;
+	BptPiece	piece[BPT_LEAF_TIDS];
+} BptPieces;
 
 /* Instead of the number of what stays left: the leaf was packed anew. */
 #define BPT_PACKED	UINT32_MAX
@@ -110,7 +110,7 @@ typedef struct BptSplit
 	{
 		BptWork		work;
 		BptRun		run;
-		BptParts	parts;
+		BptPieces	pieces;
 	};
 	enum
 	{
@@ -181,11 +181,11 @@ extern uint32_t euno_bpt_half_size(const BptSplit *s, uint32_t m);
 extern bool euno_bpt_half_right(BptSplit *s, uint32_t m);
 
 /* bpt_slots.c */
-extern uint32_t euno_bpt_part(EunoTree *tree, BptSplit *s, BptView *view,
-							  const BptKey *key, const BptGap *gap,
-							  const EunoEntry *entry, uint32_t fill);
-extern uint32_t euno_bpt_part_size(const BptSplit *s, uint32_t m);
-extern bool euno_bpt_part_right(BptSplit *s, uint32_t m);
+extern uint32_t euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view,
+							 const BptKey *key, const BptGap *gap,
+							 const EunoEntry *entry, uint32_t fill);
+extern uint32_t euno_bpt_cut_size(const BptSplit *s, uint32_t m);
+extern bool euno_bpt_cut_right(BptSplit *s, uint32_t m);
 
 /* bpt_split.c */
 extern uint32_t euno_bpt_split_edge(const EunoTree *tree, uint32_t n,

@@ -15,18 +15,18 @@
 #define SLOTS_CUT	7
 
 static void
-add_part(BptParts *ps, uint64_t head, const uint8_t *record, uint32_t size)
+add_piece(BptPieces *ps, uint64_t head, const uint8_t *record, uint32_t size)
 {
-	BptPart    *part = &ps->part[ps->n++];
+	BptPiece   *piece = &ps->piece[ps->n++];
 
-	part->head = head;
-	part->record = record;
-	part->size = size;
+	piece->head = head;
+	piece->record = record;
+	piece->size = size;
 }
 
 /* The leaf's slots, with what was planned.  False if there are too many. */
 static bool
-take_parts(BptParts *ps, BptView *view)
+take_pieces(BptPieces *ps, BptView *view)
 {
 	const BptPut *put = &ps->put;
 	BptSlot		slot;
@@ -37,36 +37,36 @@ take_parts(BptParts *ps, BptView *view)
 	for (uint32_t i = 0; i <= view->count; i++)
 	{
 		for (uint32_t r = 0; r < put->nrecs && i == put->slot; r++)
-			add_part(ps, put->head[r], put->record[r], put->size[r]);
+			add_piece(ps, put->head[r], put->record[r], put->size[r]);
 		if (i == view->count || (i == put->slot && put->replace))
 			continue;
 		if (!euno_bpt_slot(view, i, &slot))
 			return false;
-		add_part(ps, view->heads[i],
+		add_piece(ps, view->heads[i],
 				 (const uint8_t *) view->leaf + view->offs[i], slot.size);
 	}
 	return true;
 }
 
 /*
- * The composite of a part's first entry, or its last; 8 bytes of room after
+ * The composite of a piece's first entry, or its last; 8 bytes of room after
  * it.  OPAQUE: the key.  Returns its length.
  */
 static uint32_t
-part_bytes(const BptParts *ps, uint32_t i, bool last, uint8_t *to)
+piece_bytes(const BptPieces *ps, uint32_t i, bool last, uint8_t *to)
 {
-	const BptPart *part = &ps->part[i];
+	const BptPiece *piece = &ps->piece[i];
 	BptSlot		slot;
 	uint32_t	len;
 
-	euno_bpt_record(part->record, ps->format, &slot);
+	euno_bpt_record(piece->record, ps->format, &slot);
 	if (ps->format == BPT_OPAQUE)
 	{
 		memcpy(to, slot.tail, slot.len);
 		return slot.len;
 	}
 	memcpy(to, ps->prefix, ps->prefix_len);
-	euno_put_word(to + ps->prefix_len, part->head);
+	euno_put_word(to + ps->prefix_len, piece->head);
 	memcpy(to + ps->prefix_len + 8, slot.tail, slot.tail_len);
 	len = ps->prefix_len + slot.len;
 	if (last && slot.ntids > 1)
@@ -82,18 +82,18 @@ part_bytes(const BptParts *ps, uint32_t i, bool last, uint8_t *to)
 	return len;
 }
 
-/* What is known of parts [a, b) between two fences. */
-typedef struct Extent
+/* What is known of pieces [a, b) between two fences. */
+typedef struct Measure
 {
 	uint32_t	by;				/* how much longer the prefix is */
 	uint32_t	used;			/* bytes in a leaf's body */
 	uint32_t	ntids;
 	bool		fixed;			/* a FIXED leaf would be no larger */
-} Extent;
+} Measure;
 
 static void
-measure(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
-		const BptFence *high, Extent *e)
+measure(const BptPieces *ps, uint32_t a, uint32_t b, const BptFence *low,
+		const BptFence *high, Measure *e)
 {
 	uint8_t		last[BPT_MAX_COMPOSITE + 8];
 	uint32_t	len = ps->prefix_len;
@@ -106,7 +106,7 @@ measure(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
 	e->fixed = ps->format == BPT_SLOTTED;
 	for (uint32_t i = a; i < b; i++)
 	{
-		euno_bpt_record(ps->part[i].record, ps->format, &slot);
+		euno_bpt_record(ps->piece[i].record, ps->format, &slot);
 		if (i == a)
 			first_len = slot.len;
 		if (slot.len != first_len || slot.payload_len > 0)
@@ -121,7 +121,7 @@ measure(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
 	{
 		const uint8_t *top = high->bytes != NULL ? high->bytes : last;
 		uint32_t	top_len = high->bytes != NULL ? high->len :
-			part_bytes(ps, b - 1, true, last);
+			piece_bytes(ps, b - 1, true, last);
 
 		while (len < low->len && len < top_len && len - ps->prefix_len < most &&
 			   low->bytes[len] == top[len])
@@ -130,7 +130,7 @@ measure(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
 	}
 	for (uint32_t i = a; i < b && e->by > 0; i++)
 	{
-		euno_bpt_record(ps->part[i].record, ps->format, &slot);
+		euno_bpt_record(ps->piece[i].record, ps->format, &slot);
 		e->used -= slot.tail_len < e->by ? slot.tail_len : e->by;
 	}
 	if (e->fixed)
@@ -141,9 +141,9 @@ measure(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
 	}
 }
 
-/* Copies a part's record to "to", without "by" bytes.  Returns its size. */
+/* Copies a piece's record to "to", without "by" bytes.  Returns its size. */
 static uint32_t
-put_part(const BptParts *ps, const BptPart *part, uint32_t by, uint8_t *to,
+put_piece(const BptPieces *ps, const BptPiece *piece, uint32_t by, uint8_t *to,
 		 uint64_t *head)
 {
 	BptSlot		slot;
@@ -153,33 +153,33 @@ put_part(const BptParts *ps, const BptPart *part, uint32_t by, uint8_t *to,
 	uint64_t	word = 0;
 	uint8_t		bytes[8] = {0};
 
-	*head = part->head;
+	*head = piece->head;
 	if (by == 0)
 	{
-		memcpy(to, part->record, part->size);
-		return part->size;
+		memcpy(to, piece->record, piece->size);
+		return piece->size;
 	}
-	euno_bpt_record(part->record, ps->format, &slot);
+	euno_bpt_record(piece->record, ps->format, &slot);
 	cut = slot.tail_len < by ? slot.tail_len : by;
-	before = (uint32_t) (slot.tail - part->record);
+	before = (uint32_t) (slot.tail - piece->record);
 	memcpy(bytes, slot.tail, cut);
 	word = euno_get_word(bytes);
 	*head = *head << (8 * by) | word >> (64 - 8 * by);
-	memcpy(to, part->record, before);
-	memcpy(to + before, slot.tail + cut, part->size - before - cut);
+	memcpy(to, piece->record, before);
+	memcpy(to + before, slot.tail + cut, piece->size - before - cut);
 	len = ((uint32_t) to[0] | (uint32_t) to[1] << 8) - by;
 	to[0] = (uint8_t) len;
 	to[1] = (uint8_t) (len >> 8);
-	return part->size - cut;
+	return piece->size - cut;
 }
 
 /*
- * Builds the leaf of parts [a, b) in an image whose size_log2 and body are
+ * Builds the leaf of pieces [a, b) in an image whose size_log2 and body are
  * set.  False if they do not fit.
  */
 static bool
-build(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
-	  const BptFence *high, const Extent *e, BptImage *image)
+build(const BptPieces *ps, uint32_t a, uint32_t b, const BptFence *low,
+	  const BptFence *high, const Measure *e, BptImage *image)
 {
 	BptLeaf    *leaf = &image->leaf;
 	uint32_t	size = (uint32_t) bpt_leaf_size(leaf);
@@ -198,9 +198,9 @@ build(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
 	offs = (uint16_t *) (heads + cap);
 	for (uint32_t i = a; i < b; i++)
 	{
-		const BptPart *part = &ps->part[i];
+		const BptPiece *piece = &ps->piece[i];
 		uint8_t		record[BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
-		uint32_t	n = put_part(ps, part, e->by, record, heads++);
+		uint32_t	n = put_piece(ps, piece, e->by, record, heads++);
 
 		heap -= n;
 		memcpy(image->bytes + heap, record, n);
@@ -216,9 +216,9 @@ build(const BptParts *ps, uint32_t a, uint32_t b, const BptFence *low,
 	return true;
 }
 
-/* How many parts stay left: half of the bytes. */
+/* How many pieces stay left: half of the bytes. */
 static uint32_t
-choose(EunoTree *tree, const BptParts *ps, const BptLeaf *leaf)
+choose(EunoTree *tree, const BptPieces *ps, const BptLeaf *leaf)
 {
 	const BptPut *put = &ps->put;
 	uint32_t	total = 0;
@@ -230,9 +230,9 @@ choose(EunoTree *tree, const BptParts *ps, const BptLeaf *leaf)
 	if (m > 0)
 		return m;
 	for (uint32_t i = 0; i < ps->n; i++)
-		total += 10 + ps->part[i].size;
+		total += 10 + ps->piece[i].size;
 	while (m < ps->n - 1 && (left < total / 2 || m == 0))
-		left += 10 + ps->part[m++].size;
+		left += 10 + ps->piece[m++].size;
 	return m;
 }
 
@@ -240,17 +240,17 @@ choose(EunoTree *tree, const BptParts *ps, const BptLeaf *leaf)
  * Makes room for an entry at a gap of a leaf, whose view is of a private copy:
  * packs it anew, in s->left, if it is then not fuller than "fill" percent, and
  * returns BPT_PACKED; else chooses where to split, builds the left leaf there
- * and returns the number of parts in it.  0: to be done in the general way.
+ * and returns the number of pieces in it.  0: to be done in the general way.
  */
 uint32_t
-euno_bpt_part(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
-			  const BptGap *gap, const EunoEntry *entry, uint32_t fill)
+euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
+			 const BptGap *gap, const EunoEntry *entry, uint32_t fill)
 {
-	BptParts   *ps = &s->parts;
+	BptPieces  *ps = &s->pieces;
 	uint32_t	room = (uint32_t) bpt_leaf_size(&s->left.leaf) -
 		s->left.leaf.body;
 	uint8_t		before[BPT_MAX_COMPOSITE + 8];
-	Extent		e;
+	Measure		e;
 	uint32_t	m;
 
 	if (view->format == BPT_FIXED ||
@@ -259,7 +259,7 @@ euno_bpt_part(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
 	ps->format = view->format;
 	ps->prefix = bpt_low(view->leaf);
 	ps->prefix_len = view->format == BPT_OPAQUE ? 0 : view->prefix_len;
-	if (!take_parts(ps, view) || ps->n < 2)
+	if (!take_pieces(ps, view) || ps->n < 2)
 		return 0;
 	measure(ps, 0, ps->n, &s->low, &s->high, &e);
 	if (e.by > SLOTS_CUT || e.fixed)
@@ -269,10 +269,10 @@ euno_bpt_part(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
 			BPT_PACKED : 0;
 	m = choose(tree, ps, view->leaf);
 	s->middle.bytes = s->middle_buf;
-	s->middle.tid = ps->part[m].head & EUNO_TID_MAX;
-	s->middle.len = part_bytes(ps, m, false, s->middle_buf);
+	s->middle.tid = ps->piece[m].head & EUNO_TID_MAX;
+	s->middle.len = piece_bytes(ps, m, false, s->middle_buf);
 	if (ps->format == BPT_SLOTTED)
-		s->middle.len = euno_bpt_separate(before, part_bytes(ps, m - 1, true, before),
+		s->middle.len = euno_bpt_separate(before, piece_bytes(ps, m - 1, true, before),
 										  s->middle_buf, s->middle.len);
 	s->at = ps->put.slot + ps->put.mine;
 	measure(ps, m, ps->n, &s->middle, &s->high, &e);
@@ -284,23 +284,23 @@ euno_bpt_part(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
 	return build(ps, 0, m, &s->low, &s->middle, &e, &s->left) ? m : 0;
 }
 
-/* The bytes that the parts from m on will take in the right leaf. */
+/* The bytes that the pieces from m on will take in the right leaf. */
 uint32_t
-euno_bpt_part_size(const BptSplit *s, uint32_t m)
+euno_bpt_cut_size(const BptSplit *s, uint32_t m)
 {
-	Extent		e;
+	Measure		e;
 
-	measure(&s->parts, m, s->parts.n, &s->middle, &s->high, &e);
+	measure(&s->pieces, m, s->pieces.n, &s->middle, &s->high, &e);
 	return e.used;
 }
 
 /* Builds the right leaf; false if it does not fit. */
 bool
-euno_bpt_part_right(BptSplit *s, uint32_t m)
+euno_bpt_cut_right(BptSplit *s, uint32_t m)
 {
-	Extent		e;
+	Measure		e;
 
-	measure(&s->parts, m, s->parts.n, &s->middle, &s->high, &e);
-	return build(&s->parts, m, s->parts.n, &s->middle, &s->high, &e,
+	measure(&s->pieces, m, s->pieces.n, &s->middle, &s->high, &e);
+	return build(&s->pieces, m, s->pieces.n, &s->middle, &s->high, &e,
 				 &s->right);
 }

@@ -188,7 +188,7 @@ euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
 	if (s->how == BPT_BY_RUN)
 		used = euno_bpt_half_size(s, m);
 	else if (s->how == BPT_BY_SLOT)
-		used = euno_bpt_part_size(s, m);
+		used = euno_bpt_cut_size(s, m);
 	else
 		used = euno_bpt_measure(it, m, it->n,
 								euno_bpt_prefix(tree, it, m, it->n,
@@ -207,7 +207,7 @@ euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
 	if (s->how == BPT_BY_RUN)
 		built = euno_bpt_half_right(s, m);
 	else if (s->how == BPT_BY_SLOT)
-		built = euno_bpt_part_right(s, m);
+		built = euno_bpt_cut_right(s, m);
 	else
 		built = euno_bpt_encode(tree, it, m, it->n, &s->middle, &s->high,
 								&s->right);
@@ -294,8 +294,8 @@ split_whole(EunoTree *tree, BptSplit *s, BptPlace *place, const BptKey *key,
 	if (m == 0)
 	{
 		s->how = BPT_BY_SLOT;
-		m = euno_bpt_part(tree, s, &place->view, key, gap, entry,
-						  BPT_REPACK_FILL);
+		m = euno_bpt_cut(tree, s, &place->view, key, gap, entry,
+						 BPT_REPACK_FILL);
 	}
 	return m;
 }
