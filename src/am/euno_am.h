@@ -544,6 +544,21 @@ euno_hazard_clear(EunoProcess *process)
 					 __ATOMIC_RELEASE);
 }
 
+/*
+ * What a removal must find: that no bulk delete has begun since the tree's
+ * vacuum epoch was this.
+ */
+static inline EunoGuard
+euno_vacuum_guard(EunoTreeSlot *slot, uint64 vacuum_epoch)
+{
+	/* core reads the word with accessors of its own */
+	return (EunoGuard)
+	{
+		.word = (const uint64_t *) &slot->vacuum_epoch.value,
+			.expected = vacuum_epoch
+	};
+}
+
 /* ---- TIDs ---- */
 
 static inline EunoTid

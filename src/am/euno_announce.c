@@ -39,8 +39,8 @@ euno_announce(EunoIndex *idx, Relation index, const EunoEntry *entry,
 			euno_index_unpin(idx);
 			return EUNO_STALE;
 		}
-		guard->word = (const uint64_t *) &idx->slot->vacuum_epoch.value;
-		guard->expected = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
+		*guard = euno_vacuum_guard(idx->slot,
+								   pg_atomic_read_u64(&idx->slot->vacuum_epoch));
 		euno_hazard_set(idx, entry->tid);
 		changes = euno_hazard_changes;
 		status = idx->slot->ops->contains(cx, &idx->slot->tree, entry);

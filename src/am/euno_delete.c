@@ -159,8 +159,7 @@ euno_delete_dead_versions(EunoIndex *idx, Relation index, Relation heap,
 		for (int i = 0; i < op.ndeltids; i++)
 		{
 			int			n = op.deltids[i].id;
-			EunoGuard	guard = {.word = (const uint64_t *) &slot->vacuum_epoch.value,
-			.expected = epoch};
+			EunoGuard	guard = euno_vacuum_guard(slot, epoch);
 			EunoContext *cx;
 
 			if (!op.status[n].knowndeletable)

@@ -24,7 +24,6 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 	euno_cursor_start(cursor);
 	do
 	{
-		EunoGuard	guard;
 		EunoStatus	status = EUNO_NOT_FOUND;
 
 		if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
@@ -44,8 +43,9 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 			if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
 				idx->generation == window->generation)
 			{
-				guard.word = (const uint64_t *) &idx->slot->vacuum_epoch.value;
-				guard.expected = window->vacuum_epoch;
+				EunoGuard	guard = euno_vacuum_guard(idx->slot,
+													  window->vacuum_epoch);
+
 				(void) idx->slot->ops->remove(cx, &idx->slot->tree, &entry, &guard);
 			}
 			euno_index_unpin(idx);

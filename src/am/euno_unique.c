@@ -126,7 +126,7 @@ remove_dead(UniqueCheck *uc, const EunoEntry *entry, const EunoGuard *guard)
 	if ((guard->expected & 1) != 0)
 		return;					/* a bulk delete is under way */
 	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
-		guard->word == (const uint64_t *) &idx->slot->vacuum_epoch.value)
+		guard->word == euno_vacuum_guard(idx->slot, 0).word)
 		(void) idx->slot->ops->remove(cx, &idx->slot->tree, entry, guard);
 	euno_index_unpin(idx);
 }
@@ -137,8 +137,7 @@ check_tid(UniqueCheck *uc, EunoTid tid)
 {
 	EunoEntry	entry = {.key = uc->entry.key, .keylen = uc->entry.keylen,
 	.tid = tid};
-	EunoGuard	guard = {.word = (const uint64_t *) &uc->idx->slot->vacuum_epoch.value,
-	.expected = uc->vacuum_epoch};
+	EunoGuard	guard = euno_vacuum_guard(uc->idx->slot, uc->vacuum_epoch);
 	ItemPointerData heap_tid;
 	SnapshotData dirty;
 	bool		all_dead = false;
