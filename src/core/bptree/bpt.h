@@ -363,19 +363,16 @@ extern EunoStatus euno_bpt_leaf(EunoContext *cx, EunoTree *tree,
 	 (attempts) >= BPT_CROWD || \
 	 euno_load_ptr(&bpt_body(tree)->edge) != NULL)
 
-/* the operations */
+/* bpt_walk.c, bpt_merge.c: what euno_context_reset gives back */
+extern bool euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree);
+extern void euno_bpt_walk_leave(EunoContext *cx);
+extern void euno_bpt_compact_leave(EunoContext *cx);
+
+/* the operations: see EunoTreeOps */
 extern EunoStatus euno_bpt_create(EunoContext *cx, EunoTree *tree,
 								  const EunoTreeConfig *config);
 extern EunoStatus euno_bpt_insert(EunoContext *cx, EunoTree *tree,
 								  const EunoEntry *entry, bool no_split);
-extern EunoStatus euno_bpt_split(EunoContext *cx, EunoTree *tree,
-								 BptPlace *place, const BptKey *key,
-								 const BptGap *gap, const EunoEntry *entry,
-								 bool no_split, BptLeaf **created);
-extern uint32_t euno_bpt_gap_item(BptView *view, const BptGap *gap);
-extern void euno_bpt_fences(BptPlace *place, BptFence *low, BptFence *high,
-							uint8_t *buf);
-extern void euno_bpt_image_like(BptImage *image, const BptLeaf *leaf);
 extern EunoStatus euno_bpt_remove(EunoContext *cx, EunoTree *tree,
 								  const EunoEntry *entry,
 								  const EunoGuard *guard);
@@ -391,13 +388,10 @@ extern EunoStatus euno_bpt_bulk_add(EunoContext *cx, EunoBulk *bulk,
 extern EunoStatus euno_bpt_bulk_end(EunoContext *cx, EunoBulk *bulk);
 extern EunoStatus euno_bpt_walk(EunoContext *cx, EunoTree *tree,
 								EunoWalk *walk);
-extern bool euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree);
-extern void euno_bpt_walk_leave(EunoContext *cx);
 extern EunoStatus euno_bpt_compact(EunoContext *cx, EunoTree *tree,
 								   uint32_t max_merges, uint32_t *merged);
 extern EunoStatus euno_bpt_tidy(EunoContext *cx, EunoTree *tree,
 								uint32_t max_leaves, uint32_t *merged);
-extern void euno_bpt_compact_leave(EunoContext *cx);
 extern uint64_t euno_bpt_verify(EunoContext *cx, EunoTree *tree,
 								const EunoVerify *verify);
 extern uint64_t euno_bpt_entries(EunoTree *tree);

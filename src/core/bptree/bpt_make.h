@@ -188,6 +188,14 @@ extern uint32_t euno_bpt_cut_size(const BptSplit *s, uint32_t m);
 extern bool euno_bpt_cut_right(BptSplit *s, uint32_t m);
 
 /* bpt_split.c */
+extern EunoStatus euno_bpt_split(EunoContext *cx, EunoTree *tree,
+								 BptPlace *place, const BptKey *key,
+								 const BptGap *gap, const EunoEntry *entry,
+								 bool no_split, BptLeaf **created);
+extern uint32_t euno_bpt_gap_item(BptView *view, const BptGap *gap);
+extern void euno_bpt_fences(BptPlace *place, BptFence *low, BptFence *high,
+							uint8_t *buf);
+extern void euno_bpt_image_like(BptImage *image, const BptLeaf *leaf);
 extern uint32_t euno_bpt_split_edge(const EunoTree *tree, uint32_t n,
 									uint32_t at, const BptLeaf *leaf);
 extern uint32_t euno_bpt_split_left(EunoTree *tree, BptSplit *s, uint32_t at,
