@@ -449,9 +449,12 @@ extern EunoTreeOps euno_bptree_forced_ops;
 extern const EunoTreeOps euno_art_olc_ops;
 extern const EunoTreeOps euno_art_rowex_ops;
 
+/* euno_tids.c */
 extern void euno_sort64(uint64_t *numbers, uint32_t n);
 extern void euno_sort_tids(uint64_t *numbers, uint32_t n, uint64_t *scratch);
 extern bool euno_tid_among(EunoTid tid, const EunoTid *tids, uint32_t n);
+
+/* euno_walk.c */
 extern uint32_t euno_walk_ask(const EunoWalk *walk, uint32_t n);
 
 #endif							/* EUNO_CORE_H */

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
- * euno_sort.c
- *	  Sorting without a library call that might allocate, and looking up.
+ * euno_tids.c
+ *	  TIDs in order: sorted without a library call that might allocate, and
+ *	  looked up.
  *
  *-------------------------------------------------------------------------
  */
