@@ -64,7 +64,7 @@ euno_cursor_turn(EunoCursor *cursor, bool forward)
 	return true;
 }
 
-/* See euno_core.h: an empty window at the end that was read from. */
+/* See euno_entry.h: an empty window at the end that was read from. */
 void
 euno_cursor_unread(EunoCursor *cursor, bool forward)
 {

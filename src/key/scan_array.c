@@ -86,8 +86,7 @@ extreme_element(const EunoKeyColumn *col, const ScanKeyData *key,
  * euno_scan_plan_keep.
  */
 static void
-read_elements(EunoScanPlan *plan, const EunoKeyColumn *col,
-			  const ScanKeyData *key, EunoArray *array)
+read_elements(EunoScanPlan *plan, const ScanKeyData *key, EunoArray *array)
 {
 	bool		bytes = plan->schema->order == EUNO_ORDER_BYTES;
 	ArrayType  *value = bytes ? DatumGetArrayTypeP(key->sk_argument) :
@@ -162,7 +161,7 @@ read_array(EunoScanPlan *plan, ScanKey key, int i)
 	memset(array, 0, sizeof(*array));
 	if (key->sk_flags & SK_ISNULL)
 		return false;
-	read_elements(plan, col, key, array);
+	read_elements(plan, key, array);
 	if (array->nelems == 0)
 		return false;
 

@@ -154,10 +154,11 @@ typedef struct EunoTreeSlot
 	bool		from_snapshot;	/* not built since the server started */
 	bool		must_stay;		/* writes depend on it: never evicted by others */
 
-	/* Set when it did not fit in memory (am/euno_full.c). */
-	int			retry_delay;	/* seconds; doubled each time */
 	uint64		compacted_at;	/* what had changed when VACUUM had last looked
 								 * at all of the tree; VACUUM's own */
+
+	/* Set when it did not fit in memory (am/euno_full.c). */
+	int			retry_delay;	/* seconds; doubled each time */
 	int64		retry_at;		/* TimestampTz; 0: it has always fitted */
 	uint64		needed_bytes;
 
@@ -206,10 +207,10 @@ extern bool (*euno_make_room) (void);
 
 extern void euno_registry_reserve(void);	/* _PG_init */
 extern Size euno_registry_shmem_size(void);
+extern void euno_registry_shmem_startup(void);	/* also after a crash */
 
 /* How many processes there may be, numbered as EunoProcess.slot is. */
 extern uint32 euno_epoch_slots(void);
-extern void euno_registry_shmem_startup(void);	/* also after a crash */
 
 /* This backend's process handle; sets its epoch slot up on first use. */
 extern EunoProcess *euno_process(void);
@@ -268,10 +269,10 @@ extern bool euno_tree_launcher_called(void);
 extern const char *euno_state_name(EunoState state);
 
 /*
- * Takes a tree out of use: READY, BUILDING or MERGING becomes RETIRING, and ABSENT once
- * nobody can see it any more, which this call waits for at most "wait_ms"
- * milliseconds.  False if it is still RETIRING then: some later call of
- * euno_tree_finish_retired will complete it.  Harmless on an absent tree.
+ * Takes a tree out of use: READY, BUILDING or MERGING becomes RETIRING, and
+ * ABSENT once nobody can see it any more, which this call waits for at most
+ * "wait_ms" milliseconds.  False if it is still RETIRING then: some later call
+ * of euno_tree_finish_retired will complete it.  Harmless on an absent tree.
  */
 extern bool euno_tree_retire(EunoTreeSlot *slot, int wait_ms);
 extern bool euno_tree_finish_retired(EunoTreeSlot *slot);
