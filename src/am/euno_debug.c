@@ -14,9 +14,9 @@
  * and every conflict noted where it was, not only a sample.
  *
  * euno.debug_copies = all gives every index with replicate = auto copies of its
- * inner nodes in all domains, from the build on.  "lagging" keeps the session
- * besides from posting separators of leaves that others made: directories lag as
- * far as they can.
+ * inner nodes in all domains, from the build on.  "lagging" also keeps the
+ * session from posting separators of leaves that others made, so that
+ * directories lag as far as they can.
  *
  * A B+tree that is made while euno.debug_modes is not "off" has its leaves forced
  * into modes from then on, by each session as its setting says (bpt_forced.c).

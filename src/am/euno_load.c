@@ -26,7 +26,7 @@
 /* What is expected is said anew after so many entries. */
 #define EXPECT_EVERY 32768
 
-/* Less than this is not worth to be made ready. */
+/* Less than this is not worth making ready. */
 #define EXPECT_LEAST (UINT64CONST(8) * 1024 * 1024)
 
 /* What merging reads the side tree with. */
@@ -95,9 +95,10 @@ make_room_for_end(EunoIndex *idx, EunoTreeSlot *slot)
 }
 
 /*
- * Whoever writes needs this tree more than those who read need others.  But
- * what runs while the next entry is looked for (a comparator, and what it
- * does, another build perhaps) makes no room in our name.
+ * A tree that writes depend on may evict others, which only readers miss.  But
+ * only while bulk_add runs: the sort may call a comparator to find the next
+ * entry, and what that does, another build perhaps, must not evict on our
+ * behalf.
  */
 static EunoStatus
 load_entry(EunoIndex *idx, EunoTreeSlot *slot, EunoBulk *bulk,

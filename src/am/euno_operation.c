@@ -41,9 +41,10 @@ static EunoIndex *used_indexes = NULL;	/* pinned in this transaction */
 uint64		euno_hazard_changes = 0;
 
 /*
- * An insert is a descent, and counts for so many more when it is decided who
- * has inner nodes of the own: it may have to post a separator, and directories
- * of their own are of use to writers above all (src/README.md, "Domains").
+ * An insert is a descent, and counts as so many more when it is decided which
+ * domains get inner nodes of their own: it may have to post a separator, and
+ * it is writers who gain most by a directory of their own (src/README.md,
+ * "Domains").
  */
 #define INSERT_USES	3
 

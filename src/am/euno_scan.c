@@ -75,7 +75,7 @@ take_kept_scan(EunoIndex *idx, int nkeys)
 	return so;
 }
 
-/* What only index-only scans and inexact ranges have. */
+/* Frees what only index-only scans and inexact ranges have. */
 static void
 free_copies(EunoScan *so)
 {
@@ -281,8 +281,9 @@ begin(IndexScanDesc scan)
 	so->plain = so->pins && !so->want_keys;
 
 	/*
-	 * Who has inserted looks for what others have, who do the same (exclusion
-	 * constraints): one of them sees the other's entry.
+	 * Exclusion constraints: each of two sessions inserts its entry, and then
+	 * looks for the other's.  With a full barrier in between, at least one of
+	 * them finds it.
 	 */
 	if (!IsMVCCSnapshot(scan->xs_snapshot))
 		pg_memory_barrier();
@@ -400,8 +401,8 @@ next_if_there(IndexScanDesc scan, bool forward)
 }
 
 /*
- * The next tuple of an index-only scan, if it has been made.  Calls nothing
- * but to leave it at that: what a call needs would be a third of the work.
+ * The next tuple of an index-only scan, if it has been made.  All calls are
+ * tail calls: to save registers for others would be a third of the work.
  */
 static inline bool
 next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
@@ -429,8 +430,9 @@ next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
 }
 
 /*
- * Of most rows of a range nothing more is wanted than the TID, on the page of
- * the row before; or a tuple that is there.  Those do not pay for the rest.
+ * Most calls return a row on the same page as the one before, of which only
+ * the TID is wanted, or one whose index tuple has been made already.  Those are
+ * dealt with here; all else is in next_tuple.
  */
 bool
 eunogettuple(IndexScanDesc scan, ScanDirection direction)

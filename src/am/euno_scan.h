@@ -101,8 +101,8 @@ typedef struct EunoScan
 	bool		pins;			/* we pin the pages of its rows */
 	BlockNumber pinned;			/* of the row last returned, if so */
 	BlockNumber coming;			/* the page after it, if it was asked for */
-	bool		plain;			/* begun, and all rows of its windows are its
-								 * result: we pin, no keys are wanted */
+	bool		plain;			/* begun, pins, and wants no keys: every item of
+								 * its windows is a result as it is */
 	bool		ahead_known;	/* look_ahead is set */
 	bool		look_ahead;
 	uint32		distance;		/* how many rows to look ahead */

@@ -38,7 +38,7 @@
 
 #define CHECK_BATCH 64			/* TIDs of one key looked at together */
 
-/* LOCKTAG_OBJECT sub-ids of key locks; the build lock has not this bit */
+/* LOCKTAG_OBJECT sub-ids of key locks have this bit, the build lock's has not */
 #define KEY_LOCK_SUBID 0x8000
 
 typedef enum Verdict

@@ -72,9 +72,10 @@ typedef struct Outcome
 } Outcome;
 
 /*
- * A leader that had to sleep for a node on behalf of another process: that one
- * shall wait itself, for it may be canceled.  So the environment that requests
- * are performed with says "canceled" as soon as somebody has slept.
+ * A leader should not sleep for a node on behalf of another process: that one
+ * may be canceled, and the leader would not notice.  So requests are performed
+ * in an environment that says "canceled" as soon as the leader has slept, and
+ * the other process has to do it itself.
  */
 static _Thread_local const EunoEnvironment *own_env;
 static _Thread_local bool slept;
@@ -128,7 +129,7 @@ patience_of(EunoDelegation *my)
 		my->patience;
 }
 
-/* It was of use; so many pauses were enough. */
+/* Staying awake was of use, and so many pauses were enough. */
 static void
 learn_patience(EunoDelegation *my, uint32_t spent)
 {
@@ -341,8 +342,8 @@ request_of(const EunoContext *cx, uint64_t word)
 }
 
 /*
- * Performs the requests of a list.  When it has performed enough, or refused
- * them for they are of another tree, has somebody else lead, and returns true.
+ * Performs the requests of a list, and refuses those for other trees.  After
+ * enough of both it has somebody else lead, and returns true.
  */
 static bool
 serve_list(Leader *leader, EunoEpochSlot *slot, bool may_hand_over)

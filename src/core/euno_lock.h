@@ -112,8 +112,8 @@ euno_lock_read(EunoLock *lock, uint64_t *version, const EunoEnvironment *env,
 }
 
 /*
- * The same for who holds nothing and can give up: false also if the operation
- * was canceled.  Whoever restarts then asks euno_is_canceled first.
+ * The same for callers who hold nothing and can give up: false also if the
+ * operation was canceled.  Before they restart they ask euno_is_canceled.
  */
 static inline bool
 euno_lock_read_or_leave(EunoLock *lock, uint64_t *version,
@@ -128,7 +128,8 @@ euno_lock_read_or_leave(EunoLock *lock, uint64_t *version,
 }
 
 /*
- * The same for who can do without: false, too, if it is locked.  Never waits.
+ * The same for callers who can do without: false also if it is locked.  Never
+ * waits.
  */
 static inline bool
 euno_lock_glance(EunoLock *lock, uint64_t *version)
@@ -237,7 +238,8 @@ euno_mutex_trylock(EunoLock *lock)
 }
 
 /*
- * For who holds nothing: false, and not locked, if the operation was canceled.
+ * For callers who hold nothing: false, and not locked, if the operation was
+ * canceled.
  */
 static inline bool
 euno_mutex_lock_or_leave(EunoLock *lock, const EunoEnvironment *env)

@@ -32,8 +32,8 @@
  *
  * A multirange: for each range, a byte 1 and its encoding; a byte 0.
  *
- * Elements have encodings that lose nothing.  All that is lost is that an array
- * without NULLs has a bitmap of them, as slices and updates leave it.  For DESC
+ * Elements have encodings that lose nothing.  The only thing lost is whether an
+ * array without NULLs has a null bitmap, as slices and updates leave it.  For DESC
  * all bytes are complemented, the elements' by their own encodings.
  *
  *-------------------------------------------------------------------------

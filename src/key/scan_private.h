@@ -161,8 +161,8 @@ typedef struct EunoChoice
 } EunoChoice;
 
 /*
- * Parts are read one by one.  More choices after the first column that has
- * one than this many combinations, and the rest becomes a limit.
+ * Parts are read one by one.  If the choices after the first one have more
+ * combinations than this, the rest becomes a limit.
  */
 #define EUNO_MAX_COMBINATIONS 8
 

@@ -55,8 +55,8 @@ env_free(void *tree_arg, int domain, void *node, size_t size)
 /*
  * Sleep while *word is "seen".  A shared futex: the word is in memory shared
  * by processes.  The holder never sleeps while it has the lock, so this is
- * short unless the holder has been descheduled or stopped; then we sleep as
- * well, without a limit after which somebody would panic.
+ * short unless the holder has been descheduled or stopped.  Then we sleep for as
+ * long as that lasts: unlike a spinlock's, this wait never ends in a PANIC.
  */
 static void
 env_wait(uint32_t *word, uint32_t seen)

@@ -3,8 +3,8 @@
  * bpt_copy.c
  *	  Copying entries of a leaf to a batch.
  *
- * The leaf may be being written meanwhile: its version says afterwards whether
- * what was copied is worth something.
+ * The leaf may be written to meanwhile: its version says afterwards whether what
+ * was copied can be used.
  *
  *-------------------------------------------------------------------------
  */
@@ -98,9 +98,9 @@ copy_tail(uint8_t *to, const uint8_t *from, uint32_t n)
 }
 
 /*
- * SLOTTED, OPAQUE: copies "count" slots from i on, upward or downward, up to
- * one that has a list, is torn, or has no room: copy_slot sees what is to be
- * done with that.  How many it copied.
+ * SLOTTED, OPAQUE: copies at most "count" slots from i on, upward or downward.
+ * Stops at one that has a list, is torn, or does not fit, which is copy_slot's
+ * to deal with.  Returns how many it copied.
  */
 static inline __attribute__((always_inline)) uint32_t
 copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
@@ -311,8 +311,9 @@ copy_at_once(const EunoBatch *batch, uint32_t slots, uint32_t n, uint32_t used,
  * FIXED: copies the TIDs, and short keys if they are wanted, of slots [a, b).
  * False when the batch is full; rd->stop says where.
  *
- * Which slots are another one's again cannot be foreseen by the processor, so
- * there is no branch on it: a slot that is, the next one overwrites.
+ * The processor cannot predict which slots repeat the entry of the slot before,
+ * so there is no branch on that: what such a slot has written is overwritten by
+ * the next one.
  */
 static inline __attribute__((always_inline)) bool
 copy_fixed(BptRead *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
@@ -467,7 +468,10 @@ copy_back(BptRead *rd, const BptGap *a, const BptGap *b)
 		copy_at_once(batch, end - a->slot, 0, 0, keys ?
 					 view->prefix_len + view->suffix_len - EUNO_TID_BYTES : 0);
 
-	/* What is the slot before again is for the batch that has that */
+	/*
+	 * Slots that repeat the entry of one further left are left to the batch
+	 * that gets that one.
+	 */
 	while (from > a->slot && from < end && bpt_same_entry(view, from))
 		from++;
 	if (from == end)

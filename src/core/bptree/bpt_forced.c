@@ -5,8 +5,8 @@
  *
  * A table of functions like that of the B+tree, and of the same tree.  Before an
  * operation it may switch the mode of the leaf where that begins, as another
- * process could at any moment, so answers are the same.  A tree that does not have
- * this table pays nothing for it.
+ * process could at any moment, so answers are the same.  Trees with the ordinary
+ * table pay nothing for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -50,8 +50,8 @@ one_in(const EunoContext *cx, uint32_t n)
 }
 
 /*
- * Keeps a leaf locked for a while, as a process does that loses its processor:
- * the only place where one sleeps so.
+ * Keeps a leaf locked for a while, as a process does that loses its processor.
+ * Nowhere else does anybody sleep with a node locked.
  */
 static void
 stall(EunoContext *cx, EunoTree *tree, const EunoPosition *pos)

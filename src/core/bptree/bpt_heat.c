@@ -130,7 +130,7 @@ euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 	BptPlace	place;
 	BptKey		key;
 
-	/* Of a row that is cut a comparator can make nothing. */
+	/* A comparator cannot read a row that has been cut. */
 	if (heat->cut && bpt_is_opaque(tree))
 		return EUNO_NOT_FOUND;
 	euno_bpt_key_position(tree, &pos, &key);
