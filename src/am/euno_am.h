@@ -333,7 +333,7 @@ extern void euno_full_define_settings(void);
  */
 extern bool euno_full_make_room(EunoIndex *idx);
 
-/* A tree of so many bytes did not fit: not to be tried again for a while. */
+/* A tree of this many bytes did not fit: not to be tried again for a while. */
 extern void euno_full_note(EunoTreeSlot *slot, uint64 bytes);
 
 /* Is there no reason against building it in the background? */

@@ -35,7 +35,7 @@
  */
 #define COLUMN_OPERATORS 4.0
 
-/* So many bytes of an entry are read in the time of an operator. */
+/* This many bytes of an entry are read in the time of an operator. */
 #define OPERATOR_BYTES	128.0
 
 /*

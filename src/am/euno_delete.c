@@ -27,7 +27,7 @@
 #define MAX_CANDIDATES 512		/* in each direction from the entry */
 
 /*
- * If fewer of the entries than one in so many are candidates, a split is
+ * If fewer of the entries than one in this many are candidates, a split is
  * better.
  */
 #define WORTHWHILE 8

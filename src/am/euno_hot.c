@@ -32,7 +32,7 @@ typedef struct HotLeaves
 } HotLeaves;
 
 /*
- * A leaf's first or last key, as error messages show keys: only to who may
+ * A leaf's first or last key, as error messages show keys: only to whoever may
  * read these columns, and not where there are policies for rows.  NULL: not to
  * be shown, or the leaf is empty.
  */

@@ -23,7 +23,7 @@
 
 #define MERGE_BATCH 256
 
-/* What is expected is said anew after so many entries. */
+/* What is expected is said anew after this many entries. */
 #define EXPECT_EVERY 32768
 
 /* Less than this is not worth making ready. */

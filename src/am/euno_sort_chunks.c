@@ -25,7 +25,7 @@
 
 StaticAssertDecl(EUNO_CHUNK_BYTES == EUNO_LOAN_BYTES, "a chunk is a loan");
 
-/* To borrow, so many times the table's size must be free in the arena. */
+/* To borrow, this many times the table's size must be free in the arena. */
 #define ROOM_FACTOR	4
 
 /* What items have at first. */
@@ -52,7 +52,7 @@ ask_huge_pages(void *memory, Size size)
 	return memory;
 }
 
-/* NULL if there are not so many. */
+/* NULL if there are not this many. */
 static void *
 get_addresses(EunoSort *sort, Size size)
 {
@@ -79,7 +79,7 @@ borrow(const EunoSort *sort, uint32 chunks)
 							 ROOM_FACTOR * sort->table_bytes, chunks);
 }
 
-/* The first so many chunks of the items' loan. */
+/* The first this many chunks of the items' loan. */
 static void
 return_items(EunoSort *sort, uint32 chunks)
 {
@@ -118,7 +118,7 @@ euno_sort_begin_memory(EunoSort *sort, Relation heap)
 
 /*
  * Memory for all items of the table, or for those that the limit allows, if
- * the rest is like what there is: that took so many blocks.
+ * the rest is like what there is: that took this many blocks.
  */
 static bool
 borrow_for_items(EunoSort *sort, double blocks)

@@ -20,7 +20,7 @@
 
 #define DIGITS		((int) sizeof(uint64))
 
-/* So many items may be left together, on average. */
+/* This many items may be left together, on average. */
 #define LEFT_TOGETHER	4
 
 typedef struct HeadSort

@@ -11,7 +11,7 @@
 
 #include "am/euno_sort_work.h"
 
-/* Items are given back after so many were read. */
+/* Items are given back after this many were read. */
 #define GIVE_EVERY	65536
 
 static inline void

@@ -20,20 +20,20 @@
 #include "am/euno_sort_items.h"
 #include "core/euno_shared.h"
 
-/* So many with equal heads are left to the comparator. */
+/* This many with equal heads are left to the comparator. */
 #define FEW_EQUAL		8
 
 /* Guesses are tried with so many items; one in so many may be out of place. */
 #define SAMPLE			1024
 #define SAMPLE_WRONG	32
 
-/* So many may be put apart: half as many as there is scratch memory for. */
+/* This many may be put apart: half as many as there is scratch memory for. */
 #define MOST_APART(n)	((n) / 4)
 
 /* So many that are out of place, one after the other: it is those before. */
 #define MANY_APART		8
 
-/* Each time a row is read, the one so many further on is asked for. */
+/* Each time a row is read, the one this many further on is asked for. */
 #define AHEAD			16
 
 #define INTERRUPTS_EVERY	1024

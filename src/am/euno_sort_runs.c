@@ -88,7 +88,7 @@ euno_sort_write_run(EunoSort *sort)
 	MemoryContextSwitchTo(old);
 }
 
-/* Have so many bytes of the run's file at hand. */
+/* Have this many bytes of the run's file at hand. */
 static inline void
 fill_block(SortRun *run, uint32 bytes)
 {

@@ -163,7 +163,7 @@ check_tid(UniqueCheck *uc, EunoTid tid)
 		return VERDICT_UNIQUE;
 	}
 
-	/* Who is yet to check will find our entry, and wait for us. */
+	/* Whoever is yet to check will find our entry, and wait for us. */
 	if (TransactionIdIsValid(dirty.xmin) && euno_is_checking(uc->idx, tid))
 		return VERDICT_UNIQUE;
 	if (uc->kind == UNIQUE_CHECK_PARTIAL)

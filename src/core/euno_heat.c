@@ -267,7 +267,7 @@ euno_heat_note(EunoContext *cx, EunoTree *tree, EunoHeatTable **table,
 }
 
 /*
- * Have there been so many more conflicts about different keys than about one
+ * Have there been this many more conflicts about different keys than about one
  * at a place?  If so, they are counted from 0 again.
  */
 bool

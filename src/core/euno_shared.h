@@ -158,7 +158,7 @@ euno_load64_acquire(const uint64_t *p)
 	return EUNO_LOAD(p, __ATOMIC_ACQUIRE);
 }
 
-/* Release: everything written before is visible to who acquires this. */
+/* Release: everything written before is visible to whoever acquires this. */
 static inline void
 euno_store64_release(uint64_t *p, uint64_t value)
 {

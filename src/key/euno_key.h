@@ -234,7 +234,7 @@ extern EunoScanPlan *euno_scan_plan_create(const EunoKeySchema *schema,
 /*
  * A plan may be used by one scan after another.  "rest": the scan has ended,
  * the keys go; false if the plan would keep what may be wrong for another
- * scan, or much memory.  "reuse": is there room for so many keys?
+ * scan, or much memory.  "reuse": is there room for this many keys?
  */
 extern bool euno_scan_plan_rest(EunoScanPlan *plan);
 extern bool euno_scan_plan_reuse(const EunoScanPlan *plan, int nkeys);

@@ -33,7 +33,7 @@
 
 #include "key/key_private.h"
 
-/* A type's first read makes room for so many labels. */
+/* A type's first read makes room for this many labels. */
 #define FIRST_LABELS	16
 
 /* Of this process, by type; they are never given back. */

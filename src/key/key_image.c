@@ -25,7 +25,7 @@
 typedef struct Image
 {
 	char	   *data;			/* 8-byte aligned, as if there were no NULLs */
-	uint32_t	at;				/* so many bytes are there */
+	uint32_t	at;				/* this many bytes are there */
 	uint32_t	present;		/* columns that are not NULL, as bits */
 } Image;
 

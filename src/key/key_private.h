@@ -375,7 +375,7 @@ euno_row_begin(EunoRowReader *reader, int ncols, const uint8_t *row,
 
 extern void euno_row_overrun(uint32_t off, uint32_t len) __attribute__((noreturn));
 
-/* A payload of so many bytes, in which columns are asked for in order. */
+/* A payload of this many bytes, in which columns are asked for in order. */
 static inline void
 euno_lost_begin(EunoLost *lost, const EunoKeySchema *schema,
 				const uint8_t *payload, uint32_t len)

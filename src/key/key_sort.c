@@ -30,7 +30,7 @@
 /* Of what is guessed of a key, so much is sorted by. */
 #define GUESS_BYTES		64
 
-/* Of its characters, those in so many bytes are looked at before. */
+/* Of its characters, those in this many bytes are looked at before. */
 #define GUESS_LETTERS	128
 
 /* It makes some bytes of each one; what does not fit is not needed. */
@@ -44,7 +44,7 @@
  */
 #define GARBLE		UINT64CONST(0x9E3779B97F4A7C15)
 
-/* After so many comparisons what they have left in memory goes. */
+/* After this many comparisons what they have left in memory goes. */
 #define RESET_EVERY		1024
 
 bool		euno_wrong_guesses = false;

@@ -30,7 +30,7 @@
 #define DIVIDED			1
 #define DIVIDED_BYTES	(1 + 2 * sizeof(int32))
 
-/* Of a span, so many bits are behind the first eight bytes. */
+/* Of a span, this many bits are behind the first eight bytes. */
 #define LOW_BITS	16
 
 static int128

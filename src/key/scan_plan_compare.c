@@ -157,7 +157,7 @@ keep_bound(EunoScanPlan *plan, EunoKeyBound *bound, int ncols)
 /*
  * Bounds in COMPARE order point to the scan keys' arguments, which are gone
  * before the scan is at a rescan, and perhaps at its end: an outer node has
- * been ended by then.  Who needs the range later copies them meanwhile.
+ * been ended by then.  Whoever needs the range later copies them meanwhile.
  */
 void
 euno_scan_plan_keep(EunoScanPlan *plan, const EunoScanRange *range)

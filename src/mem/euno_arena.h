@@ -70,7 +70,7 @@ extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
 extern void euno_arena_ask(EunoArena *arena, bool (*allows) (uint64_t bytes));
 
 /*
- * Extents that are given back keep their pages from now on, up to so many
+ * Extents that are given back keep their pages from now on, up to this many
  * bytes in all domains, until a pool takes them or the machine has no memory.
  * Call before forking.  How many bytes do so now.
  */

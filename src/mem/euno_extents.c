@@ -514,7 +514,7 @@ part_find_idle(EunoArenaPart *part, uint32_t count, uint32_t *first)
 	return found == count;
 }
 
-/* Takes them, if so many bytes are free. */
+/* Takes them, if this many bytes are free. */
 static bool
 part_borrow(EunoArena *arena, EunoArenaPart *part, uint64_t room,
 			uint32_t count, uint32_t *first)

@@ -21,7 +21,7 @@
 
 /*
  * A sweep begins when a 16th of the pool has been freed since the last one
- * did, and an eighth is free; so many extents at a time.  When there are no
+ * did, and an eighth is free; this many extents at a time.  When there are no
  * more extents a 4096th will do: each failure must not cost a look at all
  * maps.
  */
@@ -30,7 +30,7 @@
 #define SWEEP_STEP			8
 #define SWEEP_LAST			4096
 
-/* So many steps in a row look for extents that are all free. */
+/* This many steps in a row look for extents that are all free. */
 #define TRIM_STEPS			4
 
 void

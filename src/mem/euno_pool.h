@@ -110,7 +110,7 @@ extern void euno_pool_release(EunoPool *pool);
 
 /*
  * Gives extents back of which nothing is in use, but for the newest one: with
- * "begin" from there on, so many of them; then, as long as it has returned
+ * "begin" from there on, this many of them; then, as long as it has returned
  * true, of the rest.  False, too, if the operation is canceled while it waits.
  * The caller holds no lock, and knows that the pool is not released meanwhile.
  */

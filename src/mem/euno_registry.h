@@ -21,7 +21,7 @@
  * the side tree.
  *
  * Locks.  "state" and "generation" change only under euno_registry_lock, and
- * from ABSENT to BUILDING only by who holds the heavyweight build lock too
+ * from ABSENT to BUILDING only by whoever holds the heavyweight build lock too
  * (am/euno_state.c).
  * A reader that has entered the epoch and then finds READY and the generation
  * it knows may use the tree until it leaves the epoch: memory is given back
@@ -129,7 +129,7 @@ typedef struct EunoTreeSlot
 
 	/*
 	 * Not NULL while BUILDING and MERGING, and in READY or RETIRING until
-	 * nobody can see it any more.  Who has pinned the epoch and then found
+	 * nobody can see it any more.  Whoever has pinned the epoch and then found
 	 * BUILDING may use it until the unpin.
 	 */
 	EunoSide   *side;

@@ -143,7 +143,7 @@ retire_locked(EunoTreeSlot *slot, bool drop)
 								euno_registry->next_generation++);
 			pg_atomic_write_u32(&slot->state, EUNO_STATE_RETIRING);
 
-			/* Who does not see RETIRING in this epoch is waited for. */
+			/* Whoever does not see RETIRING in this epoch is waited for. */
 			slot->retired_epoch = euno_epoch_retire(euno_shared_epochs());
 			break;
 	}

@@ -38,7 +38,7 @@
 #include "worker/euno_errands.h"
 #include "worker/euno_worker.h"
 
-/* Every so many rounds all databases with trees are visited. */
+/* Every this many rounds all databases with trees are visited. */
 #define COLLECT_ROUNDS 60
 
 /* How often the locks that workers hold are looked at, in milliseconds. */

@@ -161,7 +161,7 @@ list_copies(EunoTreeSlot *slot, EunoContext *cx, int number,
 }
 
 /*
- * How many bytes copies may take, which take so many now: within the budget,
+ * How many bytes copies may take, which take this many now: within the budget,
  * and never more than half of what is free, for trees grow.
  */
 static uint64

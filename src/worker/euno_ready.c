@@ -18,14 +18,14 @@
 #include "worker/euno_worker.h"
 
 /*
- * So many huge pages at a time; builders are looked at every so many
+ * This many huge pages at a time; builders are looked at every this many
  * milliseconds.
  */
 #define STEP_PAGES		16
 #define LOOK_INTERVAL	10
 
 /*
- * Has so many bytes idle in a domain.  False if the machine refuses them;
+ * Has this many bytes idle in a domain.  False if the machine refuses them;
  * *more: not all of it was done.
  */
 static bool

@@ -116,7 +116,7 @@ list_indexes(void)
 
 /*
  * Open an index and, first as everybody does, its table.  NULL if either is
- * gone or locked: who waits for a lock may get in the way of who holds it.
+ * gone or locked: who waits for a lock may get in the way of whoever holds it.
  */
 Relation
 euno_open_unless_locked(Oid index_oid, Relation *heap)

@@ -155,7 +155,7 @@ part(EunoContext *cx, EunoTree *tree, Pending *p, uint32_t level)
 	return EUNO_OK;
 }
 
-/* So many of their first bytes two keys have in common. */
+/* This many of their first bytes two keys have in common. */
 static uint32_t
 shared_bytes(const ArtKey *a, const ArtKey *b)
 {

@@ -20,7 +20,7 @@ rest_of(ArtRef ref, uint32_t depth)
 	return art_is_leaf(ref) ? art_leaf_len(ref) - depth : art_inline_count(ref);
 }
 
-/* Bytes of the records that the leaves need in slots of so many words. */
+/* Bytes of the records that the leaves need in slots of this many words. */
 static void
 weigh_records(const ArtChildren *children, uint32_t depth,
 			  size_t bytes[ART_WORDS])
@@ -103,7 +103,7 @@ euno_art_copy_add(ArtCopy *copy, uint8_t byte, const ArtChild *child)
 	copy->from.child[copy->from.n++] = *child;
 }
 
-/* Is a child in slots of so many words at this depth what it is now? */
+/* Is a child in slots of this many words at this depth what it is now? */
 static inline bool
 is_kept(ArtRef ref, uint32_t depth, uint32_t words)
 {

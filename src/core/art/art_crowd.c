@@ -10,7 +10,7 @@
 /* The edge counts bytes of composites in one byte. */
 #define EDGE_DEPTH		255
 
-/* Where the bytes begin that are compared, if so many count. */
+/* Where the bytes begin that are compared, if this many count. */
 static inline uint32_t
 compared_from(uint32_t depth)
 {

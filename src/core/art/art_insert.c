@@ -35,7 +35,7 @@ typedef struct Insert
 	ArtCopy		copy;
 } Insert;
 
-/* The entry's leaf, for a slot of so many words at this depth. */
+/* The entry's leaf, for a slot of this many words at this depth. */
 static inline bool
 new_leaf(Insert *ins, uint32_t depth, uint32_t words, ArtChild *leaf)
 {

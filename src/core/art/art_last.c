@@ -9,7 +9,7 @@
  */
 #include "core/art/art_search.h"
 
-/* Does a key, which is longer, begin with the remembered bytes, so many? */
+/* Does a key, which is longer, begin with the remembered bytes, this many? */
 static inline bool
 is_path(const EunoContext *cx, const uint8_t *bytes, uint32_t len,
 		uint32_t level)

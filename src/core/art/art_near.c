@@ -25,7 +25,7 @@
  */
 #include "core/art/art_near.h"
 
-/* One in so many of a large map's names that are taken out is counted. */
+/* One in this many of a large map's names that are taken out is counted. */
 #define LOST_SAMPLE	16
 
 /* Gives back maps that nobody can see any more.  The mutex is held. */

@@ -35,7 +35,7 @@
 #define ART_LEAST_READS	64
 #endif
 
-/* A map is made anew for uses that are so many times as many as would do. */
+/* A map is made anew for uses that are this many times as many as would do. */
 #define SURE			3
 
 /* The number of the first trace that is not below this one. */
@@ -94,7 +94,7 @@ spared(const ArtProspect *node)
 		(uint64_t) node->reads * node->inners / node->children;
 }
 
-/* Is a node used so much that its copy is worth so many times its room? */
+/* Is a node used so much that its copy is worth this many times its room? */
 static bool
 is_worth(const ArtProspect *node, uint32_t all_reads, uint64_t limit,
 		 uint32_t times)

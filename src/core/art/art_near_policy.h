@@ -20,7 +20,7 @@
  * of the tree have in common, as many as there is room for, the first on top;
  * last a byte that says what it is of.
  *	  ART_TRACE_USE		a key that was sought.
- *	  n + 1				a node of which a child was replaced; so many bytes.
+ *	  n + 1				a node of which a child was replaced; this many bytes.
  */
 #define ART_TRACE_BYTES	7
 #define ART_TRACE_USE	0xFE

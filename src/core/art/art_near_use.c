@@ -16,7 +16,7 @@
 #include "core/art/art_near.h"
 
 /*
- * One replaced node in so many is noted: eight times as many as uses, for
+ * One replaced node in this many is noted: eight times as many as uses, for
  * about so much more it costs to take a name out of all maps, and to name the
  * next node.
  */
@@ -96,7 +96,7 @@ euno_art_measure(const ArtUses *uses, ArtMeasure *measure)
 	euno_sort64(measure->changes, measure->nchanges);
 }
 
-/* Counts what one descent came by, of a map and of the tree, for so many. */
+/* Counts what one descent came by, of a map and of the tree, for this many. */
 void
 euno_art_count_nodes(EunoContext *cx, uint32_t weight, uint32_t copies,
 					 uint32_t nodes)
@@ -109,7 +109,7 @@ euno_art_count_nodes(EunoContext *cx, uint32_t weight, uint32_t copies,
 }
 
 /*
- * A descent to a key that stands for so many in what is counted by domain.
+ * A descent to a key that stands for this many in what is counted by domain.
  * Goes down once more, as readers without versions do.  Within an epoch.
  */
 void

@@ -194,7 +194,7 @@ _Static_assert(sizeof(ArtStripe) == 64, "a cache line");
 
 /*
  * Where ascending keys crowd; a hint, of which one word may be older than the
- * other.  Composites count with so many bytes as the last byte of "where"
+ * other.  Composites count with this many bytes as the last byte of "where"
  * says, 0: there is no edge.  Behind it are those whose last 8 of these bytes
  * are "bytes" or greater; the ones before, which are alike, are known by the
  * hash of "where".
@@ -217,7 +217,7 @@ typedef struct ArtBody
 								 * other; another one before a node is given back */
 	ArtEdge		edge;
 
-	EunoLock	near_mutex;		/* of who makes maps, and drops them */
+	EunoLock	near_mutex;		/* of whoever makes maps, and drops them */
 	uint64_t	near_domains;	/* that shall have maps, as bits, and the first */
 
 	uint64_t	loaded;			/* inner nodes */
@@ -312,7 +312,7 @@ art_inline_count(ArtRef ref)
 	return (uint32_t) (ref >> ART_COUNT_SHIFT) & ART_COUNT_MASK;
 }
 
-/* The most bytes of an INLINE in a slot of so many words. */
+/* The most bytes of an INLINE in a slot of this many words. */
 static inline uint32_t
 art_inline_max(uint32_t words)
 {

@@ -10,7 +10,7 @@
  */
 #include "core/art/art_range.h"
 
-/* Children to fetch in advance: so many lines, or a little more. */
+/* Children to fetch in advance: this many lines, or a little more. */
 #define AHEAD	40
 
 /* The most lines of slots to fetch where a range begins. */

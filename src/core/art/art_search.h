@@ -18,7 +18,7 @@
 #include <emmintrin.h>
 #endif
 
-/* Nodes of so many bytes are fetched whole. */
+/* Nodes of this many bytes are fetched whole. */
 #define ART_SMALL	320
 
 /* The places of a byte among 16, as bits. */

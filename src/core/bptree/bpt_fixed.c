@@ -90,7 +90,7 @@ unevenness(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
 }
 
 /*
- * Where n entries go in so many slots: each to the slot where its head would
+ * Where n entries go in this many slots: each to the slot where its head would
  * be if heads were spread evenly between the fences, as far as those left of
  * it leave room.  Where there is less than a quarter as much room as entries,
  * the less there is, the nearer to where its number says: else the room would

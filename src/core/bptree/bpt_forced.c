@@ -14,19 +14,19 @@
 
 #include "core/bptree/bpt.h"
 
-/* One in so many operations on a flapping tree switches a leaf. */
+/* One in this many operations on a flapping tree switches a leaf. */
 #define FLAP_EVERY	6
 
-/* One in so many of these makes it calm. */
+/* One in this many of these makes it calm. */
 #define FLAP_CALM	3
 
-/* One in so many writes to a flapping tree is delegated. */
+/* One in this many writes to a flapping tree is delegated. */
 #define FLAP_CROWD	4
 
-/* One in so many parts a leaf first. */
+/* One in this many parts a leaf first. */
 #define FLAP_PART	24
 
-/* One in so many writes to a stalling tree stalls first, for so long. */
+/* One in this many writes to a stalling tree stalls first, for so long. */
 #define STALL_EVERY	200
 #define STALL_NS	1000000
 

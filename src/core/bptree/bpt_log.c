@@ -3,7 +3,7 @@
  * bpt_log.c
  *	  Directories of several domains over one chain of leaves.
  *
- * Who splits a leaf posts its separator to the directory of the own domain
+ * Whoever splits a leaf posts its separator to the directory of the own domain
  * and leaves a note for each other domain: the new leaf, in that domain's log.
  * The notes are posted later, by operations in that domain and by the worker.
  * Until then the directory leads too far left, which costs hops along the

@@ -134,7 +134,7 @@ prefetch_next(const BptRead *rd, uint32_t slots, const BptLeaf *next)
 #define FETCHED			160
 #define LEAST_FETCHED	16
 
-/* About so many slots will be read: some entries fill two. */
+/* About this many slots will be read: some entries fill two. */
 static inline uint32_t
 run_of(const BptRead *rd)
 {

@@ -470,7 +470,7 @@ euno_bpt_calm(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 
 /*
  * Makes a contended leaf calm if nothing was written to it since this was
- * asked the last time; true if so.  To be called by who has the right to
+ * asked the last time; true if so.  To be called by whoever has the right to
  * merge, with no locks held, within an epoch in which the leaf was seen
  * linked.
  */
