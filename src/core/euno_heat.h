@@ -6,8 +6,8 @@
  *
  * A place is what operations wait for or look at again: a leaf of the B+tree, a
  * node of a radix tree.  It has a number, which is all that two conflicts have to
- * have in common to be about one place, and is found by a key that was fought for.
- * There is no pointer to it.
+ * have in common to be about one place, and is found by a key that was fought
+ * for.  There is no pointer to it.
  *
  *-------------------------------------------------------------------------
  */

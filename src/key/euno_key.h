@@ -19,8 +19,8 @@
  * The payload holds what the key cannot give back: INCLUDE columns, and of a key
  * column what its encoding has lost (the sign of -0, a NaN's odd bit pattern,
  * trailing blanks of bpchar, zeros at the end of a numeric's decimals, an
- * interval's fields, where an array's NULLs are; see key_encode.c).  So every column can be returned, bit-identical to
- * what was stored.
+ * interval's fields, where an array's NULLs are; see key_encode.c).  So every
+ * column can be returned, bit-identical to what was stored.
  *
  *-------------------------------------------------------------------------
  */
@@ -246,10 +246,10 @@ extern bool euno_scan_plan_reuse(const EunoScanPlan *plan, int nkeys);
  * a non-leading column, SK_SEARCHNULL and SK_SEARCHNOTNULL (whose sk_func may
  * be unset), SK_ISNULL; strategies 6-9 with a record of the types that the
  * columns from the key's on are compared with, as ends of the range and by its
- * first value: an entry that matches need not be greater or less than the row.  Allocates nothing on the common path: rescans in a
- * nested loop come through here.  The range points into the plan and to the
- * keys' arguments: it is good until the next call, and the keys must stay as
- * they are until then.
+ * first value: an entry that matches need not be greater or less than the row.
+ * Allocates nothing on the common path: rescans in a nested loop come through
+ * here.  The range points into the plan and to the keys' arguments: it is good
+ * until the next call, and the keys must stay as they are until then.
  */
 extern void euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 							   EunoScanRange *range);

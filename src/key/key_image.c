@@ -7,8 +7,8 @@
  * its tuple one after the other; keys that are one varlena and nothing else, and
  * those of columns of fixed length, have shorter ways.
  *
- * What is before a varlena or behind all values is zero: readers tell padding from
- * a short value by that.
+ * What is before a varlena or behind all values is zero: readers tell padding
+ * from a short value by that.
  *
  *-------------------------------------------------------------------------
  */

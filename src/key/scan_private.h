@@ -13,9 +13,9 @@
  * before the end of the range are a number of such points to choose from, or
  * one; each choice is a part of the scan, with a range of its own
  * (scan_part.c).  A comparison of several columns with a row becomes an end of
- * the range (scan_row.c).  In BYTES order what is said of the columns after that end
- * becomes a limit: the entries' bytes are held against it, and from an entry
- * outside the limits the next place where one can be inside follows
+ * the range (scan_row.c).  In BYTES order what is said of the columns after
+ * that end becomes a limit: the entries' bytes are held against it, and from
+ * an entry outside the limits the next place where one can be inside follows
  * (scan_limit.c).
  *
  *-------------------------------------------------------------------------

@@ -8,8 +8,8 @@
  * given back through stripes, each with a lock and a line of its own: a process
  * uses the one of its number.  A stripe gets nodes from the pool, and gives them
  * back, some at a time, and has at most a 1024th of the pool (not less than
- * EUNO_CACHE_LEAST, nor more than EUNO_CACHE_MOST; a canceled operation that cannot
- * wait for the pool's lock leaves more in it).
+ * EUNO_CACHE_LEAST, nor more than EUNO_CACHE_MOST; a canceled operation that
+ * cannot wait for the pool's lock leaves more in it).
  *
  * No process owns a stripe, so there is nothing to be given back when one ends.
  * The stripes lie in a node of the pool: they go when it is released, and are in

@@ -3,26 +3,27 @@
  * euno_policy.c
  *	  What the launcher does to trees, decided from what was counted.
  *
- * A leaf becomes hot after PART_ROUNDS rounds in a row with hot_rate conflicts a second
- * or more, and calm after CALM_ROUNDS rounds in a row with less than a quarter of that.  Once
- * calm it stays so for CALM_ROUNDS rounds at least.  So it changes at most twice
- * in 2 * CALM_ROUNDS rounds whatever happens, and never while its rate stays between
- * the two bounds (Eunomia, section 4.2.4, has one bound, and no memory).
+ * A leaf becomes hot after PART_ROUNDS rounds in a row with hot_rate conflicts
+ * a second or more, and calm after CALM_ROUNDS rounds in a row with less than
+ * a quarter of that.  Once calm it stays so for CALM_ROUNDS rounds at least.
+ * So it changes at most twice in 2 * CALM_ROUNDS rounds whatever happens, and
+ * never while its rate stays between the two bounds (Eunomia, section 4.2.4,
+ * has one bound, and no memory).
  *
  * Writers to a contended leaf hardly meet.  So its writes count as conflicts:
  * there cannot be more of these, if it were calm.
  *
- * Conflicts about different keys end when these are in different leaves: such a leaf
- * is parted by those who write to it, as soon as it has had as many as a hot leaf has
- * in a round.  Simulated, that always gained more than making it contended, which
- * is left for when as many leaves are parted as may be; and only where most conflicts
- * are about different keys, for segments are no use to those who want one.  Both take
- * memory: at most MECHANISM_PERCENT of the tree's, and with the table of conflicts
- * ALL_PERCENT; or of a small tree LEAST_LEAVES leaves.  What is parted takes four
- * fifths of that.
+ * Conflicts about different keys end when these are in different leaves: such
+ * a leaf is parted by those who write to it, as soon as it has had as many as
+ * a hot leaf has in a round.  Simulated, that always gained more than making
+ * it contended, which is left for when as many leaves are parted as may be;
+ * and only where most conflicts are about different keys, for segments are no
+ * use to those who want one.  Both take memory: at most MECHANISM_PERCENT of
+ * the tree's, and with the table of conflicts ALL_PERCENT; or of a small tree
+ * LEAST_LEAVES leaves.  What is parted takes four fifths of that.
  *
- * What a structure does not have is not decided: a radix tree's nodes are small, and
- * neither parted nor made contended.
+ * What a structure does not have is not decided: a radix tree's nodes are
+ * small, and neither parted nor made contended.
  *
  *-------------------------------------------------------------------------
  */

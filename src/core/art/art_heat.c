@@ -4,11 +4,12 @@
  *	  Conflicts at nodes, and the nodes that they are about (euno_heat.h).
  *
  * A place is what composites have in common: the path to a node, all bytes above
- * the one that it branches on.  That is the same before and after the node is made
- * anew, and says which keys it is about.  Of long keys EUNO_HEAT_KEY bytes are
- * told apart, no more.
+ * the one that it branches on.  That is the same before and after the node is
+ * made anew, and says which keys it is about.  Of long keys EUNO_HEAT_KEY
+ * bytes are told apart, no more.
  *
- * Nothing here looks at a node but euno_art_leaf, which comes to it from the root.
+ * Nothing here looks at a node but euno_art_leaf, which comes to it from the
+ * root.
  *
  *-------------------------------------------------------------------------
  */

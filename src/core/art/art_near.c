@@ -4,15 +4,15 @@
  *	  Maps of the upper nodes, near the processes of each domain.
  *
  * A domain's map is a small radix tree in its own memory, of the same nodes, made
- * from the tree's upper nodes: a key's first bytes lead in it to one of the tree's
- * own nodes, where the key's place is below.  A reader enters there, if the node
- * is neither locked nor obsolete, instead of at the root.  A map may lag: what it
- * lacks costs a reader some nodes of the tree, and what is wrong is not there.
- * README, "Near maps", says why that is safe.
+ * from the tree's upper nodes: a key's first bytes lead in it to one of the
+ * tree's own nodes, where the key's place is below.  A reader enters there, if
+ * the node is neither locked nor obsolete, instead of at the root.  A map may
+ * lag: what it lacks costs a reader some nodes of the tree, and what is wrong
+ * is not there.  README, "Near maps", says why that is safe.
  *
  * (STI-BT, section 4: the top levels are everywhere, those below at home.  There
- * and in McKenzie's thesis, section 4.1, whoever changes a node changes all of its
- * copies; here he takes out what names the node, if it is replaced.)
+ * and in McKenzie's thesis, section 4.1, whoever changes a node changes all of
+ * its copies; here he takes out what names the node, if it is replaced.)
  *
  * A node of a map
  *	  lock		no lock: the reference of the tree's node that it was made of, or 0.

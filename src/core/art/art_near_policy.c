@@ -3,14 +3,14 @@
  * art_near_policy.c
  *	  How deep a map of a radix tree's upper nodes is, and where.
  *
- * Decided for each node from what was drawn of the domain's uses and of the tree's
- * changes, without a look at the tree or a clock.
+ * Decided for each node from what was drawn of the domain's uses and of the
+ * tree's changes, without a look at the tree or a clock.
  *
- * A copy of a node spares a use that goes on to an inner node the look at the node
- * itself.  For this it takes room, of which a use's share is as large as any
- * other's: first come the nodes that are used at least as much as they are large.
- * What they leave is for the rest, from the root on, as is all while nothing has
- * been measured yet.
+ * A copy of a node spares a use that goes on to an inner node the look at the
+ * node itself.  For this it takes room, of which a use's share is as large as
+ * any other's: first come the nodes that are used at least as much as they are
+ * large.  What they leave is for the rest, from the root on, as is all while
+ * nothing has been measured yet.
  *
  * A child that is replaced has to be taken out of the maps, and named again by
  * the next one.  A node whose children are replaced more often than that pays is

@@ -4,10 +4,10 @@
  *	  What is measured of the use of a radix tree's maps, and of its nodes.
  *
  * Of some descents it is noted what they sought, and counted how many nodes they
- * came by, in the own domain and elsewhere; of some nodes that were replaced, where
- * they were.  A domain's notes are in its own memory, each at a random place, over
- * whatever was there: so they are of the latest, nothing is counted up by many
- * processes, and old ones fade.
+ * came by, in the own domain and elsewhere; of some nodes that were replaced,
+ * where they were.  A domain's notes are in its own memory, each at a random
+ * place, over whatever was there: so they are of the latest, nothing is
+ * counted up by many processes, and old ones fade.
  *
  * *Invariant.* Nothing but speed depends on a note.
  *

@@ -8,8 +8,8 @@
  * not like that is left to the general read, from the start.
  *
  * Several keys go down together, a node each at a time, so that what has to be
- * fetched for each is fetched at the same time ("group prefetching" of Chen et al.,
- * ICDE 2004, on a tree).
+ * fetched for each is fetched at the same time ("group prefetching" of Chen et
+ * al., ICDE 2004, on a tree).
  *
  * All go as ROWEX readers do, in both protocols: without versions ("The ART of
  * Practical Synchronization", section 4).  README, "Reading, sync = rowex", says

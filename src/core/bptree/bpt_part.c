@@ -4,9 +4,10 @@
  *	  Splitting a leaf between the keys that are fought for.
  *
  * A leaf at which operations on different keys are in each other's way is split
- * beside the key of one of them, however full it is (LeanStore's contention split;
- * Alhomssi and Leis, CIDR 2021).  Keys that are written most soon have leaves of
- * their own.  Merging leaves such leaves alone as long as they are written to.
+ * beside the key of one of them, however full it is (LeanStore's contention
+ * split; Alhomssi and Leis, CIDR 2021).  Keys that are written most soon have
+ * leaves of their own.  Merging leaves such leaves alone as long as they are
+ * written to.
  *
  * It is a split like any other but that nothing is inserted, and that the leaf is
  * locked first: it is written all the time, and what was prepared would seldom be
