@@ -31,10 +31,8 @@
 #include "mem/euno_cache.h"
 #include "mem/euno_domains.h"
 
-#define MERGES_PER_PIN 32
-
-/* Of one with more entries, all is not gone through again for a few merges. */
-#define LARGE_TREE	100000
+/* Leaves, or nodes, that are looked at before others may have their turn. */
+#define LEAVES_PER_PIN	256
 
 /*
  * All leaves, or nodes, of a tree are looked at when a quarter of its entries
@@ -280,6 +278,7 @@ eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	EunoIndex  *idx;
 	EunoContext *cx;
 	EunoTreeStats tree_stats;
+	uint32		how = EUNO_COMPACT_BEGIN;
 	uint64		changes;
 	uint32		merged;
 	EunoStatus	status;
@@ -298,30 +297,28 @@ eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	idx = euno_index_open(info->index);
 	do
 	{
-		bool		due;
-
-		merged = 0;
-		status = EUNO_OK;
+		status = EUNO_STALE;
 		if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
 		{
-			idx->slot->ops->stats(cx, &idx->slot->tree, &tree_stats);
-			due = compacting_is_due(idx->slot, (double) tree_stats.entries,
-									stats->tuples_removed, &changes);
-			if (due)
-				status = idx->slot->ops->compact(cx, &idx->slot->tree,
-												 MERGES_PER_PIN, &merged);
-			if (merged < MERGES_PER_PIN && tree_stats.entries > LARGE_TREE)
-				merged = 0;		/* that was a whole round, and the last */
-			if (due && status == EUNO_OK && merged == 0)
-				idx->slot->compacted_at = changes;
+			EunoTreeSlot *slot = idx->slot;
+
+			slot->ops->stats(cx, &slot->tree, &tree_stats);
 			stats->num_index_tuples = tree_stats.entries;
 			stats->estimated_count = false;
+			if (how != EUNO_COMPACT_BEGIN ||
+				compacting_is_due(slot, (double) tree_stats.entries,
+								  stats->tuples_removed, &changes))
+				status = slot->ops->compact(cx, &slot->tree, how,
+											LEAVES_PER_PIN, &merged);
+			if (status == EUNO_NOT_FOUND)
+				slot->compacted_at = changes;
 		}
 		euno_index_unpin(idx);
-		if (status != EUNO_OK)
+		if (status == EUNO_CORRUPT)
 			euno_index_error(idx, info->index, status);
+		how = 0;
 		euno_vacuum_delay_point();
-	} while (merged > 0);
+	} while (status == EUNO_OK);
 	give_extents_back(idx, stats);
 
 	(void) euno_gc_database();

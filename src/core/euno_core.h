@@ -201,6 +201,10 @@ typedef struct EunoVerify
 	void	   *arg;
 } EunoVerify;
 
+/* How compact goes about it. */
+#define EUNO_COMPACT_BEGIN	1
+#define EUNO_COMPACT_CALM	2
+
 /*
  * The table of functions of one structure.  Members that "may be NULL" are
  * what a structure can do without.
@@ -286,21 +290,17 @@ typedef struct EunoTreeOps
 						 EunoWalk *walk);
 
 	/*
-	 * Merges underfull neighbors, at most max_merges of them, and does nothing
-	 * while a walk is under way.  *merged says how many.
+	 * Merges underfull neighbors, looking at this many leaves from where the
+	 * last call ended, or from the first one (EUNO_COMPACT_BEGIN).  *merged is
+	 * set to how many went.  With EUNO_COMPACT_CALM, contended leaves to which
+	 * nothing was written since the last such call came by become calm.
+	 * EUNO_OK; EUNO_NOT_FOUND: that was the last leaf, and the next call begins
+	 * anew; EUNO_STALE: it may do nothing now, since another process is at it
+	 * or a walk is under way; EUNO_CORRUPT.
 	 */
 	EunoStatus	(*compact) (EunoContext *cx, EunoTree *tree,
-							uint32_t max_merges, uint32_t *merged);
-
-	/*
-	 * May be NULL.  The same a little at a time: looks at so many leaves from
-	 * where the last call ended.  EUNO_NOT_FOUND when that was the last one;
-	 * the next call begins anew.  EUNO_OK, too, when it may do nothing now.
-	 * Contended leaves to which nothing was written since it last came by
-	 * become calm.
-	 */
-	EunoStatus	(*tidy) (EunoContext *cx, EunoTree *tree,
-						 uint32_t max_leaves, uint32_t *merged);
+							uint32_t how, uint32_t max_leaves,
+							uint32_t *merged);
 
 	/*
 	 * May be NULL.  Brings a domain's directory up to date.  In COMPARE order

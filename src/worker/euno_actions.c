@@ -133,8 +133,7 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 	input->contended = stats.scattered;
 	input->parted = stats.parted;
 	input->removals = euno_tree_counted(slot, EUNO_COUNT_REMOVALS);
-	input->can_merge = slot->ops->tidy != NULL &&
-		slot->tree.config.order == EUNO_ORDER_BYTES;
+	input->can_merge = slot->tree.config.order == EUNO_ORDER_BYTES;
 	input->can_contend = slot->ops->set_mode != NULL &&
 		slot->tree.config.order == EUNO_ORDER_BYTES;
 	input->can_part = slot->ops->steer != NULL;
@@ -187,7 +186,8 @@ merge_leaves(EunoTreeSlot *slot, TreeMemory *memory, uint32_t look)
 		if (!step_enter(slot))
 			break;
 		if (pg_atomic_read_u64(&slot->generation) == memory->policy.generation)
-			status = slot->ops->tidy(&cx, &slot->tree, n, &merged);
+			status = slot->ops->compact(&cx, &slot->tree, EUNO_COMPACT_CALM, n,
+										&merged);
 		step_leave();
 		total += merged;
 		look -= n;

@@ -373,7 +373,8 @@ compact_all(void)
 		uint32_t	merged;
 
 		if (takes_part(s) && s->ops->compact != NULL &&
-			s->ops->compact(&s->cx, s->tree, UINT32_MAX, &merged) != EUNO_OK)
+			s->ops->compact(&s->cx, s->tree, EUNO_COMPACT_BEGIN, UINT32_MAX,
+							&merged) != EUNO_NOT_FOUND)
 			die("compacting failed");
 	}
 }

@@ -451,7 +451,7 @@ test_tidy(const EunoTreeOps *ops, const Universe *universe)
 	ops->stats(&actor.cx, fixture.tree, &before);
 	do
 	{
-		status = ops->tidy(&actor.cx, fixture.tree, 3, &merged);
+		status = ops->compact(&actor.cx, fixture.tree, 0, 3, &merged);
 		CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND, "status %d", status);
 		CHECK(merged <= 4, "%u changes to 3 nodes", merged);
 		check_range(&actor, &model, false);

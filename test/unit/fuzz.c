@@ -327,7 +327,7 @@ one_operation(Side *sides, Input *input, const Shape *shape)
 	}
 	else if (operation == 11)
 		status[0] = sides[0].fixture.ops->compact(&sides[0].actor.cx,
-												  sides[0].fixture.tree,
+												  sides[0].fixture.tree, 0,
 												  1 + next_byte(input), &merged);
 	else
 	{

@@ -314,7 +314,8 @@ test_tidy(const Universe *universe)
 	set_all(&c, 16);
 	do
 	{
-		status = euno_bptree_ops.tidy(&c.actor.cx, c.fixture.tree, 3, &merged);
+		status = euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree, 0, 3,
+										 &merged);
 		CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND, "status %d", status);
 		CHECK(merged <= 3, "%u merges of 3 leaves", merged);
 		total += merged;
@@ -332,14 +333,15 @@ test_tidy(const Universe *universe)
 	for (uint32_t stop = 1; stop <= 12; stop++)
 	{
 		set_all(&c, 1);
-		status = euno_bptree_ops.tidy(&c.actor.cx, c.fixture.tree, stop, &merged);
+		status = euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree,
+										 EUNO_COMPACT_BEGIN, stop, &merged);
 		CHECK(status == EUNO_OK && merged <= (stop >= 10), "status %d, %u merges",
 			  status, merged);
 		set_all(&c, 16);
 		do_compact(&c.actor);
 		set_all(&c, 1);
-		while (euno_bptree_ops.tidy(&c.actor.cx, c.fixture.tree, 2,
-									&merged) == EUNO_OK)
+		while (euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree, 0, 2,
+									   &merged) == EUNO_OK)
 			;
 	}
 	check_all(&c.actor, &c.model);
@@ -415,12 +417,12 @@ test_merged_back(const Universe *universe)
 		/* On the one side, then on the other. */
 		for (int i = 0; i < 1000; i++)
 			toggle(&c.actor, &c.model, pass == 2 ? 999 : 1000);
-		(void) euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree, UINT32_MAX,
+		(void) euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree, 0, UINT32_MAX,
 									   &merged);
 		CHECK(stats_of(&c).parted >= 1 || !fit, "merged in pass %d", pass);
 	}
 	for (int pass = 0; pass < 2; pass++)
-		(void) euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree, UINT32_MAX,
+		(void) euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree, 0, UINT32_MAX,
 									   &merged);
 	CHECK(stats_of(&c).parted == 0 && (stats_of(&c).leaves <= before || !fit), "not merged");
 	check_all(&c.actor, &c.model);
@@ -428,7 +430,7 @@ test_merged_back(const Universe *universe)
 	tap_end();
 }
 
-/* Contended leaves become calm when a tidy finds nothing written twice. */
+/* Contended leaves become calm when compact finds nothing written twice. */
 static void
 test_idle(const Universe *universe)
 {
@@ -447,8 +449,8 @@ test_idle(const Universe *universe)
 		toggle(&c.actor, &c.model, 1000);
 		toggle(&c.actor, &c.model, 1000);
 		CHECK(stats_of(&c).scattered == before, "calm after %d passes", pass);
-		while (euno_bptree_ops.tidy(&c.actor.cx, c.fixture.tree, 7,
-									&merged) == EUNO_OK)
+		while (euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree,
+									   EUNO_COMPACT_CALM, 7, &merged) == EUNO_OK)
 			;
 	}
 	CHECK(stats_of(&c).scattered == 1, "%llu are contended",

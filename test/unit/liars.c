@@ -138,7 +138,7 @@ test_liar(const EunoTreeOps *ops, Lie which)
 			if (i % 100 == 0)
 				read_around(&actor);
 		}
-		(void) ops->compact(&actor.cx, fixture.tree, 1000, &merged);
+		(void) ops->compact(&actor.cx, fixture.tree, 0, 1000, &merged);
 		(void) ops->verify(&actor.cx, fixture.tree, &verify);
 	}
 	alarm(0);

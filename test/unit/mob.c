@@ -525,13 +525,10 @@ compact(Worker *worker)
 	uint32_t	merged = 0;
 	EunoStatus	status;
 
-	if (ops->tidy != NULL && random_below(&worker->actor.random, 2) == 0)
-		status = ops->tidy(&worker->actor.cx, mob->fixture.tree, 4 * most,
-						   &merged);
-	else
-		status = ops->compact(&worker->actor.cx, mob->fixture.tree, most,
-							  &merged);
-	CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND,
+	status = ops->compact(&worker->actor.cx, mob->fixture.tree,
+						  random_below(&worker->actor.random, 4), 4 * most,
+						  &merged);
+	CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND || status == EUNO_STALE,
 		  "compact: status %d", status);
 	__atomic_add_fetch(&mob->merges, merged, __ATOMIC_RELAXED);
 	for (int i = 0; i < 4; i++)

@@ -443,7 +443,8 @@ damage(Case *c, ArtNode *node, uint32_t shape, const char *what)
 	alarm(100);
 	CHECK(ops->verify(&c->actor.cx, tree, &verify) > 0,
 		  "verify does not find %s", what);
-	(void) ops->compact(&c->actor.cx, tree, UINT32_MAX, &merged);
+	(void) ops->compact(&c->actor.cx, tree, EUNO_COMPACT_BEGIN, UINT32_MAX,
+						&merged);
 	ops->maintain(&c->actor.cx, tree, DOMAIN);
 	alarm(0);
 	node->shape = before;

@@ -304,7 +304,7 @@ thread_main(void *arg)
 		{
 			uint32_t	merged;
 
-			(void) euno_bptree_ops.compact(&actor.cx, round->fixture.tree, 20,
+			(void) euno_bptree_ops.compact(&actor.cx, round->fixture.tree, 0, 20,
 										   &merged);
 		}
 	}

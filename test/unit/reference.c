@@ -389,14 +389,15 @@ reference_walk(EunoContext *cx, EunoTree *tree, EunoWalk *walk)
 }
 
 static EunoStatus
-reference_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
-				  uint32_t *merged)
+reference_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
+				  uint32_t max_leaves, uint32_t *merged)
 {
 	(void) cx;
 	(void) tree;
-	(void) max_merges;
+	(void) how;
+	(void) max_leaves;
 	*merged = 0;
-	return EUNO_OK;
+	return EUNO_NOT_FOUND;
 }
 
 static uint64_t

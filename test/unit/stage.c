@@ -625,7 +625,10 @@ do_merge(Player *player)
 {
 	uint32_t	merged;
 
-	if (ops->compact(&player->cx, &shared.tree, 100, &merged) != EUNO_OK)
+	EunoStatus	status = ops->compact(&player->cx, &shared.tree,
+									  EUNO_COMPACT_BEGIN, 100, &merged);
+
+	if (status != EUNO_NOT_FOUND && status != EUNO_STALE)
 		coroutine_fail("a merge failed");
 }
 

@@ -57,6 +57,28 @@ typedef struct ArtPlace
 	uint32_t	mismatch;		/* AT_PATH: first byte that differs */
 } ArtPlace;
 
+/* From node to node: the lowest nodes on the way, and where it is. */
+#define ART_VISIT_FRAMES	16
+
+typedef struct ArtVisitFrame
+{
+	ArtPlace	place;			/* the node's */
+	uint64_t	map[4];			/* bytes whose children are still to be visited */
+	uint8_t		places[256];	/* their slots */
+} ArtVisitFrame;
+
+typedef struct ArtVisit
+{
+	EunoContext *cx;
+	EunoTree   *tree;
+	ArtPlace	place;			/* the slot of the node that is visited */
+	ArtKey		at;				/* and its path, which is the place where to go on */
+	bool		past;			/* after that node, not before what is below it */
+	uint32_t	depth;			/* nodes on the way to the next one */
+	uint32_t	kept;			/* so many of them are known, the lowest */
+	ArtVisitFrame	frames[ART_VISIT_FRAMES];	/* node i is in i % ART_VISIT_FRAMES */
+} ArtVisit;
+
 /* What has been allocated for a change that may yet fail. */
 #define ART_MAX_BUILT	260		/* a node, and a record for each child */
 
@@ -343,9 +365,10 @@ extern ArtRef *euno_art_lock_slot(EunoContext *cx, EunoTree *tree,
 extern bool euno_art_lock_node(EunoContext *cx, const ArtPlace *place);
 
 /* art_visit.c */
-extern EunoStatus euno_art_visit(EunoContext *cx, EunoTree *tree, ArtKey *at,
-								 ArtPlace *place);
-extern void euno_art_visit_past(ArtKey *at);
+extern void euno_art_visit_start(ArtVisit *v, EunoContext *cx, EunoTree *tree);
+extern EunoStatus euno_art_visit(ArtVisit *v);
+extern void euno_art_visit_pause(ArtVisit *v);
+extern void euno_art_visit_again(ArtVisit *v);
 
 /* one operation a file */
 extern EunoStatus euno_art_insert(EunoContext *cx, EunoTree *tree,
@@ -369,15 +392,13 @@ extern EunoStatus euno_art_bulk_end(EunoContext *cx, EunoBulk *bulk);
 extern EunoStatus euno_art_walk(EunoContext *cx, EunoTree *tree,
 								EunoWalk *walk);
 extern EunoStatus euno_art_compact(EunoContext *cx, EunoTree *tree,
-								   uint32_t max_merges, uint32_t *merged);
+								   uint32_t how, uint32_t max_leaves,
+								   uint32_t *merged);
 extern void euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 						  const ArtPlace *place, const ArtPlace *above);
 extern EunoStatus euno_art_set_domains(EunoContext *cx, EunoTree *tree,
 									   uint64_t domains);
 extern void euno_art_maintain(EunoContext *cx, EunoTree *tree, int domain);
-extern EunoStatus euno_art_tidy_nodes(EunoContext *cx, EunoTree *tree,
-									  uint32_t max_leaves,
-									  uint32_t *merged);
 extern uint64_t euno_art_verify(EunoContext *cx, EunoTree *tree,
 								const EunoVerify *verify);
 extern uint64_t euno_art_entries(EunoTree *tree);

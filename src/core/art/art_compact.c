@@ -8,15 +8,16 @@
  * ART of Practical Synchronization", section 4.2.)  Who removes an entry does
  * that where next to nothing is left, if there is memory: readers would look
  * through many empty slots for the few that are not.  compact does the rest,
- * going over the inner nodes in order, one descent each.
+ * going over all inner nodes, each after those below it: what is left of them
+ * by then is what it is looked at for.
  *
  * What is needed is allocated from a first look.  Then slot, node and an only
  * child that is replaced too are locked, in this order, from the root downward,
  * and looked at again; if the first look does not hold, the node is left for
  * the next call.
  *
- * The place of compact is the path of the next node, cut to a few bytes: if it is
- * cut, a node may be looked at twice.
+ * The place of compact is the path of the last node.  Nodes with longer paths
+ * than can be noted are no place to stop at.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,11 +36,14 @@
 #define ART_COMPANY	256
 #endif
 
+/* Nodes in one epoch. */
+#define NODES_AT_ONCE	64
+
 typedef struct Compact
 {
 	EunoContext *cx;
 	EunoTree   *tree;
-	ArtKey		at;				/* the bound; the node's path */
+	ArtKey	   *at;				/* the node's path */
 	ArtPlace	place;			/* the slot of the node */
 	ArtNode    *node;
 	ArtBuild	build;
@@ -77,7 +81,7 @@ prepare_leaf(Compact *c, const ArtChild *only)
 	if (!euno_art_leaf_tail(only, level + 1, &tail) ||
 		level + 1 + tail.n > ART_MAX_COMPOSITE)
 		return false;
-	memcpy(composite, c->at.bytes, level);
+	memcpy(composite, c->at->bytes, level);
 	composite[level] = c->copy.from.bytes[0];
 	euno_copy_out(composite + level + 1, tail.bytes, tail.n);
 	if (!euno_art_build_leaf_for(&c->build, composite, level + 1 + tail.n,
@@ -114,7 +118,7 @@ prepare_child(Compact *c, ArtRef ref)
 		c->ref = ART_GONE;
 		return true;
 	}
-	memcpy(path, c->at.bytes, depth - 1);
+	memcpy(path, c->at->bytes, depth - 1);
 	path[depth - 1] = c->copy.from.bytes[0];
 	euno_art_path_copy(child, depth, path);
 	if (!euno_art_copy_build(&c->build, &c->below,
@@ -153,7 +157,7 @@ prepare(Compact *c)
 			return false;
 		type = art_type(c->node);
 	}
-	if (!euno_art_copy_build(&c->build, &c->copy, type, c->at.bytes,
+	if (!euno_art_copy_build(&c->build, &c->copy, type, c->at->bytes,
 							 c->place.depth, depth - 1))
 		return false;
 	c->ref = art_node_ref(c->copy.node);
@@ -172,17 +176,17 @@ unlinked(const Compact *c)
 static void
 retire(Compact *c)
 {
-	euno_art_forget(c->cx, c->tree, &c->at, c->place.depth, c->node);
+	euno_art_forget(c->cx, c->tree, c->at, c->place.depth, c->node);
 	euno_art_copy_retire(c->cx, c->tree, &c->copy);
 	if (c->child != NULL)
 	{
 		uint32_t	depth = art_level(c->node) + 1;
 
-		c->at.bytes[depth - 1] = c->copy.from.bytes[0];
-		euno_art_path_copy(c->child, depth, c->at.bytes);
-		euno_art_key_set(&c->at, art_level(c->child));
-		euno_art_forget(c->cx, c->tree, &c->at, depth, c->child);
-		euno_art_key_set(&c->at, depth - 1);
+		c->at->bytes[depth - 1] = c->copy.from.bytes[0];
+		euno_art_path_copy(c->child, depth, c->at->bytes);
+		euno_art_key_set(c->at, art_level(c->child));
+		euno_art_forget(c->cx, c->tree, c->at, depth, c->child);
+		euno_art_key_set(c->at, depth - 1);
 		euno_art_copy_retire(c->cx, c->tree, &c->below);
 		euno_art_retire_ref(c->cx, c->tree, art_node_ref(c->child));
 	}
@@ -200,7 +204,7 @@ replace(Compact *c)
 	bool		done;
 	int			fewer;
 
-	slot = euno_art_lock_slot(c->cx, c->tree, &c->at, &c->place);
+	slot = euno_art_lock_slot(c->cx, c->tree, c->at, &c->place);
 	if (slot == NULL)
 		return false;
 
@@ -322,17 +326,19 @@ euno_art_tidy(EunoContext *cx, EunoTree *tree, const ArtKey *key,
 	ArtNode    *node = place->holder;
 	const ArtRef *slot = place->slot;
 	uint32_t	few = !has_company(cx);
+	ArtKey		path;
 	Compact		c;
 
 	c.cx = cx;
 	c.tree = tree;
+	c.at = &path;
 	while (node != NULL && is_deserted(node, slot, few))
 	{
-		memcpy(c.at.bytes, key->bytes, art_level(node));
-		euno_art_key_set(&c.at, art_level(node));
+		memcpy(path.bytes, key->bytes, art_level(node));
+		euno_art_key_set(&path, art_level(node));
 		if (node == place->holder && above->slot != NULL)
 			c.place = *above;
-		else if (euno_art_descend_to(cx, tree, &c.at, &c.place) != EUNO_OK ||
+		else if (euno_art_descend_to(cx, tree, &path, &c.place) != EUNO_OK ||
 				 c.place.where != ART_AT_TREE ||
 				 art_pointer(c.place.ref) != node)
 			break;
@@ -359,7 +365,7 @@ compact_root(Compact *c)
 	c->place.slot = &body->root;
 	c->place.lock = &body->root_lock;
 	c->place.ref = ref;
-	if (euno_art_lock_slot(cx, c->tree, &c->at, &c->place) == NULL)
+	if (euno_art_lock_slot(cx, c->tree, c->at, &c->place) == NULL)
 	{
 		euno_art_unreserve(cx, c->tree, 1);
 		return false;
@@ -374,126 +380,85 @@ compact_root(Compact *c)
 }
 
 /*
- * One node.  False if there is none at or above the bound, or none that can be
- * believed: verify says so, and compact has an end.
+ * So many nodes, within one epoch.  EUNO_OK; EUNO_NOT_FOUND after the last
+ * one, or when one cannot be believed: verify says so, and compact has an end.
  */
-static bool
-compact_step(Compact *c, uint32_t *merges)
+static EunoStatus
+compact_nodes(Compact *c, ArtVisit *v, uint32_t n, uint32_t *merged)
 {
-	EunoStatus	status;
+	EunoStatus	status = EUNO_OK;
 
 	euno_epoch_enter(c->cx->process);
-	status = euno_art_visit(c->cx, c->tree, &c->at, &c->place);
-	if (status == EUNO_OK)
+	while (n-- > 0)
 	{
-		c->node = art_pointer(c->place.ref);
-		if (compact_node(c))
-			++*merges;
-		else
-			euno_art_visit_past(&c->at);
+		status = euno_art_visit(v);
+		if (status != EUNO_OK)
+			break;
+		c->place = v->place;
+		c->node = art_pointer(v->place.ref);
+		*merged += compact_node(c);
 	}
 	euno_epoch_exit(c->cx->process);
-	return status == EUNO_OK || status == EUNO_STALE;
+	euno_art_visit_pause(v);
+	return status == EUNO_OK ? EUNO_OK : EUNO_NOT_FOUND;
 }
 
-/*
- * Takes the right to compact, and goes to where the last call stopped.  False:
- * somebody else is at it.
- */
-static bool
-compact_enter(Compact *c, EunoContext *cx, EunoTree *tree)
-{
-	ArtBody    *body = art_body(tree);
-
-	if (!euno_mutex_trylock(&body->compact_mutex))
-		return false;
-	c->cx = cx;
-	c->tree = tree;
-	memcpy(c->at.bytes, body->compact_at, body->compact_len);
-	euno_art_key_set(&c->at, body->compact_len);
-	return true;
-}
-
-/*
- * Gives it back, and notes where to go on; with "ended", which is when all
- * nodes have been looked at, from the first one, after the root slot.
- */
+/* Notes where to go on; after the last node, and the root slot, from the first. */
 static void
-compact_leave(Compact *c, bool ended, uint32_t *merges)
+note_place(Compact *c, ArtVisit *v, bool ended, uint32_t *merged)
 {
 	ArtBody    *body = art_body(c->tree);
 
 	if (ended)
 	{
 		euno_epoch_enter(c->cx->process);
-		if (compact_root(c))
-			++*merges;
+		*merged += compact_root(c);
 		euno_epoch_exit(c->cx->process);
-		c->at.len = 0;
+		v->past = false;
+		euno_art_key_set(&v->at, 0);
 	}
-	body->compact_len = c->at.len < sizeof(body->compact_at) ? c->at.len :
-		(uint32_t) sizeof(body->compact_at);
-	memcpy(body->compact_at, c->at.bytes, body->compact_len);
-	euno_mutex_unlock(&body->compact_mutex, c->cx->env);
-	euno_art_reclaim_all(c->cx, c->tree);
+	body->compact_past = v->past;
+	body->compact_len = (uint16_t) v->at.len;
+	memcpy(body->compact_at, v->at.bytes, v->at.len);
 }
 
 /*
- * See EunoTreeOps.  One call goes round all nodes once, from where the last
- * one stopped, unless it has replaced enough of them before.  Does nothing
- * while another compact is at work on the tree.  A walk needs no protection
- * from it (art_walk.c).
+ * See EunoTreeOps: leaves are inner nodes here.  A walk needs no protection from
+ * it (art_walk.c).
  */
 EunoStatus
-euno_art_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
-				 uint32_t *merged_count)
+euno_art_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
+				 uint32_t max_leaves, uint32_t *merged)
 {
-	bool		wrapped = false;
-	ArtKey		start;
+	ArtBody    *body = art_body(tree);
+	EunoStatus	status = EUNO_OK;
+	ArtVisit	v;
 	Compact		c;
 
-	*merged_count = 0;
-	if (max_merges == 0 || !compact_enter(&c, cx, tree))
-		return EUNO_OK;
-	memcpy(start.bytes, c.at.bytes, c.at.len);
-	euno_art_key_set(&start, c.at.len);
-	while (*merged_count < max_merges)
+	*merged = 0;
+	if (!euno_mutex_trylock(&body->compact_mutex))
+		return EUNO_STALE;
+	euno_art_visit_start(&v, cx, tree);
+	if ((how & EUNO_COMPACT_BEGIN) == 0)
 	{
-		if (!compact_step(&c, merged_count))
-		{
-			if (wrapped || start.len == 0)
-				break;
-			wrapped = true;
-			euno_art_key_set(&c.at, 0);
-		}
-		else if (wrapped && euno_art_key_compare(&c.at, &start) > 0)
-			break;
+		memcpy(v.at.bytes, body->compact_at, body->compact_len);
+		euno_art_key_set(&v.at, body->compact_len);
+		v.past = body->compact_past;
 	}
-	compact_leave(&c, *merged_count < max_merges, merged_count);
-	return EUNO_OK;
-}
-
-/*
- * See EunoTreeOps.  The same a little at a time: leaves are inner nodes here.
- * It looks at more of them if the place where it is to stop is too long to be
- * noted, for it would come back to the same nodes each time.
- */
-EunoStatus
-euno_art_tidy_nodes(EunoContext *cx, EunoTree *tree, uint32_t max_leaves,
-					uint32_t *merged_count)
-{
-	bool		more = true;
-	Compact		c;
-
-	*merged_count = 0;
-	if (!compact_enter(&c, cx, tree))
-		return EUNO_OK;
-	while (more &&
-		   (max_leaves > 0 || c.at.len > sizeof(art_body(tree)->compact_at)))
+	c.cx = cx;
+	c.tree = tree;
+	c.at = &v.at;
+	while (status == EUNO_OK &&
+		   (max_leaves > 0 || v.at.len > sizeof(body->compact_at)))
 	{
-		more = compact_step(&c, merged_count);
-		max_leaves -= max_leaves > 0;
+		uint32_t	n = max_leaves == 0 ? 1 :
+			max_leaves < NODES_AT_ONCE ? max_leaves : NODES_AT_ONCE;
+
+		status = compact_nodes(&c, &v, n, merged);
+		max_leaves -= max_leaves > 0 ? n : 0;
 	}
-	compact_leave(&c, !more, merged_count);
-	return more ? EUNO_OK : EUNO_NOT_FOUND;
+	note_place(&c, &v, status != EUNO_OK, merged);
+	euno_mutex_unlock(&body->compact_mutex, cx->env);
+	euno_art_reclaim_all(cx, tree);
+	return status;
 }

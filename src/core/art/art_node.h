@@ -225,8 +225,9 @@ typedef struct ArtBody
 
 	/* where compact goes on; under its mutex */
 	EunoLock	compact_mutex;
-	uint32_t	compact_len;
-	uint8_t		compact_at[396];
+	uint16_t	compact_len;
+	bool		compact_past;
+	uint8_t		compact_at[397];
 
 	ArtStripe	stripes[ART_STRIPES] __attribute__((aligned(64)));
 } ArtBody;

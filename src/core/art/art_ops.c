@@ -134,7 +134,6 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	.bulk_end = euno_art_bulk_end, \
 	.walk = euno_art_walk, \
 	.compact = euno_art_compact, \
-	.tidy = euno_art_tidy_nodes, \
 	.maintain = euno_art_maintain, \
 	.set_domains = euno_art_set_domains, \
 	.verify = euno_art_verify, \

@@ -13,6 +13,7 @@
 #include "core/art/art_near.h"
 
 #define VERIFY_ITEMS	256
+#define VERIFY_NODES	64		/* in one epoch */
 
 typedef struct Verifier
 {
@@ -152,56 +153,73 @@ check_node(Verifier *v, ArtNode *node, ArtKey *path)
 	return euno_lock_validate(&node->lock, version);
 }
 
+/* A tree of at most one entry. */
+static void
+check_root(Verifier *v)
+{
+	ArtRef	   *slot = &art_body(v->tree)->root;
+	ArtRef		ref = euno_load64_acquire(slot);
+	ArtChild	only = art_child(ref, slot);
+	ArtKey		path;
+
+	euno_art_key_set(&path, 0);
+	if (ref != 0 && !art_is_absent(ref) && !art_is_node(ref))
+		check_child(v, &only, &path);
+}
+
+/*
+ * Some nodes, within one epoch, until something is found; after the last one
+ * EUNO_NOT_FOUND.  A node is only believed when nobody was writing to it.
+ */
+static EunoStatus
+check_some(Verifier *v, ArtVisit *visit)
+{
+	EunoStatus	status = EUNO_OK;
+
+	v->what = NULL;
+	euno_epoch_enter(v->cx->process);
+	for (int i = 0; i < VERIFY_NODES && v->what == NULL; i++)
+	{
+		uint64_t	versions = v->versions;
+		uint64_t	inners = v->inners;
+
+		status = euno_art_visit(visit);
+		if (status != EUNO_OK)
+			break;
+		if (!check_node(v, art_pointer(visit->place.ref), &visit->at))
+		{
+			euno_art_visit_again(visit);
+			v->what = NULL;
+			v->versions = versions;
+			v->inners = inners;
+		}
+	}
+	if (status == EUNO_NOT_FOUND)
+		check_root(v);
+	euno_epoch_exit(v->cx->process);
+	euno_art_visit_pause(visit);
+	return status;
+}
+
 /* Once over all inner nodes.  False: one is damaged, and nobody can go on. */
 static bool
 check_nodes(Verifier *v)
 {
 	EunoStatus	status;
-	ArtPlace	place;
-	ArtKey		at;
+	ArtVisit	visit;
 
 	(void) euno_lock_read(&art_body(v->tree)->root_lock, &v->versions,
 						  v->cx->env, &v->cx->counters);
 	v->inners = 0;
-	euno_art_key_set(&at, 0);
+	euno_art_visit_start(&visit, v->cx, v->tree);
 	do
 	{
-		uint64_t	versions = v->versions;
-		uint64_t	inners = v->inners;
-		ArtKey		path;
-
-		v->what = NULL;
-		euno_epoch_enter(v->cx->process);
-		status = euno_art_visit(v->cx, v->tree, &at, &place);
-		if (status == EUNO_OK)
-		{
-			memcpy(path.bytes, at.bytes, at.len);
-			euno_art_key_set(&path, at.len);
-			if (check_node(v, art_pointer(place.ref), &path))
-				euno_art_visit_past(&at);
-			else
-			{
-				/* only believed when nobody was writing */
-				v->what = NULL;
-				v->versions = versions;
-				v->inners = inners;
-			}
-		}
-		else if (at.len == 0 && place.ref != 0 && !art_is_node(place.ref))
-		{
-			ArtChild	only = art_child(place.ref, place.slot);
-
-			/* no inner node at all */
-			euno_art_key_set(&path, 0);
-			if (!art_is_absent(place.ref))
-				check_child(v, &only, &path);
-		}
-		euno_epoch_exit(v->cx->process);
+		status = check_some(v, &visit);
 		if (status == EUNO_CORRUPT)
 			v->what = "a node is damaged; the rest is not looked at";
 		if (v->what != NULL)
 			found(v, v->what);
-	} while (status == EUNO_OK || status == EUNO_STALE);
+	} while (status == EUNO_OK);
 	return status != EUNO_CORRUPT;
 }
 

@@ -1,115 +1,182 @@
 /*-------------------------------------------------------------------------
  *
  * art_visit.c
- *	  From one inner node to the next, in the order of their paths.
+ *	  From one inner node to the next, each after those below it.
  *
- * The place between two visits is a bound, a byte string, never a node: it
- * stands for all nodes whose path is not below it.  Zeros at its end count: a
- * node's path is below the same path with another zero.
+ * The nodes on the way to the one that is visited are kept, the lowest of them,
+ * with what has not been looked at yet of each.  They may be replaced
+ * meanwhile; then what has come to their successors is not visited.
+ *
+ * The place between two visits is a path, never a node.  It stands for all
+ * nodes that come after it, whichever nodes there are then.
  *
  *-------------------------------------------------------------------------
  */
 #include "core/art/art_search.h"
 
-/* The first child at or above "from" that is an inner node; 0 if none. */
+/* The child for a byte that the frame's map has; what else a place is. */
 static ArtRef
-next_node(ArtNode *node, uint32_t from, uint32_t *byte, ArtRef **slot)
+frame_child(const ArtVisitFrame *frame, uint32_t byte, ArtPlace *place)
 {
-	const uint32_t words = euno_art_layouts[art_type(node)].words;
-	uint8_t		places[256];
-	uint64_t	map[4];
-
-	euno_art_node_map(node, map, places);
-	map[from / 64] &= UINT64_MAX << from % 64;
-	for (uint32_t i = from / 64; i < 4; i++)
-	{
-		for (uint64_t bits = map[i]; bits != 0; bits &= bits - 1)
-		{
-			uint32_t	b = 64 * i + (uint32_t) __builtin_ctzll(bits);
-			ArtRef		ref;
-
-			*slot = art_children(node) + places[b] * words;
-			ref = euno_load64_acquire(*slot);
-			*byte = b;
-			if (art_is_node(ref))
-				return ref;
-		}
-	}
-	return 0;
-}
-
-/*
- * The first node at or above the bound, which becomes its path; *place is its
- * slot, as for ROWEX.  EUNO_OK; EUNO_NOT_FOUND: there is none, *place is the
- * last slot looked at; EUNO_STALE: try again, the bound has moved.  The epoch
- * has been entered; nothing is locked.
- */
-EunoStatus
-euno_art_visit(EunoContext *cx, EunoTree *tree, ArtKey *at, ArtPlace *place)
-{
-	ArtBody    *body = art_body(tree);
-	bool		free = false;
+	ArtNode    *node = art_pointer(frame->place.ref);
 
 	place->where = ART_AT_LEAF;
 	place->rowex = true;
-	place->holder = NULL;
-	place->slot = &body->root;
-	place->lock = &body->root_lock;
-	place->ref = euno_load64_acquire(&body->root);
-	place->depth = 0;
-	cx->counters.descents++;
-	while (art_is_node(place->ref))
-	{
-		ArtNode    *node = art_pointer(place->ref);
-		uint32_t	level = art_level(node);
-		uint32_t	m = level;
-		uint32_t	byte = 0;
-		ArtRef	   *slot;
-		ArtRef		ref;
-		uint8_t		path[ART_MAX_COMPOSITE];
-
-		if (!art_is_sound(place->ref, place->depth))
-			return EUNO_CORRUPT;
-		euno_art_path_copy(node, place->depth, path);
-		if (!free)
-		{
-			for (m = place->depth; m < level && m < at->len; m++)
-			{
-				if (path[m] != at->bytes[m])
-					break;
-			}
-		}
-		if (m < level && m < at->len && at->bytes[m] > path[m])
-			return euno_art_key_after(at, place->depth) ? EUNO_STALE :
-				EUNO_NOT_FOUND;
-		if (free || m < level || level >= at->len)
-		{
-			memcpy(at->bytes + place->depth, path + place->depth,
-				   level - place->depth);
-			euno_art_key_set(at, level);
-			return EUNO_OK;
-		}
-		ref = next_node(node, at->bytes[level], &byte, &slot);
-		if (ref == 0)
-			return euno_art_key_after(at, level) ? EUNO_STALE : EUNO_NOT_FOUND;
-		free = byte > at->bytes[level];
-		if (free)
-		{
-			at->bytes[level] = (uint8_t) byte;
-			euno_art_key_set(at, level + 1);
-		}
-		place->holder = node;
-		place->slot = slot;
-		place->lock = &node->lock;
-		place->ref = ref;
-		place->depth = level + 1;
-	}
-	return EUNO_NOT_FOUND;
+	place->holder = node;
+	place->slot = art_children(node) + frame->places[byte] *
+		euno_art_layouts[art_type(node)].words;
+	place->lock = &node->lock;
+	place->ref = euno_load64_acquire(place->slot);
+	place->depth = art_level(node) + 1;
+	return place->ref;
 }
 
-/* Moves the bound past the node that was visited. */
-void
-euno_art_visit_past(ArtKey *at)
+/*
+ * Comes to a node, the path up to which is the visitor's: its own is added,
+ * and none of its children has been looked at.
+ */
+static ArtVisitFrame *
+enter(ArtVisit *v, const ArtPlace *place)
 {
-	euno_art_key_set(at, at->len + 1);
+	ArtNode    *node = art_pointer(place->ref);
+	ArtVisitFrame   *frame = &v->frames[v->depth++ % ART_VISIT_FRAMES];
+
+	if (v->kept < ART_VISIT_FRAMES)
+		v->kept++;
+	frame->place = *place;
+	euno_art_path_copy(node, place->depth, v->at.bytes);
+	euno_art_node_map(node, frame->map, frame->places);
+	return frame;
+}
+
+/*
+ * Goes from the root down to where the place is.  Every node on that way comes
+ * after it, and so does what a node has at greater bytes.
+ */
+static EunoStatus
+seek(ArtVisit *v)
+{
+	ArtBody    *body = art_body(v->tree);
+	ArtPlace	place = {
+		.where = ART_AT_LEAF,
+		.rowex = true,
+		.slot = &body->root,
+		.lock = &body->root_lock,
+		.ref = euno_load64_acquire(&body->root)
+	};
+
+	v->cx->counters.descents++;
+	v->depth = v->kept = 0;
+	while (art_is_node(place.ref))
+	{
+		ArtNode    *node = art_pointer(place.ref);
+		uint32_t	level = art_level(node);
+		uint32_t	end = level < v->at.len ? level : v->at.len;
+		ArtVisitFrame   *frame;
+		uint32_t	m;
+		uint32_t	byte;
+		uint8_t		path[ART_MAX_COMPOSITE];
+
+		if (!art_is_sound(place.ref, place.depth))
+			return EUNO_CORRUPT;
+		euno_art_path_copy(node, place.depth, path);
+		for (m = place.depth; m < end && path[m] == v->at.bytes[m];)
+			m++;
+		if (m < end ? path[m] < v->at.bytes[m] : level >= v->at.len && v->past)
+			break;				/* it has been visited, and what is below it */
+		frame = enter(v, &place);
+		if (m < end || level >= v->at.len)
+			break;
+		byte = v->at.bytes[level];
+		for (uint32_t i = 0; i < byte / 64; i++)
+			frame->map[i] = 0;
+		frame->map[byte / 64] &= UINT64_MAX << byte % 64;
+		if ((frame->map[byte / 64] >> byte % 64 & 1) == 0)
+			break;
+		frame->map[byte / 64] ^= UINT64_C(1) << byte % 64;
+		(void) frame_child(frame, byte, &place);
+	}
+	return EUNO_OK;
+}
+
+/* The next child of a node that is an inner node; false if there is none. */
+static bool
+next_child(ArtVisit *v, ArtVisitFrame *frame, ArtPlace *place)
+{
+	for (uint32_t i = 0; i < 4; i++)
+	{
+		while (frame->map[i] != 0)
+		{
+			uint32_t	byte = 64 * i + (uint32_t) __builtin_ctzll(frame->map[i]);
+
+			frame->map[i] &= frame->map[i] - 1;
+			if (art_is_node(frame_child(frame, byte, place)))
+			{
+				v->at.bytes[place->depth - 1] = (uint8_t) byte;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Before the first node. */
+void
+euno_art_visit_start(ArtVisit *v, EunoContext *cx, EunoTree *tree)
+{
+	v->cx = cx;
+	v->tree = tree;
+	euno_art_key_set(&v->at, 0);
+	v->past = false;
+	v->kept = 0;
+}
+
+/*
+ * The next node; its path is then the visitor's, and v->place its slot, as for
+ * ROWEX.  EUNO_OK; EUNO_NOT_FOUND: that was the last; EUNO_CORRUPT.  The epoch
+ * has been entered; nothing is locked.
+ */
+EunoStatus
+euno_art_visit(ArtVisit *v)
+{
+	ArtPlace	child;
+	ArtVisitFrame   *frame;
+
+	if (v->kept == 0)
+	{
+		EunoStatus	status = seek(v);
+
+		if (status != EUNO_OK || v->kept == 0)
+			return status != EUNO_OK ? status : EUNO_NOT_FOUND;
+	}
+	for (;;)
+	{
+		frame = &v->frames[(v->depth - 1) % ART_VISIT_FRAMES];
+		if (!next_child(v, frame, &child))
+			break;
+		if (!art_is_sound(child.ref, child.depth))
+			return EUNO_CORRUPT;
+		enter(v, &child);
+	}
+	v->depth--;
+	v->kept--;
+	v->place = frame->place;
+	euno_art_key_set(&v->at, art_level(art_pointer(v->place.ref)));
+	v->past = true;
+	return EUNO_OK;
+}
+
+/* To be called when the epoch has been left: the nodes on the way may go. */
+void
+euno_art_visit_pause(ArtVisit *v)
+{
+	v->kept = 0;
+}
+
+/* The node is to be visited once more, with what is below it. */
+void
+euno_art_visit_again(ArtVisit *v)
+{
+	v->kept = 0;
+	v->past = false;
 }

@@ -389,9 +389,8 @@ extern EunoStatus euno_bpt_bulk_end(EunoContext *cx, EunoBulk *bulk);
 extern EunoStatus euno_bpt_walk(EunoContext *cx, EunoTree *tree,
 								EunoWalk *walk);
 extern EunoStatus euno_bpt_compact(EunoContext *cx, EunoTree *tree,
-								   uint32_t max_merges, uint32_t *merged);
-extern EunoStatus euno_bpt_tidy(EunoContext *cx, EunoTree *tree,
-								uint32_t max_leaves, uint32_t *merged);
+								   uint32_t how, uint32_t max_leaves,
+								   uint32_t *merged);
 extern uint64_t euno_bpt_verify(EunoContext *cx, EunoTree *tree,
 								const EunoVerify *verify);
 extern uint64_t euno_bpt_entries(EunoTree *tree);

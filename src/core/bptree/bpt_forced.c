@@ -198,21 +198,14 @@ forced_bulk_end(EunoContext *cx, EunoBulk *bulk)
  * a merging came by: so that there is something to do.
  */
 static EunoStatus
-forced_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
-			   uint32_t *merged)
+forced_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
+			   uint32_t max_leaves, uint32_t *merged)
 {
-	uint32_t	before = 0;
-	EunoStatus	status = EUNO_OK;
-
 	if (euno_forced != EUNO_FORCED_NOT)
 		(void) base->set_mode(cx, tree, NULL, false);
-	if (euno_forced == EUNO_FORCED_FLAPPING)
-		status = base->compact(cx, tree, max_merges, &before);
-	*merged = 0;
-	if (status == EUNO_OK && before < max_merges)
-		status = base->compact(cx, tree, max_merges - before, merged);
-	*merged += before;
-	return status;
+	if (euno_forced == EUNO_FORCED_FLAPPING && (how & EUNO_COMPACT_BEGIN) != 0)
+		(void) base->compact(cx, tree, how, UINT32_MAX, merged);
+	return base->compact(cx, tree, how, max_leaves, merged);
 }
 
 EunoTreeOps euno_bptree_forced_ops;

@@ -289,8 +289,8 @@ merge_pair(Merge *m)
 		(void) euno_add64(&body->merges, 1);
 		if (euno_load8(&m->right->parted) != 0)
 			(void) euno_add64(&body->parted, (uint64_t) -1);
-		if (body->tidy_at == m->right)
-			body->tidy_at = m->left;
+		if (body->compact_at == m->right)
+			body->compact_at = m->left;
 		euno_bpt_log_forget(cx, tree, m->right);
 		euno_bpt_retire_leaf(cx, tree, m->right);
 	}
@@ -324,27 +324,27 @@ directories_shrink(EunoContext *cx, EunoTree *tree)
 }
 
 /*
- * Merges, from leaf *at to the right, until there have been so many merges or
- * leaves, or it is canceled.  *at is then where to go on, NULL after the last
- * leaf.  With "calm", contended leaves that are idle become calm.  The caller
- * has the right to merge.  EUNO_OK or EUNO_CORRUPT.
+ * Merges, from where it stopped last to the right, until there have been so
+ * many leaves or merges, or it is canceled.  With "calm", contended leaves
+ * that are idle become calm.  The caller has the right to merge.  EUNO_OK,
+ * EUNO_STALE (a walk is under way) or EUNO_CORRUPT.
  */
 static EunoStatus
-merge_from(EunoContext *cx, EunoTree *tree, BptLeaf **at, uint32_t max_merges,
-		   uint32_t max_leaves, bool calm, uint32_t *merged)
+merge_from(EunoContext *cx, EunoTree *tree, uint32_t max_leaves, bool calm,
+		   uint32_t *merged)
 {
-	EunoStatus	status = EUNO_OK;
+	BptLeaf   **at = &bpt_body(tree)->compact_at;
 	Merge		m;
 
 	m.cx = cx;
 	m.tree = tree;
-	m.left = *at;
-	while (m.left != NULL && *merged < max_merges && max_leaves-- > 0 &&
-		   !euno_is_canceled(cx->env))
+	while (*at != NULL && max_leaves-- > 0 && !euno_is_canceled(cx->env))
 	{
+		EunoStatus	status = EUNO_NOT_FOUND;
+
 		/* Nobody else merges: the leaves stay linked between two steps. */
+		m.left = *at;
 		m.right = euno_load_ptr_acquire(&m.left->right);
-		status = EUNO_NOT_FOUND;
 		euno_epoch_enter(cx->process);
 		if (calm)
 			(void) euno_bpt_calm_idle(cx, tree, m.left);
@@ -354,73 +354,40 @@ merge_from(EunoContext *cx, EunoTree *tree, BptLeaf **at, uint32_t max_merges,
 		if (status == EUNO_OK)
 			(*merged)++;
 		else if (status != EUNO_NOT_FOUND)
-			break;
+			return status == EUNO_FULL ? EUNO_STALE : status;
 		else
 		{
 			pass_by(m.left, m.right);
-			m.left = m.right;
+			*at = m.right;
 		}
 	}
-	*at = m.left;
-	return status == EUNO_CORRUPT ? EUNO_CORRUPT : EUNO_OK;
-}
-
-/* Takes the right to merge; false if another process has it. */
-static bool
-compact_enter(EunoContext *cx, EunoTree *tree)
-{
-	if (!euno_mutex_trylock(&bpt_body(tree)->compact_mutex))
-		return false;
-	cx->compacting = tree;
-	return true;
-}
-
-/* After so many merges: cleans up, and gives the right to merge back. */
-static void
-compact_end(EunoContext *cx, EunoTree *tree, uint32_t merged)
-{
-	if (merged > 0)
-		directories_shrink(cx, tree);
-	euno_bpt_compact_leave(cx);
-	(void) euno_bpt_reclaim(cx, tree, true);
+	return EUNO_OK;
 }
 
 /*
- * Merges underfull neighbors.  See EunoTreeOps.  Does nothing while another
- * process is at it.  EUNO_OK or EUNO_CORRUPT.
+ * See EunoTreeOps.  The right to merge is cx->compacting, too, for who has to
+ * give it back after an error.
  */
 EunoStatus
-euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t max_merges,
-				 uint32_t *merged)
-{
-	BptLeaf    *at = euno_load_ptr_acquire(&bpt_body(tree)->first);
-	EunoStatus	status;
-
-	*merged = 0;
-	if (!compact_enter(cx, tree))
-		return EUNO_OK;
-	status = merge_from(cx, tree, &at, max_merges, UINT32_MAX, false, merged);
-	compact_end(cx, tree, *merged);
-	return status;
-}
-
-/* See EunoTreeOps.  The same, a little at a time. */
-EunoStatus
-euno_bpt_tidy(EunoContext *cx, EunoTree *tree, uint32_t max_leaves,
-			  uint32_t *merged)
+euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
+				 uint32_t max_leaves, uint32_t *merged)
 {
 	BptBody    *body = bpt_body(tree);
 	EunoStatus	status;
-	BptLeaf    *at;
 
 	*merged = 0;
-	if (!compact_enter(cx, tree))
-		return EUNO_OK;
-	at = body->tidy_at;
-	if (at == NULL)
-		at = euno_load_ptr_acquire(&body->first);
-	status = merge_from(cx, tree, &at, UINT32_MAX, max_leaves, true, merged);
-	body->tidy_at = at;
-	compact_end(cx, tree, *merged);
-	return status == EUNO_OK && at == NULL ? EUNO_NOT_FOUND : status;
+	if (!euno_mutex_trylock(&body->compact_mutex))
+		return EUNO_STALE;
+	cx->compacting = tree;
+	if (body->compact_at == NULL || (how & EUNO_COMPACT_BEGIN) != 0)
+		body->compact_at = euno_load_ptr_acquire(&body->first);
+	status = merge_from(cx, tree, max_leaves,
+						(how & EUNO_COMPACT_CALM) != 0, merged);
+	if (*merged > 0)
+		directories_shrink(cx, tree);
+	if (status == EUNO_OK && body->compact_at == NULL)
+		status = EUNO_NOT_FOUND;
+	euno_bpt_compact_leave(cx);
+	(void) euno_bpt_reclaim(cx, tree, true);
+	return status;
 }

@@ -162,8 +162,8 @@ migration_install(Migration *m)
 		euno_lock_release_unchanged(&m->before->lock, env);
 		return false;
 	}
-	if (bpt_body(m->tree)->tidy_at == m->from)
-		bpt_body(m->tree)->tidy_at = m->to;
+	if (bpt_body(m->tree)->compact_at == m->from)
+		bpt_body(m->tree)->compact_at = m->to;
 	euno_store_ptr(&m->before->right, m->to);
 	euno_store64(&m->from->seqno, m->image.leaf.seqno + 1);
 	euno_bpt_move_note(m->tree, m->from, m->to);

@@ -192,7 +192,7 @@ typedef struct BptAnnex
 	uint32_t	domain;			/* constant */
 	BptLimbo	limbo;
 	uint32_t	closing;		/* a hint: it is about to be emptied */
-	uint32_t	seen;			/* writes, when a tidy came by */
+	uint32_t	seen;			/* writes, when compact came by to calm */
 	uint8_t		pad0[8];
 
 	/*
@@ -335,7 +335,7 @@ typedef struct BptBody
 	uint64_t	walkers;
 	uint32_t	merging;		/* 0 no, 1 yes, 2 yes and a walk waits */
 	uint8_t		pad2[4];
-	BptLeaf    *tidy_at;		/* linked: changed by whoever merges it away, under
+	BptLeaf    *compact_at;		/* linked: changed by whoever merges it away, under
 								 * compact_mutex; NULL: the first leaf */
 	uint64_t	pad3;
 
