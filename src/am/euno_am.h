@@ -84,7 +84,6 @@ typedef struct EunoIndex
 	struct EunoIndex *next_used;
 	struct EunoIndex *next_retired;
 	MemoryContext context;		/* holds this struct and all it points to */
-	uint8_t    *form_buffer;	/* EUNO_KEY_FORM_BYTES */
 } EunoIndex;
 
 /*

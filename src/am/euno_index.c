@@ -101,7 +101,6 @@ make_index(Relation index)
 			euno_my_proc_number() : -1;
 		idx->schema = euno_key_schema(index, context);
 		idx->order = euno_key_order(idx->schema);
-		idx->form_buffer = MemoryContextAlloc(context, EUNO_KEY_FORM_BYTES);
 		if (euno_preloaded)
 			idx->cx.process = euno_process();
 		idx->cx.env = &euno_environment;

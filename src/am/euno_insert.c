@@ -115,13 +115,16 @@ eunoinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 	EunoIndex  *idx = euno_index_open(index);
 	EunoEntry	entry;
 
+	/* Our own: a comparator might insert into this index. */
+	uint8_t		buffer[EUNO_KEY_FORM_BYTES] __attribute__((aligned(8)));
+
 	if (check_unique != UNIQUE_CHECK_NO &&
 		(index->rd_index->indnullsnotdistinct ||
 		 !euno_key_has_null(idx->schema, isnull)))
 		return euno_insert_unique(idx, index, heap, values, isnull, heap_tid,
 								  check_unique, index_unchanged);
 
-	euno_key_form(idx->schema, values, isnull, idx->form_buffer, &entry);
+	euno_key_form(idx->schema, values, isnull, buffer, &entry);
 	entry.tid = euno_tid_pack(heap_tid);
 	if (euno_preloaded && check_unique != UNIQUE_CHECK_EXISTING)
 		euno_insert_entry(idx, index, heap, &entry, index_unchanged);

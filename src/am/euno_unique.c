@@ -76,7 +76,6 @@ typedef struct UniqueCheck
 	uint64		vacuum_epoch;
 	EunoTid		tids[CHECK_BATCH];
 
-	/* Not EunoIndex.form_buffer: a comparator might insert into this index. */
 	uint8_t		form_buffer[EUNO_KEY_FORM_BYTES] __attribute__((aligned(8)));
 } UniqueCheck;
 

@@ -146,10 +146,22 @@ euno_window_leave(IndexScanDesc scan)
 {
 	EunoScan   *so = scan->opaque;
 	EunoWindow *window = so->current;
+	bool		push;
 
 	if (likely(!window->any_killed))
 		return;
+
+	/*
+	 * A comparator may run queries.  When a portal is closed in the middle of a
+	 * scan, no snapshot is active any more.
+	 */
+	push = so->idx->order == EUNO_ORDER_COMPARE && !ActiveSnapshotSet();
+	if (push)
+		PushActiveSnapshot(IsMVCCSnapshot(scan->xs_snapshot) ?
+						   scan->xs_snapshot : GetTransactionSnapshot());
 	euno_kill_dead_items(scan);
+	if (push)
+		PopActiveSnapshot();
 	window->any_killed = false;
 }
 

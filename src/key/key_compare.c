@@ -10,6 +10,8 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
+
 #include "key/key_private.h"
 
 /* The longest value with a short varlena header, with a long one. */
@@ -33,6 +35,39 @@ unshort(const EunoKeyColumn *col, Datum value, char *buf)
 	return PointerGetDatum(buf);
 }
 
+/*
+ * A function of users may run queries: it may fail in the middle of one, or
+ * come back here by way of one.  What such functions keep in their FmgrInfo is
+ * that query's state.  After an error it is forgotten; a call within a call has
+ * its own.
+ */
+static pg_noinline int
+compare_by_user(EunoKeyColumn *col, Datum a, Datum b)
+{
+	FmgrInfo	nested;
+	Datum		result;
+
+	if (col->comparing)
+	{
+		fmgr_info_copy(&nested, &col->cmp, CurrentMemoryContext);
+		return DatumGetInt32(FunctionCall2Coll(&nested, col->collation, a, b));
+	}
+	col->comparing = true;
+	PG_TRY();
+	{
+		result = FunctionCall2Coll(&col->cmp, col->collation, a, b);
+	}
+	PG_CATCH();
+	{
+		col->cmp.fn_extra = NULL;
+		col->comparing = false;
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	col->comparing = false;
+	return DatumGetInt32(result);
+}
+
 int
 euno_column_compare(const EunoKeyColumn *col, Datum a, Datum b)
 {
@@ -45,6 +80,10 @@ euno_column_compare(const EunoKeyColumn *col, Datum a, Datum b)
 
 	if (col->kind != EUNO_KIND_OPAQUE && col->kind < EUNO_KIND_ARRAY)
 		return euno_encode_compare(col, a, b);
+	if (unlikely(col->cmp.fn_oid >= FirstNormalObjectId))
+		return compare_by_user(unconstify(EunoKeyColumn *, col),
+							   unshort(col, a, x.data),
+							   unshort(col, b, y.data));
 	return DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &col->cmp),
 										   col->collation,
 										   unshort(col, a, x.data),

@@ -98,6 +98,7 @@ typedef struct EunoKeyColumn
 	Oid			opfamily;
 	Oid			opcintype;
 	FmgrInfo	cmp;			/* support function 1 of the opclass */
+	bool		comparing;		/* it is a user's, and being called */
 	bool		approximates;	/* key_approx.c */
 	struct EunoLetters *letters;	/* if so, when it has been asked for */
 	EunoLabels *labels;			/* of an enum */
