@@ -82,6 +82,7 @@ typedef struct EunoIndex
 	struct EunoScan *kept_scan; /* one that has ended, or NULL */
 	bool		used;			/* in this transaction: next_used is set */
 	struct EunoIndex *next_used;
+	bool		retired;		/* no scan is kept any more */
 	struct EunoIndex *next_retired;
 	MemoryContext context;		/* holds this struct and all it points to */
 } EunoIndex;

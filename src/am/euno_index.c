@@ -39,6 +39,8 @@ retire(IndexEntry *entry)
 	entry->idx = NULL;
 	if (idx == NULL)
 		return;
+	euno_scan_forget(idx);
+	idx->retired = true;
 	idx->next_retired = retired_indexes;
 	retired_indexes = idx;
 }
@@ -131,7 +133,6 @@ euno_index_free_retired(void)
 		EunoIndex  *idx = retired_indexes;
 
 		retired_indexes = idx->next_retired;
-		euno_scan_forget(idx);
 		MemoryContextDelete(idx->context);
 	}
 }

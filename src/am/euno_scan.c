@@ -96,7 +96,8 @@ keep_scan(EunoScan *so)
 	EunoIndex  *idx = so->idx;
 	EunoWindow *window = so->current;
 
-	if (idx->kept_scan != NULL || kept_scans >= MAX_KEPT_SCANS ||
+	if (idx->retired || idx->kept_scan != NULL ||
+		kept_scans >= MAX_KEPT_SCANS ||
 		so->spare != NULL || so->marked_window != NULL ||
 		window->capacity > MOST_FIRST_BATCH ||
 		!euno_scan_plan_rest(so->plan))
@@ -117,9 +118,11 @@ keep_scan(EunoScan *so)
 void
 euno_scan_forget(EunoIndex *idx)
 {
-	if (idx->kept_scan != NULL)
-		kept_scans--;
+	if (idx->kept_scan == NULL)
+		return;
+	MemoryContextDelete(idx->kept_scan->context);
 	idx->kept_scan = NULL;
+	kept_scans--;
 }
 
 IndexScanDesc

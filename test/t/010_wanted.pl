@@ -61,5 +61,6 @@ $node->reload;
 ok($node->poll_query_until('postgres', "SELECT current_setting('euno.naptime') = '1h' AND count(*) = 1 FROM pg_stat_activity
 	WHERE backend_type LIKE 'euno%' AND wait_event = 'Extension'"), 'the launcher sleeps');
 $node->stop;
-unlike(slurp_file($node->logfile), qr/FATAL/, 'the launcher ends in peace');
+# (A session whose psql has gone may be told to end, too: its lines have its name.)
+unlike(slurp_file($node->logfile), qr/^(?!.* 010_wanted\.pl ).*FATAL/m, 'the launcher ends in peace');
 done_testing();

@@ -326,9 +326,13 @@ one_operation(Side *sides, Input *input, const Shape *shape)
 			fail("the walks differ");
 	}
 	else if (operation == 11)
+	{
 		status[0] = sides[0].fixture.ops->compact(&sides[0].actor.cx,
 												  sides[0].fixture.tree, 0,
 												  1 + next_byte(input), &merged);
+		if (status[0] == EUNO_NOT_FOUND)
+			status[0] = EUNO_OK;
+	}
 	else
 	{
 		entry = next_entry(input, shape);
