@@ -88,3 +88,9 @@ SET test.write = 'on';
 INSERT INTO writing VALUES (500);
 SELECT euno_index_check('writing_a', true);
 SELECT a FROM writing WHERE a IN (500, 1000000) ORDER BY a;
+
+DROP TABLE cut, failing, again, writing;
+DROP OPERATOR FAMILY query_ops USING euno;
+DROP OPERATOR FAMILY fail_ops USING euno;
+DROP OPERATOR FAMILY again_ops USING euno;
+DROP OPERATOR FAMILY write_ops USING euno;

@@ -270,18 +270,58 @@ compacting_is_due(EunoTreeSlot *slot, double entries, double removed,
 }
 
 /*
- * Merge what deletions have left half empty, and count.
+ * Merges some of what deletions have left half empty.  *leaves is how many
+ * there were when the round began; 0: none has begun, and perhaps none need.
+ * A round that leaves less than half of them is followed by another: there may
+ * be neighbors that can be merged now, and few to look at.  False:
+ * nothing is left to be done, or can be done now.
  */
+static bool
+compact_step(EunoIndex *idx, IndexVacuumInfo *info,
+			 IndexBulkDeleteResult *stats, uint64 *leaves, uint64 *changes)
+{
+	EunoStatus	status = EUNO_STALE;
+	bool		more = false;
+	EunoContext *cx;
+
+	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
+	{
+		EunoTreeSlot *slot = idx->slot;
+		uint32		how = *leaves == 0 ? EUNO_COMPACT_BEGIN : 0;
+		EunoTreeStats now;
+		uint32		merged;
+
+		slot->ops->stats(cx, &slot->tree, &now);
+		stats->num_index_tuples = now.entries;
+		stats->estimated_count = false;
+		if (*leaves == 0)
+			*leaves = Max(now.leaves, 1);
+		if (how == 0 || compacting_is_due(slot, (double) now.entries,
+										  stats->tuples_removed, changes))
+			status = slot->ops->compact(cx, &slot->tree, how, LEAVES_PER_PIN,
+										&merged);
+		more = status == EUNO_OK;
+		if (status == EUNO_NOT_FOUND)
+		{
+			slot->compacted_at = *changes;
+			slot->ops->stats(cx, &slot->tree, &now);
+			more = now.leaves < *leaves / 2;
+			*leaves = Max(now.leaves, 1);
+		}
+	}
+	euno_index_unpin(idx);
+	if (status == EUNO_CORRUPT)
+		euno_index_error(idx, info->index, status);
+	return more;
+}
+
+/* Compacts, and counts. */
 IndexBulkDeleteResult *
 eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
 	EunoIndex  *idx;
-	EunoContext *cx;
-	EunoTreeStats tree_stats;
-	uint32		how = EUNO_COMPACT_BEGIN;
-	uint64		changes;
-	uint32		merged;
-	EunoStatus	status;
+	uint64		leaves = 0;
+	uint64		changes = 0;
 
 	if (info->analyze_only)
 		return stats;
@@ -295,30 +335,8 @@ eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		return stats;
 
 	idx = euno_index_open(info->index);
-	do
-	{
-		status = EUNO_STALE;
-		if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
-		{
-			EunoTreeSlot *slot = idx->slot;
-
-			slot->ops->stats(cx, &slot->tree, &tree_stats);
-			stats->num_index_tuples = tree_stats.entries;
-			stats->estimated_count = false;
-			if (how != EUNO_COMPACT_BEGIN ||
-				compacting_is_due(slot, (double) tree_stats.entries,
-								  stats->tuples_removed, &changes))
-				status = slot->ops->compact(cx, &slot->tree, how,
-											LEAVES_PER_PIN, &merged);
-			if (status == EUNO_NOT_FOUND)
-				slot->compacted_at = changes;
-		}
-		euno_index_unpin(idx);
-		if (status == EUNO_CORRUPT)
-			euno_index_error(idx, info->index, status);
-		how = 0;
+	while (compact_step(idx, info, stats, &leaves, &changes))
 		euno_vacuum_delay_point();
-	} while (status == EUNO_OK);
 	give_extents_back(idx, stats);
 
 	(void) euno_gc_database();
