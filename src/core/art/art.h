@@ -58,7 +58,9 @@ typedef struct ArtPlace
 } ArtPlace;
 
 /* From node to node: the lowest nodes on the way, and where it is. */
-#define ART_VISIT_FRAMES	16
+#ifndef ART_VISIT_FRAMES
+#define ART_VISIT_FRAMES	16	/* tests have fewer */
+#endif
 
 typedef struct ArtVisitFrame
 {

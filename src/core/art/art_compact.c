@@ -54,12 +54,18 @@ typedef struct Compact
 	ArtCopy		below;			/* of the child */
 } Compact;
 
-/* What a node should be, with a little room to grow. */
+/* Slots for so many children, with a little room to grow. */
+static uint32_t
+roomy(uint32_t n)
+{
+	return n + n / 4 < 256 ? n + n / 4 : 256;
+}
+
+/* What a node should be. */
 static ArtType
 fitting_type(const ArtChildren *children, uint32_t depth)
 {
-	return euno_art_choose(children, depth, children->n + children->n / 4 < 256 ?
-						   children->n + children->n / 4 : 256);
+	return euno_art_choose(children, depth, roomy(children->n));
 }
 
 /*
@@ -380,6 +386,35 @@ compact_root(Compact *c)
 }
 
 /*
+ * Is there nothing to be done to a node, as far as the number of its children
+ * says?  A size smaller is not worth it: the next inserts would make it grow
+ * again.
+ */
+static bool
+is_fine(ArtNode *node)
+{
+	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
+	const ArtRef *slots = art_children(node);
+	uint32_t	n = 0;
+	ArtType		fitting;
+
+	for (uint32_t i = 0; i < layout->capacity; i++)
+	{
+		ArtRef		ref = euno_load64(&slots[i * layout->words]);
+
+		if (!art_is_absent(ref))
+			n++;
+		else if (art_is_leaf(ref))
+			return false;
+	}
+	if (n < 2)
+		return false;
+	fitting = euno_art_node_type(roomy(n), layout->words);
+	return fitting == ART_NTYPES ||
+		4 * euno_art_layouts[fitting].size > 3 * layout->size;
+}
+
+/*
  * So many nodes, within one epoch.  EUNO_OK; EUNO_NOT_FOUND after the last
  * one, or when one cannot be believed: verify says so, and compact has an end.
  */
@@ -396,7 +431,8 @@ compact_nodes(Compact *c, ArtVisit *v, uint32_t n, uint32_t *merged)
 			break;
 		c->place = v->place;
 		c->node = art_pointer(v->place.ref);
-		*merged += compact_node(c);
+		if (!is_fine(c->node))
+			*merged += compact_node(c);
 	}
 	euno_epoch_exit(c->cx->process);
 	euno_art_visit_pause(v);

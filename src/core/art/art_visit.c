@@ -31,6 +31,36 @@ frame_child(const ArtVisitFrame *frame, uint32_t byte, ArtPlace *place)
 	return place->ref;
 }
 
+/* The next byte of a map that has one. */
+static inline bool
+next_byte(const uint64_t map[4], uint32_t *byte)
+{
+	for (uint32_t i = 0; i < 4; i++)
+	{
+		if (map[i] != 0)
+		{
+			*byte = 64 * i + (uint32_t) __builtin_ctzll(map[i]);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Are inner nodes below this one? */
+static bool
+has_inners(ArtNode *node)
+{
+	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
+	const ArtRef *slots = art_children(node);
+
+	for (uint32_t i = 0; i < layout->capacity; i++)
+	{
+		if (art_is_node(euno_load64(&slots[i * layout->words])))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Comes to a node, the path up to which is the visitor's: its own is added,
  * and none of its children has been looked at.
@@ -39,13 +69,16 @@ static ArtVisitFrame *
 enter(ArtVisit *v, const ArtPlace *place)
 {
 	ArtNode    *node = art_pointer(place->ref);
-	ArtVisitFrame   *frame = &v->frames[v->depth++ % ART_VISIT_FRAMES];
+	ArtVisitFrame *frame = &v->frames[v->depth++ % ART_VISIT_FRAMES];
 
 	if (v->kept < ART_VISIT_FRAMES)
 		v->kept++;
 	frame->place = *place;
 	euno_art_path_copy(node, place->depth, v->at.bytes);
-	euno_art_node_map(node, frame->map, frame->places);
+	if (has_inners(node))
+		euno_art_node_map(node, frame->map, frame->places);
+	else
+		memset(frame->map, 0, sizeof(frame->map));
 	return frame;
 }
 
@@ -72,7 +105,7 @@ seek(ArtVisit *v)
 		ArtNode    *node = art_pointer(place.ref);
 		uint32_t	level = art_level(node);
 		uint32_t	end = level < v->at.len ? level : v->at.len;
-		ArtVisitFrame   *frame;
+		ArtVisitFrame *frame;
 		uint32_t	m;
 		uint32_t	byte;
 		uint8_t		path[ART_MAX_COMPOSITE];
@@ -99,23 +132,21 @@ seek(ArtVisit *v)
 	return EUNO_OK;
 }
 
-/* The next child of a node that is an inner node; false if there is none. */
+/*
+ * The next child of a node that is an inner node; false if there is none.
+ */
 static bool
 next_child(ArtVisit *v, ArtVisitFrame *frame, ArtPlace *place)
 {
-	for (uint32_t i = 0; i < 4; i++)
-	{
-		while (frame->map[i] != 0)
-		{
-			uint32_t	byte = 64 * i + (uint32_t) __builtin_ctzll(frame->map[i]);
+	uint32_t	byte;
 
-			frame->map[i] &= frame->map[i] - 1;
-			if (art_is_node(frame_child(frame, byte, place)))
-			{
-				v->at.bytes[place->depth - 1] = (uint8_t) byte;
-				return true;
-			}
-		}
+	while (next_byte(frame->map, &byte))
+	{
+		frame->map[byte / 64] &= frame->map[byte / 64] - 1;
+		if (!art_is_node(frame_child(frame, byte, place)))
+			continue;
+		v->at.bytes[place->depth - 1] = (uint8_t) byte;
+		return true;
 	}
 	return false;
 }
@@ -139,8 +170,8 @@ euno_art_visit_start(ArtVisit *v, EunoContext *cx, EunoTree *tree)
 EunoStatus
 euno_art_visit(ArtVisit *v)
 {
+	ArtVisitFrame *frame;
 	ArtPlace	child;
-	ArtVisitFrame   *frame;
 
 	if (v->kept == 0)
 	{
