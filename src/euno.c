@@ -19,6 +19,7 @@
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "key/euno_key.h"
 #include "mem/euno_domains.h"
 #include "mem/euno_snapshot.h"
 #include "worker/euno_worker.h"
@@ -105,6 +106,7 @@ _PG_init(void)
 		else
 			euno_worker_register();
 	}
+	euno_environment.abbreviate = euno_row_abbreviate;
 	euno_debug_init();
 
 	/*

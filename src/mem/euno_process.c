@@ -20,7 +20,6 @@
 
 #include "core/euno_barrier.h"
 #include "euno_compat.h"
-#include "key/euno_key.h"
 #include "mem/euno_cache.h"
 #include "mem/euno_registry.h"
 #include "mem/euno_snapshot.h"
@@ -85,13 +84,12 @@ env_canceled(void)
 		CritSectionCount == 0;
 }
 
-const EunoEnvironment euno_environment = {
+EunoEnvironment euno_environment = {
 	.alloc = env_alloc,
 	.free = env_free,
 	.wait = env_wait,
 	.wake = env_wake,
-	.canceled = env_canceled,
-	.abbreviate = euno_row_abbreviate
+	.canceled = env_canceled
 };
 
 /*

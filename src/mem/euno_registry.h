@@ -188,7 +188,9 @@ StaticAssertDecl(sizeof(EunoTally) == 128 && EUNO_COUNT_CONTENDED == 8,
 extern bool euno_preloaded;
 extern int	euno_max_memory_mb;
 extern int	euno_max_indexes;
-extern const EunoEnvironment euno_environment;
+
+/* How core allocates and waits; _PG_init adds how keys are abbreviated. */
+extern EunoEnvironment euno_environment;
 
 /*
  * Is this process in an operation on a tree that can be given up while it
