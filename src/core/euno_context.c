@@ -12,10 +12,7 @@ void
 euno_context_nest(EunoContext *nested, const EunoContext *outer)
 {
 	*nested = *outer;
-	nested->walking = NULL;
-	nested->compacting = NULL;
-	nested->spare_tree = NULL;
-	memset(nested->spare, 0, sizeof(nested->spare));
+	memset(&nested->held, 0, sizeof(nested->held));
 	memset(&nested->counters, 0, sizeof(nested->counters));
 }
 
@@ -26,9 +23,9 @@ euno_context_nest(EunoContext *nested, const EunoContext *outer)
 void
 euno_context_reset(EunoContext *cx)
 {
-	if (cx->walking != NULL)
+	if (cx->held.walking != NULL)
 		euno_bpt_walk_leave(cx);
-	if (cx->compacting != NULL)
+	if (cx->held.compacting != NULL)
 		euno_bpt_compact_leave(cx);
 	euno_bpt_spare_drop(cx);
 }

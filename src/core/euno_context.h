@@ -151,6 +151,20 @@ typedef struct EunoLast
 	bool		again;			/* so did the one before */
 } EunoLast;
 
+/*
+ * What an operation may hold when it is left by longjmp, and
+ * euno_context_reset must give back; zeros: nothing.
+ */
+typedef struct EunoHeld
+{
+	EunoTree   *walking;		/* registered as a walker of this tree */
+	EunoTree   *compacting;		/* is the one that merges in this tree */
+	EunoTree   *spare_tree;		/* the tree the spares were allocated for */
+	void	   *spare[4];		/* nodes that were allocated and not used */
+	size_t		spare_size[4];
+	int			spare_domain[4];
+} EunoHeld;
+
 /* The longest path of a radix tree's node that is remembered. */
 #define EUNO_LAST_PATH	64
 
@@ -198,13 +212,7 @@ typedef struct EunoContext
 								 * none */
 	EunoDelegation delegation;
 
-	/* What an operation holds that euno_context_reset must give back. */
-	EunoTree   *walking;		/* registered as a walker of this tree */
-	EunoTree   *compacting;		/* is the one that merges in this tree */
-	EunoTree   *spare_tree;		/* the tree the spares were allocated for */
-	void	   *spare[4];
-	size_t		spare_size[4];
-	int			spare_domain[4];
+	EunoHeld	held;
 } EunoContext;
 
 /*

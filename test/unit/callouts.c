@@ -204,7 +204,7 @@ test_left_over(const EunoTreeOps *ops, const Shape *shape)
 		caller->inside = false;
 		do_insert(&caller->actor, &caller->model, i);
 		for (int k = 0; k < 4; k++)
-			CHECK(cx->spare[k] == NULL, "memory is left in the context");
+			CHECK(cx->held.spare[k] == NULL, "memory is left in the context");
 	}
 	caller->fixture.source->called = NULL;
 	CHECK(caller->fixture.source->frees > 0, "no split was given up");

@@ -208,7 +208,7 @@ interrupt_merges(const EunoTreeOps *ops, const Shape *shape)
 		}
 		CHECK(body->leaves == leaves, "a leaf has gone");
 		CHECK(body->merging == 0, "walks are kept away");
-		CHECK(actor.cx.compacting == NULL, "the right to merge is kept");
+		CHECK(actor.cx.held.compacting == NULL, "the right to merge is kept");
 		CHECK(actor.process.depth == 0, "an epoch was not left");
 		check_all(&actor, &model);
 	}

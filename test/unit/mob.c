@@ -110,8 +110,8 @@ clean_up(Worker *worker)
 	euno_context_reset(cx);
 	euno_process_reset(&worker->actor.process, 0);
 	for (int i = 0; i < 4; i++)
-		CHECK(cx->spare[i] == NULL, "a spare node is left after the reset");
-	CHECK(cx->walking == NULL, "registered as a walker after the reset");
+		CHECK(cx->held.spare[i] == NULL, "a spare node is left after the reset");
+	CHECK(cx->held.walking == NULL, "registered as a walker after the reset");
 	__atomic_add_fetch(&worker->mob->escapes, 1, __ATOMIC_RELAXED);
 }
 
@@ -450,7 +450,7 @@ walk(Worker *worker)
 	status = mob->fixture.ops->walk(&worker->actor.cx, mob->fixture.tree, &walk);
 	compare_escape = NULL;
 	CHECK(status == EUNO_OK, "walk: status %d", status);
-	CHECK(worker->actor.cx.walking == NULL, "still registered as a walker");
+	CHECK(worker->actor.cx.held.walking == NULL, "still registered as a walker");
 	for (uint32_t i = 0; i < universe->n; i++)
 	{
 		CHECK(worker->shown[i] || mob->owner[i] != MOB_NOBODY,

@@ -228,7 +228,7 @@ do_walk(Actor *actors, Model *model, uint32_t remove_percent, bool insert)
 			doomed(&arg, universe->entries[i].entry.tid);
 	status = fixture->ops->walk(&actors->cx, fixture->tree, &walk);
 	CHECK(status == EUNO_OK, "walk: status %d", status);
-	CHECK(actors->cx.walking == NULL, "still registered as a walker");
+	CHECK(actors->cx.held.walking == NULL, "still registered as a walker");
 	CHECK(walk.removed == expected, "walk removed %llu entries instead of %u",
 		  (unsigned long long) walk.removed, expected);
 	CHECK(insert || walk.kept == before - expected,

@@ -167,7 +167,7 @@ euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	euno_epoch_exit(cx->process);
 
 	/* Another try may have found room without it. */
-	if (cx->spare[0] != NULL)
+	if (cx->held.spare[0] != NULL)
 		euno_bpt_spare_drop(cx);
 	return status;
 }

@@ -250,7 +250,7 @@ renew(EunoContext *cx, EunoTree *tree, int domain)
 
 	if (!euno_mutex_trylock(&body->compact_mutex))
 		return;
-	cx->compacting = tree;
+	cx->held.compacting = tree;
 	euno_epoch_enter(cx->process);
 	euno_mutex_lock(&dir->mutex, cx->env);
 
@@ -402,7 +402,7 @@ euno_bpt_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
 		return EUNO_OK;
 	if (!euno_mutex_trylock(&body->compact_mutex))
 		return EUNO_NOT_FOUND;
-	cx->compacting = tree;
+	cx->held.compacting = tree;
 	for (int d = 1; d < tree->config.ndomains; d++)
 	{
 		if ((euno_load64(&body->active) & ~domains) >> d & 1)

@@ -49,14 +49,14 @@ euno_bpt_spare_drop(EunoContext *cx)
 {
 	for (int i = 0; i < 4; i++)
 	{
-		if (cx->spare[i] != NULL)
+		if (cx->held.spare[i] != NULL)
 		{
-			cx->env->free(cx->spare_tree->alloc_arg, cx->spare_domain[i],
-						  cx->spare[i], cx->spare_size[i]);
-			cx->spare[i] = NULL;
+			cx->env->free(cx->held.spare_tree->alloc_arg, cx->held.spare_domain[i],
+						  cx->held.spare[i], cx->held.spare_size[i]);
+			cx->held.spare[i] = NULL;
 		}
 	}
-	cx->spare_tree = NULL;
+	cx->held.spare_tree = NULL;
 }
 
 /*
@@ -68,28 +68,28 @@ euno_bpt_spare_drop(EunoContext *cx)
 static void *
 spare_get(EunoContext *cx, EunoTree *tree, int domain, size_t size)
 {
-	if (cx->spare[0] != NULL)
+	if (cx->held.spare[0] != NULL)
 	{
-		if (cx->spare_tree == tree && cx->spare_size[0] == size &&
-			cx->spare_domain[0] == domain)
-			return cx->spare[0];
+		if (cx->held.spare_tree == tree && cx->held.spare_size[0] == size &&
+			cx->held.spare_domain[0] == domain)
+			return cx->held.spare[0];
 		euno_bpt_spare_drop(cx);
 	}
-	cx->spare[0] = cx->env->alloc(tree->alloc_arg, domain, size);
-	if (cx->spare[0] == NULL &&
+	cx->held.spare[0] = cx->env->alloc(tree->alloc_arg, domain, size);
+	if (cx->held.spare[0] == NULL &&
 		euno_bpt_reclaim(cx, tree, true) > 0)
-		cx->spare[0] = cx->env->alloc(tree->alloc_arg, domain, size);
-	cx->spare_size[0] = size;
-	cx->spare_domain[0] = domain;
-	cx->spare_tree = tree;
-	return cx->spare[0];
+		cx->held.spare[0] = cx->env->alloc(tree->alloc_arg, domain, size);
+	cx->held.spare_size[0] = size;
+	cx->held.spare_domain[0] = domain;
+	cx->held.spare_tree = tree;
+	return cx->held.spare[0];
 }
 
 /* The spare has become part of the tree. */
 void
 euno_bpt_spare_used(EunoContext *cx)
 {
-	cx->spare[0] = NULL;
+	cx->held.spare[0] = NULL;
 }
 
 /*

@@ -26,8 +26,8 @@
 void
 euno_bpt_compact_leave(EunoContext *cx)
 {
-	euno_mutex_unlock(&bpt_body(cx->compacting)->compact_mutex, cx->env);
-	cx->compacting = NULL;
+	euno_mutex_unlock(&bpt_body(cx->held.compacting)->compact_mutex, cx->env);
+	cx->held.compacting = NULL;
 }
 
 /* Everything one merge needs; large, in private memory. */
@@ -365,8 +365,8 @@ merge_from(EunoContext *cx, EunoTree *tree, uint32_t max_leaves, bool calm,
 }
 
 /*
- * See EunoTreeOps.  The right to merge is cx->compacting, too, for who has to
- * give it back after an error.
+ * See EunoTreeOps.  The right to merge is noted in the context, too, for
+ * whoever has to give it back after an error.
  */
 EunoStatus
 euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
@@ -378,7 +378,7 @@ euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
 	*merged = 0;
 	if (!euno_mutex_trylock(&body->compact_mutex))
 		return EUNO_STALE;
-	cx->compacting = tree;
+	cx->held.compacting = tree;
 	if (body->compact_at == NULL || (how & EUNO_COMPACT_BEGIN) != 0)
 		body->compact_at = euno_load_ptr_acquire(&body->first);
 	status = merge_from(cx, tree, max_leaves,

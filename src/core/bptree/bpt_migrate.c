@@ -253,7 +253,7 @@ euno_bpt_migrate(EunoContext *cx, EunoTree *tree, const EunoPosition *pos,
 
 	if (!euno_mutex_trylock(&body->compact_mutex))
 		return EUNO_NOT_FOUND;
-	cx->compacting = tree;
+	cx->held.compacting = tree;
 	euno_bpt_key_position(tree, pos, &key);
 	bpt_place_init(&place, &image);
 	euno_epoch_enter(cx->process);
@@ -280,7 +280,7 @@ euno_bpt_settle(EunoContext *cx, EunoTree *tree, uint32_t max)
 		(bpt_is_opaque(tree) && cx->compare == NULL) ||
 		!euno_mutex_trylock(&body->compact_mutex))
 		return 0;
-	cx->compacting = tree;
+	cx->held.compacting = tree;
 	for (; max > 0; max--)
 	{
 		BptLeaf    *leaf;

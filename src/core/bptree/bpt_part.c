@@ -268,7 +268,7 @@ euno_bpt_part_leaf(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		euno_bpt_copy(&p.place) != EUNO_OK)
 		return;
 	part(&p, entry);
-	if (cx->spare[0] != NULL)
+	if (cx->held.spare[0] != NULL)
 		euno_bpt_spare_drop(cx);
 	(void) euno_bpt_reclaim(cx, tree, false);
 }

@@ -226,16 +226,16 @@ right_scatter(Fold *f)
 	if (!choose_shape(&f->split.work.it, f->m, f->split.work.it.n,
 					  common_base(&f->split.right.leaf), &shape))
 		return;
-	if (cx->spare[1] == NULL)
+	if (cx->held.spare[1] == NULL)
 	{
-		cx->spare[1] = annex_alloc(cx, f->tree, cx->domain);
-		cx->spare_size[1] = BPT_ANNEX_BYTES;
-		cx->spare_domain[1] = cx->domain;
+		cx->held.spare[1] = annex_alloc(cx, f->tree, cx->domain);
+		cx->held.spare_size[1] = BPT_ANNEX_BYTES;
+		cx->held.spare_domain[1] = cx->domain;
 	}
-	if (cx->spare[1] == NULL)
+	if (cx->held.spare[1] == NULL)
 		return;
-	euno_store64(&((BptAnnex *) cx->spare[1])->shape, bpt_shape_word(&shape));
-	euno_store_ptr(&right->annex, (BptAnnex *) cx->spare[1]);
+	euno_store64(&((BptAnnex *) cx->held.spare[1])->shape, bpt_shape_word(&shape));
+	euno_store_ptr(&right->annex, (BptAnnex *) cx->held.spare[1]);
 	euno_store8(&right->format, euno_load8(&right->format) | BPT_SCATTERED);
 	f->swap = true;
 }
@@ -382,11 +382,11 @@ euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
 	{
 		euno_bpt_spare_used(cx);
 		if (f.swap)
-			cx->spare[1] = NULL;
+			cx->held.spare[1] = NULL;
 		(void) euno_add64(&body->splits, 1);
 		euno_bpt_publish(cx, tree, f.right);
 	}
-	if (cx->spare[0] != NULL || cx->spare[1] != NULL)
+	if (cx->held.spare[0] != NULL || cx->held.spare[1] != NULL)
 		euno_bpt_spare_drop(cx);
 	if (status == EUNO_OK && (calm || f.swap))
 		euno_bpt_retire(cx, tree, f.annex, BPT_ANNEX_BYTES, &f.annex->limbo);

@@ -17,8 +17,8 @@
 void
 euno_bpt_walk_leave(EunoContext *cx)
 {
-	(void) euno_add64_full(&bpt_body(cx->walking)->walkers, (uint64_t) -1);
-	cx->walking = NULL;
+	(void) euno_add64_full(&bpt_body(cx->held.walking)->walkers, (uint64_t) -1);
+	cx->held.walking = NULL;
 }
 
 /*
@@ -31,7 +31,7 @@ euno_bpt_walk_enter(EunoContext *cx, EunoTree *tree)
 	BptBody    *body = bpt_body(tree);
 
 	(void) euno_add64_full(&body->walkers, 1);
-	cx->walking = tree;
+	cx->held.walking = tree;
 	for (;;)
 	{
 		uint32_t	merging = euno_load32_full(&body->merging);
