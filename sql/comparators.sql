@@ -51,6 +51,19 @@ SELECT a FROM failing WHERE a BETWEEN 5 AND 8 ORDER BY a;
 COMMIT;
 SELECT euno_index_check('failing_a', true);
 
+-- Nothing stays of one that has failed.
+SET test.fail = 'on';
+DO $$BEGIN
+    FOR i IN 1..100 LOOP
+        BEGIN
+            INSERT INTO failing VALUES (8);
+        EXCEPTION WHEN division_by_zero THEN
+        END;
+    END LOOP;
+END$$;
+RESET test.fail;
+SELECT count(*) < 10 AS few FROM pg_backend_memory_contexts WHERE name = 'SQL function';
+
 -- One looks into its own index, which calls it, while it is being called.
 CREATE TABLE again (a int, b int);
 CREATE FUNCTION again_cmp(x int, y int) RETURNS int LANGUAGE sql STABLE AS

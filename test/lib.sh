@@ -92,10 +92,10 @@ lib_install_packages()
 }
 
 # Debian's packages start a server of their own when they are installed; on a
-# machine that had none, nobody asked for one.
+# machine that had none, nobody asked for one.  Later installations may do so.
 lib_apt()
 {
-	local sudo=$1 conf=/etc/postgresql-common/createcluster.conf
+	local sudo=$1 conf=/etc/postgresql-common/createcluster.conf ours= status
 
 	shift
 	export DEBIAN_FRONTEND=noninteractive
@@ -104,10 +104,14 @@ lib_apt()
 		*" postgresql-"[0-9]*)
 			if [ ! -e "$conf" ]; then
 				$sudo apt-get -q -y --no-install-recommends install postgresql-common || return 1
-				$sudo sed -ri 's/^#?(create_main_cluster) .*$/\1 = false/' "$conf"
+				$sudo sed -ri.euno 's/^#?(create_main_cluster) .*$/\1 = false/' "$conf"
+				ours=yes
 			fi ;;
 	esac
 	$sudo apt-get -q -y --no-install-recommends install "$@"
+	status=$?
+	[ -z "$ours" ] || $sudo mv "$conf.euno" "$conf"
+	return $status
 }
 
 # lib_run COMMAND...: as an unprivileged user, for PostgreSQL does not run as

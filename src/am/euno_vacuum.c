@@ -272,9 +272,9 @@ compacting_is_due(EunoTreeSlot *slot, double entries, double removed,
 /*
  * Merges some of what deletions have left half empty.  *leaves is how many
  * there were when the round began; 0: none has begun, and perhaps none need.
- * A round that leaves less than half of them is followed by another: there may
- * be neighbors that can be merged now, and few to look at.  False:
- * nothing is left to be done, or can be done now.
+ * Where leaves have gone, others can be merged afterwards, which were not below
+ * the same inner node; so a round that leaves noticeably fewer is followed by
+ * another.  False: nothing is left to be done, or can be done now.
  */
 static bool
 compact_step(EunoIndex *idx, IndexVacuumInfo *info,
@@ -305,7 +305,7 @@ compact_step(EunoIndex *idx, IndexVacuumInfo *info,
 		{
 			slot->compacted_at = *changes;
 			slot->ops->stats(cx, &slot->tree, &now);
-			more = now.leaves < *leaves / 2;
+			more = now.leaves < *leaves - *leaves / 64;
 			*leaves = Max(now.leaves, 1);
 		}
 	}
@@ -313,6 +313,18 @@ compact_step(EunoIndex *idx, IndexVacuumInfo *info,
 	if (status == EUNO_CORRUPT)
 		euno_index_error(idx, info->index, status);
 	return more;
+}
+
+/* Has memory that nobody can see any more given back to the tree's pools. */
+static void
+reclaim(EunoIndex *idx)
+{
+	EunoContext *cx;
+	uint32_t	merged;
+
+	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
+		(void) idx->slot->ops->compact(cx, &idx->slot->tree, 0, 0, &merged);
+	euno_index_unpin(idx);
 }
 
 /* Compacts, and counts. */
@@ -337,6 +349,7 @@ eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	idx = euno_index_open(info->index);
 	while (compact_step(idx, info, stats, &leaves, &changes))
 		euno_vacuum_delay_point();
+	reclaim(idx);
 	give_extents_back(idx, stats);
 
 	(void) euno_gc_database();

@@ -291,12 +291,13 @@ typedef struct EunoTreeOps
 
 	/*
 	 * Merges underfull neighbors, looking at this many leaves from where the
-	 * last call ended, or from the first one (EUNO_COMPACT_BEGIN).  *merged is
-	 * set to how many went.  With EUNO_COMPACT_CALM, contended leaves to which
-	 * nothing was written since the last such call came by become calm.
-	 * EUNO_OK; EUNO_NOT_FOUND: that was the last leaf, and the next call begins
-	 * anew; EUNO_STALE: it may do nothing now, since another process is at it
-	 * or a walk is under way; EUNO_CORRUPT.
+	 * last call ended, or from the first one (EUNO_COMPACT_BEGIN); and gives
+	 * back unlinked memory that nobody can see any more, with 0 leaves, too.
+	 * *merged is set to how many leaves went.  With EUNO_COMPACT_CALM,
+	 * contended leaves to which nothing was written since the last such call
+	 * came by become calm.  EUNO_OK; EUNO_NOT_FOUND: that was the last leaf,
+	 * and the next call begins anew; EUNO_STALE: it may do nothing now, since
+	 * another process is at it or a walk is under way; EUNO_CORRUPT.
 	 */
 	EunoStatus	(*compact) (EunoContext *cx, EunoTree *tree,
 							uint32_t how, uint32_t max_leaves,

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "utils/memutils.h"
 
 #include "key/key_private.h"
 
@@ -37,29 +38,42 @@ unshort(const EunoKeyColumn *col, Datum value, char *buf)
 
 /*
  * A function of users may run queries: it may fail in the middle of one, or
- * come back here by way of one.  What such functions keep in their FmgrInfo is
- * that query's state.  After an error it is forgotten; a call within a call has
- * its own.
+ * come back here by way of one.  What such functions keep by means of their
+ * FmgrInfo is that query's state.  A call within a call has its own.  After an
+ * error it is forgotten; what was being executed goes with the (sub)transaction.
  */
 static pg_noinline int
 compare_by_user(EunoKeyColumn *col, Datum a, Datum b)
 {
-	FmgrInfo	nested;
 	Datum		result;
 
 	if (col->comparing)
 	{
-		fmgr_info_copy(&nested, &col->cmp, CurrentMemoryContext);
-		return DatumGetInt32(FunctionCall2Coll(&nested, col->collation, a, b));
+		MemoryContext state = AllocSetContextCreate(CurrentMemoryContext,
+													"euno nested comparison",
+													ALLOCSET_SMALL_SIZES);
+		FmgrInfo	nested;
+
+		fmgr_info_copy(&nested, &col->cmp, state);
+		result = FunctionCall2Coll(&nested, col->collation, a, b);
+		MemoryContextDelete(state);
+		return DatumGetInt32(result);
+	}
+	if (col->state == NULL)
+	{
+		col->state = AllocSetContextCreate(col->cmp.fn_mcxt, "euno comparison",
+										   ALLOCSET_SMALL_SIZES);
+		fmgr_info_copy(&col->call, &col->cmp, col->state);
 	}
 	col->comparing = true;
 	PG_TRY();
 	{
-		result = FunctionCall2Coll(&col->cmp, col->collation, a, b);
+		result = FunctionCall2Coll(&col->call, col->collation, a, b);
 	}
 	PG_CATCH();
 	{
-		col->cmp.fn_extra = NULL;
+		MemoryContextSetParent(col->state, CurTransactionContext);
+		col->state = NULL;
 		col->comparing = false;
 		PG_RE_THROW();
 	}

@@ -98,6 +98,8 @@ typedef struct EunoKeyColumn
 	Oid			opfamily;
 	Oid			opcintype;
 	FmgrInfo	cmp;			/* support function 1 of the opclass */
+	FmgrInfo	call;			/* of a user's: it, with memory of its own */
+	MemoryContext state;		/* ... which is this one, if it was called */
 	bool		comparing;		/* it is a user's, and being called */
 	bool		approximates;	/* key_approx.c */
 	struct EunoLetters *letters;	/* if so, when it has been asked for */

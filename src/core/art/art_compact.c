@@ -439,7 +439,10 @@ compact_nodes(Compact *c, ArtVisit *v, uint32_t n, uint32_t *merged)
 	return status == EUNO_OK ? EUNO_OK : EUNO_NOT_FOUND;
 }
 
-/* Notes where to go on; after the last node, and the root slot, from the first. */
+/*
+ * Notes where to go on; after the last node, and the root slot, from the first;
+ * so, too, if it was canceled where it cannot stop.
+ */
 static void
 note_place(Compact *c, ArtVisit *v, bool ended, uint32_t *merged)
 {
@@ -450,6 +453,9 @@ note_place(Compact *c, ArtVisit *v, bool ended, uint32_t *merged)
 		euno_epoch_enter(c->cx->process);
 		*merged += compact_root(c);
 		euno_epoch_exit(c->cx->process);
+	}
+	if (ended || v->at.len > sizeof(body->compact_at))
+	{
 		v->past = false;
 		euno_art_key_set(&v->at, 0);
 	}
@@ -485,7 +491,8 @@ euno_art_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
 	c.tree = tree;
 	c.at = &v.at;
 	while (status == EUNO_OK &&
-		   (max_leaves > 0 || v.at.len > sizeof(body->compact_at)))
+		   (max_leaves > 0 || v.at.len > sizeof(body->compact_at)) &&
+		   !euno_is_canceled(cx->env))
 	{
 		uint32_t	n = max_leaves == 0 ? 1 :
 			max_leaves < NODES_AT_ONCE ? max_leaves : NODES_AT_ONCE;

@@ -182,16 +182,24 @@ check_some(Verifier *v, ArtVisit *visit)
 	{
 		uint64_t	versions = v->versions;
 		uint64_t	inners = v->inners;
+		ArtNode    *node;
 
 		status = euno_art_visit(visit);
 		if (status != EUNO_OK)
 			break;
-		if (!check_node(v, art_pointer(visit->place.ref), &visit->at))
+		node = art_pointer(visit->place.ref);
+		while (!check_node(v, node, &visit->at))
 		{
-			euno_art_visit_again(visit);
 			v->what = NULL;
 			v->versions = versions;
 			v->inners = inners;
+
+			/* Who locks it need not write: what is below it counts once. */
+			if ((euno_load64_acquire(&node->lock.word) & EUNO_LOCK_OBSOLETE) != 0)
+			{
+				euno_art_visit_again(visit);
+				break;
+			}
 		}
 	}
 	if (status == EUNO_NOT_FOUND)

@@ -289,8 +289,6 @@ merge_pair(Merge *m)
 		(void) euno_add64(&body->merges, 1);
 		if (euno_load8(&m->right->parted) != 0)
 			(void) euno_add64(&body->parted, (uint64_t) -1);
-		if (body->compact_at == m->right)
-			body->compact_at = m->left;
 		euno_bpt_log_forget(cx, tree, m->right);
 		euno_bpt_retire_leaf(cx, tree, m->right);
 	}

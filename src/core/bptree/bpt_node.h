@@ -335,7 +335,7 @@ typedef struct BptBody
 	uint64_t	walkers;
 	uint32_t	merging;		/* 0 no, 1 yes, 2 yes and a walk waits */
 	uint8_t		pad2[4];
-	BptLeaf    *compact_at;		/* linked: changed by whoever merges it away, under
+	BptLeaf    *compact_at;		/* linked: changed by whoever moves it, under
 								 * compact_mutex; NULL: the first leaf */
 	uint64_t	pad3;
 
