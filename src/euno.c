@@ -120,6 +120,6 @@ _PG_init(void)
 	euno_index_init();
 	euno_gc_init();
 	euno_planner_init();
-	euno_row_compare_init();
+	euno_paths_init();
 	euno_ddl_init();
 }

@@ -67,6 +67,13 @@
  */
 #define EUNO_ENDS_MEAN_BTREE (PG_VERSION_NUM < 180000)
 
+/* 18 counts what settings forbid in a path; before, it costs very much. */
+#if PG_VERSION_NUM >= 180000
+#define euno_path_disabled(path) ((path)->disabled_nodes)
+#else
+#define euno_path_disabled(path) 0
+#endif
+
 /*
  * 17 lets extensions name their wait events; before, they are all "Extension".
  * Used as "static uint32 event = 0; euno_wait_event(&event, name)".

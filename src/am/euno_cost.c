@@ -33,7 +33,7 @@
  * To make the index tuple that an index-only scan returns takes about as long as
  * this many operators for each column, if values have to be decoded.
  */
-#define COLUMN_OPERATORS 4.0
+#define COLUMN_OPERATORS 2.0
 
 /* This many bytes of an entry are read in the time of an operator. */
 #define OPERATOR_BYTES	128.0

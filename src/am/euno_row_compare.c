@@ -38,8 +38,6 @@
 #include "am/euno_am.h"
 #include "euno_compat.h"
 
-static set_rel_pathlist_hook_type previous_hook = NULL;
-
 PG_FUNCTION_INFO_V1(euno_row_bound);
 Datum
 euno_row_bound(PG_FUNCTION_ARGS)
@@ -317,8 +315,9 @@ compares_rows(const RelOptInfo *rel)
 	return false;
 }
 
-static void
-add_row_compare_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+void
+euno_row_compare_paths(PlannerInfo *root, RelOptInfo *rel,
+					   const RangeTblEntry *rte)
 {
 	ListCell   *lc;
 
@@ -336,25 +335,4 @@ add_row_compare_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 		if (implied != NIL)
 			add_paths(root, rel, index, implied);
 	}
-}
-
-/*
- * Ours stand for paths that the planner should have made itself: they come
- * before what other extensions do with those.  One that has rows elsewhere
- * than in the table, or obeys a hint, may take all paths of indexes away.
- */
-static void
-relation_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
-			   RangeTblEntry *rte)
-{
-	add_row_compare_paths(root, rel, rte);
-	if (previous_hook)
-		previous_hook(root, rel, rti, rte);
-}
-
-void
-euno_row_compare_init(void)
-{
-	previous_hook = set_rel_pathlist_hook;
-	set_rel_pathlist_hook = relation_paths;
 }

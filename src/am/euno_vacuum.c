@@ -305,7 +305,7 @@ compact_step(EunoIndex *idx, IndexVacuumInfo *info,
 		{
 			slot->compacted_at = *changes;
 			slot->ops->stats(cx, &slot->tree, &now);
-			more = now.leaves < *leaves - *leaves / 64;
+			more = now.leaves > 0 && now.leaves < *leaves - *leaves / 64;
 			*leaves = Max(now.leaves, 1);
 		}
 	}
