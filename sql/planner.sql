@@ -112,6 +112,22 @@ EXPLAIN (COSTS OFF) SELECT s FROM w WHERE n = 7;
 EXPLAIN (COSTS OFF) SELECT s FROM w WHERE s LIKE '%99';
 DROP TABLE w;
 
+-- For a few rows no bitmap scan, though the planner thinks it some percent
+-- cheaper; for many, or where settings say so, one
+CREATE TABLE few AS SELECT hashint4(n) % 20000 AS a, repeat('x', 50) AS pad, n AS id FROM generate_series(1, 100000) n;
+CREATE INDEX few_a ON few USING euno (a);
+CREATE TABLE ten AS SELECT n FROM generate_series(1, 10) n;
+VACUUM ANALYZE few, ten;
+EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a = 77;
+EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a IN (1, 2, 3);
+EXPLAIN (COSTS OFF) SELECT l.id FROM ten, LATERAL (SELECT * FROM few WHERE a = n OFFSET 0) l;
+EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a BETWEEN 1 AND 1000;
+SET enable_indexscan = off;
+EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a = 77;
+RESET enable_indexscan;
+SELECT count(*), sum(id) FROM few WHERE a = 77;
+DROP TABLE few, ten;
+
 -- An index that is not valid is not used, and one that is built concurrently is
 DROP INDEX p_a;
 CREATE INDEX CONCURRENTLY p_a ON p USING euno (a);

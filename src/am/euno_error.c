@@ -11,6 +11,7 @@
 #include "utils/rel.h"
 
 #include "am/euno_am.h"
+#include "mem/euno_extents.h"
 
 /*
  * Either all that was reserved is in use, or the machine, or the control
@@ -26,8 +27,7 @@ out_of_memory(EunoIndex *idx, Relation index)
 	CHECK_FOR_INTERRUPTS();		/* what waited for memory may have left */
 	euno_operation_out_of_memory(idx);
 
-	euno_registry_memory(&reserved, &used, &peak);
-	if (used + euno_arena_kept(euno_registry_arena()) + EUNO_EXTENT_SIZE > reserved)
+	if (!euno_extent_refused())
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory for euno index \"%s\"",
@@ -35,6 +35,7 @@ out_of_memory(EunoIndex *idx, Relation index)
 				 errdetail("All of \"euno.max_memory\" (%d MB) is in use.",
 						   euno_max_memory_mb),
 				 errhint("Increase \"euno.max_memory\" and restart the server, or drop euno indexes.")));
+	euno_registry_memory(&reserved, &used, &peak);
 	ereport(ERROR,
 			(errcode(ERRCODE_OUT_OF_MEMORY),
 			 errmsg("out of memory for euno index \"%s\"",

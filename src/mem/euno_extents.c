@@ -387,6 +387,14 @@ extent_take(EunoArena *arena, int domain, uint64_t extents, uint32_t *extent)
 	return EUNO_NOT_FOUND;
 }
 
+static _Thread_local bool refused;	/* by the machine, the last time */
+
+bool
+euno_extent_refused(void)
+{
+	return refused;
+}
+
 bool
 euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 				 uint32_t *extent)
@@ -399,6 +407,8 @@ euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 	 */
 	if (status == EUNO_NO_MEMORY && give_idle_pages(arena))
 		status = extent_take(arena, domain, extents, extent);
+	if (status != EUNO_OK)
+		refused = status == EUNO_NO_MEMORY;
 	return status == EUNO_OK;
 }
 

@@ -48,6 +48,9 @@ extern EunoExtentMap *euno_extent_map(EunoArena *arena, uint32_t extent);
 extern bool euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 							 uint32_t *extent);
 
+/* When this process was last told that there is none: was it the machine? */
+extern bool euno_extent_refused(void);
+
 /*
  * Gives extents back, of one domain or of several, and their pages to the
  * operating system, but for what is kept for the next one.  The caller holds

@@ -366,10 +366,11 @@ tree_is_complete(const EunoTreeSlot *slot, const TreeImage *image)
 	return true;
 }
 
-/* False if anything in the file is not as it was written. */
-static bool
+/* NULL, or why the trees in the file cannot be used. */
+static const char *
 read_trees(SnapshotFile *file)
 {
+	static const char damaged[] = "It is damaged.";
 	EunoArena  *arena = euno_registry_arena();
 	TreeImage	image;
 	EunoTreeSlot *slot = NULL;
@@ -382,31 +383,35 @@ read_trees(SnapshotFile *file)
 		{
 			case RECORD_TREE:
 				if ((slot != NULL && !tree_is_complete(slot, &image)) ||
-					!read_data(file, &record, &image, sizeof(image)) ||
-					(slot = adopt_tree(&image)) == NULL)
-					return false;
+					!read_data(file, &record, &image, sizeof(image)))
+					return damaged;
+				slot = adopt_tree(&image);
+				if (slot == NULL)
+					return "It has more indexes than \"euno.max_indexes\" allows.";
 				memset(tail, 0, sizeof(tail));
 				break;
 			case RECORD_RUN:
 				if (slot == NULL || record.domain >= EUNO_MAX_DOMAINS ||
 					record.size > RUN_EXTENTS * EUNO_EXTENT_SIZE ||
-					record.size % EUNO_EXTENT_SIZE != 0 ||
-					!euno_pool_claim(&slot->pools[record.domain],
+					record.size % EUNO_EXTENT_SIZE != 0)
+					return damaged;
+				if (!euno_pool_claim(&slot->pools[record.domain],
 									 &tail[record.domain], record.first,
-									 record.size / EUNO_EXTENT_SIZE) ||
-					!read_data(file, &record,
+									 record.size / EUNO_EXTENT_SIZE))
+					return "It has more than \"euno.max_memory\" or the machine's memory allow.";
+				if (!read_data(file, &record,
 							   euno_arena_extent(arena, record.first),
 							   record.size))
-					return false;
+					return damaged;
 				break;
 			case RECORD_END:
 				return (slot == NULL || tree_is_complete(slot, &image)) &&
-					read_data(file, &record, NULL, 0);
+					read_data(file, &record, NULL, 0) ? NULL : damaged;
 			default:
-				return false;
+				return damaged;
 		}
 	}
-	return false;
+	return damaged;
 }
 
 /* What was read becomes usable, or nothing of it. */
@@ -447,10 +452,11 @@ read_snapshot(SnapshotFile *file)
 		read_data(file, &record, &identity, sizeof(identity)) &&
 		(reason = euno_snapshot_why_not(&identity)) == NULL)
 	{
-		bool		good = read_trees(file);
-		int			ntrees = finish_trees(good);
+		int			ntrees;
 
-		if (good)
+		reason = read_trees(file);
+		ntrees = finish_trees(reason == NULL);
+		if (reason == NULL)
 		{
 			/* What was retired before has been retired long ago. */
 			euno_shared_epochs()->current = identity.epoch + 1;
@@ -461,7 +467,6 @@ read_snapshot(SnapshotFile *file)
 							TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()))));
 			return;
 		}
-		reason = "It is damaged, or has more than \"euno.max_memory\", \"euno.max_indexes\" or the machine's memory allow.";
 	}
 	ereport(LOG,
 			(errmsg("ignored \"%s\"", EUNO_SNAPSHOT_FILE),
