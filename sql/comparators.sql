@@ -34,7 +34,7 @@ INSERT INTO one_row VALUES (1);
 CREATE FUNCTION fail_cmp(x int, y int) RETURNS int LANGUAGE sql STABLE AS
 $$SELECT CASE WHEN x < y THEN -1 WHEN x > y THEN 1 ELSE 0 END +
     (SELECT CASE WHEN current_setting('test.fail', true) = 'on' THEN 1 / (o.x - 1) ELSE 0 END
-       FROM one_row o WHERE o.x >= 1 ORDER BY o.x LIMIT 1)$$;
+       FROM public.one_row o WHERE o.x >= 1 ORDER BY o.x LIMIT 1)$$;
 CREATE OPERATOR CLASS fail_ops FOR TYPE int USING euno AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 fail_cmp(int, int);
 CREATE TABLE failing (a int);
@@ -69,7 +69,7 @@ CREATE TABLE again (a int, b int);
 CREATE FUNCTION again_cmp(x int, y int) RETURNS int LANGUAGE sql STABLE AS
 $$SELECT CASE WHEN x < y THEN -1 WHEN x > y THEN 1 ELSE 0 END + CASE current_setting('test.again', true)
     WHEN 'on' THEN 0 * (SELECT count(*)::int FROM (SELECT set_config('test.again', 'off', false) OFFSET 0) s,
-                        LATERAL (SELECT 1 FROM again t WHERE t.a = 17 OFFSET 0) u) ELSE 0 END$$;
+                        LATERAL (SELECT 1 FROM public.again t WHERE t.a = 17 OFFSET 0) u) ELSE 0 END$$;
 CREATE OPERATOR CLASS again_ops FOR TYPE int USING euno AS
     OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 again_cmp(int, int);
 INSERT INTO again SELECT i, i FROM generate_series(1, 100) i;
@@ -89,7 +89,7 @@ CREATE FUNCTION write_cmp(x int, y int) RETURNS int LANGUAGE plpgsql AS
 $$BEGIN
     IF current_setting('test.write', true) = 'on' THEN
         PERFORM set_config('test.write', 'off', false);
-        INSERT INTO writing VALUES (1000000);
+        INSERT INTO public.writing VALUES (1000000);
     END IF;
     RETURN CASE WHEN x < y THEN -1 WHEN x > y THEN 1 ELSE 0 END;
 END$$;
