@@ -415,7 +415,7 @@ is_fine(ArtNode *node)
 }
 
 /*
- * So many nodes, within one epoch.  EUNO_OK; EUNO_NOT_FOUND after the last
+ * This many nodes, within one epoch.  EUNO_OK; EUNO_NOT_FOUND after the last
  * one, or when one cannot be believed: verify says so, and compact has an end.
  */
 static EunoStatus
