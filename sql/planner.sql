@@ -112,6 +112,14 @@ EXPLAIN (COSTS OFF) SELECT s FROM w WHERE n = 7;
 EXPLAIN (COSTS OFF) SELECT s FROM w WHERE s LIKE '%99';
 DROP TABLE w;
 
+-- Groups of texts come in the index's order: to decode them does not cost as
+-- much as to read and hash the table
+CREATE TABLE goods AS SELECT 'sku-' || (hashint4(n) & 2147483647) % 500 AS sku, repeat('x', 60) AS pad FROM generate_series(1, 50000) n;
+CREATE INDEX goods_sku ON goods USING euno (sku);
+VACUUM ANALYZE goods;
+EXPLAIN (COSTS OFF) SELECT sku, count(*) FROM goods GROUP BY sku;
+DROP TABLE goods;
+
 -- For a few rows no bitmap scan, though the planner thinks it some percent
 -- cheaper; for many, or where settings say so, one
 CREATE TABLE few AS SELECT hashint4(n) % 20000 AS a, repeat('x', 50) AS pad, n AS id FROM generate_series(1, 100000) n;
