@@ -24,9 +24,11 @@
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "worker/euno_worker.h"
 
 /* Of a type that no index orders; the catalogs have no name for it. */
 #define ACLITEM_HASH_FAM_OID 2235
@@ -96,15 +98,25 @@ name_families(const PlannerInfo *root, IndexOptInfo *info)
 
 /*
  * Ask for a rebuild in the background, unless the tree was evicted by hand or
- * does not fit.
+ * does not fit.  The launcher is called for it; not when the last call was less
+ * than a naptime ago, so that a rebuild that fails is not tried all the time.
  */
 static void
 want_tree(EunoIndex *idx)
 {
 	EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
+	TimestampTz now;
 
-	if (slot != NULL && !slot->evicted && euno_full_may_return(slot))
-		slot->wanted = true;
+	if (slot == NULL || slot->evicted || slot->wanted ||
+		!euno_full_may_return(slot))
+		return;
+	slot->wanted = true;
+	now = GetCurrentTimestamp();
+	if (TimestampDifferenceExceeds(slot->called_at, now, 1000 * euno_naptime))
+	{
+		slot->called_at = now;
+		euno_tree_call_launcher();
+	}
 }
 
 /*

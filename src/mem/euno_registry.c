@@ -351,6 +351,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->must_stay = false;
 		pg_atomic_write_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
 		slot->heap_oid = InvalidOid;
+		slot->called_at = 0;
 		slot->retry_at = 0;
 		slot->retry_delay = 0;
 		slot->compacted_at = 0;

@@ -7,6 +7,7 @@ use lib $FindBin::RealBin;
 use EunoTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(sleep);
 
 my $node = euno_node('wanted', "allow_in_place_tablespaces = on\neuno.naptime = 1s");
 $node->start;
@@ -58,8 +59,37 @@ like(slurp_file($node->logfile), qr/euno index "t_a" of table "postgres\.public\
 # So that it sleeps when it is told to end.
 $node->append_conf('postgresql.conf', 'euno.naptime = 1h');
 $node->reload;
-ok($node->poll_query_until('postgres', "SELECT current_setting('euno.naptime') = '1h' AND count(*) = 1 FROM pg_stat_activity
-	WHERE backend_type LIKE 'euno%' AND wait_event = 'Extension'"), 'the launcher sleeps');
+my $sleeps = "SELECT current_setting('euno.naptime') = '1h' AND count(*) = 1 FROM pg_stat_activity
+	WHERE backend_type LIKE 'euno%' AND wait_event = 'Extension'";
+ok($node->poll_query_until('postgres', $sleeps), 'the launcher sleeps');
+
+# Whoever wants a tree wakes it; if it cannot be built, not again for a naptime.
+$node->safe_psql('postgres', q{
+	CREATE TABLE w AS SELECT g AS a FROM generate_series(1, 1000) g;
+	CREATE INDEX w_a ON w USING euno (a);
+	ALTER INDEX w_a SET TABLESPACE elsewhere;
+	EXPLAIN SELECT * FROM w WHERE a = 5;
+});
+ok($node->poll_query_until('postgres', "$state 'w_a'", 'ready'), 'a tree that is wanted is built at once');
+ok($node->poll_query_until('postgres', $sleeps), 'and the launcher sleeps again');
+my $errors = 'SELECT errors FROM euno_stat_worker';
+my $before = $node->safe_psql('postgres', $errors);
+$node->safe_psql('postgres', q{
+	CREATE OR REPLACE FUNCTION breaks(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;
+	CREATE TABLE c AS SELECT 0 AS a;
+	CREATE INDEX c_a ON c USING euno (breaks(a));
+	ALTER INDEX c_a SET TABLESPACE elsewhere;
+	CREATE OR REPLACE FUNCTION breaks(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN 1 / $1; END $$;
+	EXPLAIN SELECT * FROM c WHERE breaks(a) = 1;
+});
+ok($node->poll_query_until('postgres', "SELECT ($errors) > $before"), 'one that cannot be built is tried at once');
+for (1 .. 3)
+{
+	ok($node->poll_query_until('postgres', $sleeps), 'the launcher sleeps');
+	$node->safe_psql('postgres', 'EXPLAIN SELECT * FROM c WHERE breaks(a) = 1');
+	sleep 0.2;
+}
+is($node->safe_psql('postgres', $errors), $before + 1, 'but not again and again');
 $node->stop;
 # (A session whose psql has gone may be told to end, too: its lines have its name.)
 unlike(slurp_file($node->logfile), qr/^(?!.* 010_wanted\.pl ).*FATAL/m, 'the launcher ends in peace');
