@@ -125,6 +125,7 @@ DROP TABLE goods;
 CREATE TABLE few AS SELECT hashint4(n) % 20000 AS a, repeat('x', 50) AS pad, n AS id FROM generate_series(1, 100000) n;
 CREATE INDEX few_a ON few USING euno (a);
 CREATE TABLE ten AS SELECT n FROM generate_series(1, 10) n;
+SET default_statistics_target = 1000;	-- all rows
 VACUUM ANALYZE few, ten;
 EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a = 77;
 EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a IN (1, 2, 3);
@@ -133,6 +134,28 @@ EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a BETWEEN 1 AND 1000;
 SET enable_indexscan = off;
 EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a = 77;
 RESET enable_indexscan;
+EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a BETWEEN 1 AND 30;
+SET random_page_cost = 1.1;
+EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a BETWEEN 1 AND 4000;
+EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a BETWEEN 1 AND 6800;
+-- ... nor a parallel one
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
+EXPLAIN (COSTS OFF) SELECT count(pad) FROM few WHERE a BETWEEN 1 AND 4000;
+SELECT count(pad) FROM few WHERE a BETWEEN 1 AND 4000;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+RESET min_parallel_index_scan_size;
+-- ... nor one of two indexes if one index leaves few rows
+CREATE INDEX few_half ON few USING euno ((id % 8));
+ANALYZE few;
+RESET default_statistics_target;
+EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a BETWEEN 1 AND 40 AND id % 8 = 3;
+EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a BETWEEN 1 AND 100 AND id % 8 = 3;
+RESET random_page_cost;
 SELECT count(*), sum(id) FROM few WHERE a = 77;
 DROP TABLE few, ten;
 

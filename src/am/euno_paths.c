@@ -15,45 +15,143 @@
 #include "euno_compat.h"
 
 /*
- * By this much a bitmap scan has to be cheaper.  For few rows the planner thinks
- * it is by some percent, for it counts pages that are next to each other as
- * read in one go; but to make and read a bitmap takes longer than it counts,
- * and index scans ask ahead for pages that are not in memory (euno_ahead.c).
- * With btree such differences vanish behind the page of the index that both
- * read, and the planner takes the index scan.
+ * A bitmap scan has to be cheaper by more than this.  The planner counts pages
+ * that are next to each other as read in one go; but to make and read a bitmap
+ * takes longer than it counts, and index scans ask ahead for pages that are not
+ * in memory (euno_ahead.c) and remember where those are that are.  With btree
+ * small differences vanish behind the page of the index that both read, and the
+ * planner takes the index scan.
  */
-#define BITMAP_FACTOR	1.1
+#define BITMAP_FACTOR	1.3
+
+/*
+ * A plain scan must not read more than this part of the table.  To look at each
+ * page once is good then, and the table's order for what its rows are joined to.
+ */
+#define MOST_PLAIN		0.15
+
+/* The same for bitmaps of several indexes, of which one would be left. */
+#define BITMAP_AND_FACTOR	1.1
+#define MOST_PLAIN_AND		0.05
 
 static set_rel_pathlist_hook_type previous_hook = NULL;
 
+/* The cheapest index scan that alone reads what a BitmapAnd does, or more. */
+static IndexPath *
+cheapest_of(BitmapAndPath *bitmaps)
+{
+	IndexPath  *cheapest = NULL;
+	ListCell   *lc;
+
+	foreach(lc, bitmaps->bitmapquals)
+	{
+		IndexPath  *part = lfirst(lc);
+
+		if (IsA(part, IndexPath) &&
+			part->path.param_info == bitmaps->path.param_info &&
+			(cheapest == NULL ||
+			 part->path.total_cost < cheapest->path.total_cost))
+			cheapest = part;
+	}
+	return cheapest;
+}
+
+/*
+ * The plain scan that can stand in for a bitmap scan, and how many times its
+ * cost it may have.  NULL if there is none of ours.
+ */
+static IndexPath *
+plain_path(BitmapHeapPath *bitmap, double *factor)
+{
+	IndexPath  *plain = NULL;
+	double		most = MOST_PLAIN;
+
+	*factor = BITMAP_FACTOR;
+	if (IsA(bitmap->bitmapqual, IndexPath))
+		plain = (IndexPath *) bitmap->bitmapqual;
+	else if (IsA(bitmap->bitmapqual, BitmapAndPath))
+	{
+		plain = cheapest_of((BitmapAndPath *) bitmap->bitmapqual);
+		*factor = BITMAP_AND_FACTOR;
+		most = MOST_PLAIN_AND;
+	}
+	if (plain == NULL || !euno_planner_is_ours(plain->indexinfo) ||
+		plain->indexselectivity > most)
+		return NULL;
+	return plain;
+}
+
+/*
+ * What a plain scan, of a part of the rows if "partial", is to be taken as in
+ * the place of a bitmap scan.  NULL if it must not be.  It gets the other's cost,
+ * for it takes no longer: the rest of the plan is not to be chosen as if it did.
+ */
+static IndexPath *
+in_place_of(PlannerInfo *root, BitmapHeapPath *bitmap, bool partial)
+{
+	double		factor;
+	IndexPath  *plain = plain_path(bitmap, &factor);
+	IndexPath  *result;
+
+	if (plain == NULL)
+		return NULL;
+	if (partial)
+	{
+		result = create_index_path(root, plain->indexinfo, plain->indexclauses,
+								   NIL, NIL, plain->path.pathkeys,
+								   plain->indexscandir,
+								   plain->path.pathtype == T_IndexOnlyScan,
+								   NULL, 1.0, true);
+		if (result->path.parallel_workers <= 0)
+			return NULL;
+	}
+	else
+	{
+		result = makeNode(IndexPath);
+		*result = *plain;
+	}
+	if (euno_path_disabled(&result->path) != euno_path_disabled(&bitmap->path) ||
+		result->path.total_cost > bitmap->path.total_cost * factor)
+		return NULL;
+	result->path.total_cost = Min(result->path.total_cost,
+								  bitmap->path.total_cost);
+	result->path.startup_cost = Min(result->path.startup_cost,
+									result->path.total_cost);
+	return result;
+}
+
 /*
  * Puts plain scans of our indexes in the place of bitmap scans that are hardly
- * cheaper.  What a bitmap heap scan is made of is the path of the plain one.
+ * cheaper, or of those that read a part of the rows if "partial".  What a bitmap
+ * heap scan is made of is the path of the plain one.
  */
 static void
-replace_bitmap_paths(RelOptInfo *rel)
+replace_bitmap_paths(PlannerInfo *root, RelOptInfo *rel, bool partial)
 {
+	List	  **paths = partial ? &rel->partial_pathlist : &rel->pathlist;
 	List	   *plain = NIL;
 	ListCell   *lc;
 
-	foreach(lc, rel->pathlist)
+	foreach(lc, *paths)
 	{
-		BitmapHeapPath *bitmap = lfirst(lc);
-		IndexPath  *index;
+		IndexPath  *path;
 
-		if (!IsA(bitmap, BitmapHeapPath) || !IsA(bitmap->bitmapqual, IndexPath))
+		if (!IsA(lfirst(lc), BitmapHeapPath))
 			continue;
-		index = (IndexPath *) bitmap->bitmapqual;
-		if (euno_planner_is_ours(index->indexinfo) &&
-			euno_path_disabled(&index->path) == euno_path_disabled(&bitmap->path) &&
-			index->path.total_cost <= bitmap->path.total_cost * BITMAP_FACTOR)
+		path = in_place_of(root, lfirst(lc), partial);
+		if (path != NULL)
 		{
-			rel->pathlist = foreach_delete_current(rel->pathlist, lc);
-			plain = lappend(plain, index);
+			*paths = foreach_delete_current(*paths, lc);
+			plain = lappend(plain, path);
 		}
 	}
 	foreach(lc, plain)
-		add_path(rel, lfirst(lc));
+	{
+		if (partial)
+			add_partial_path(rel, lfirst(lc));
+		else
+			add_path(rel, lfirst(lc));
+	}
 }
 
 /*
@@ -66,7 +164,8 @@ relation_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 			   RangeTblEntry *rte)
 {
 	euno_row_compare_paths(root, rel, rte);
-	replace_bitmap_paths(rel);
+	replace_bitmap_paths(root, rel, false);
+	replace_bitmap_paths(root, rel, true);
 	if (previous_hook)
 		previous_hook(root, rel, rti, rte);
 }
