@@ -282,5 +282,70 @@ INSERT INTO num SELECT i2, NULL, i8, NULL, c, NULL, d, NULL, m, NULL, x, f4, NUL
 INSERT INTO num DEFAULT VALUES;
 VACUUM ANALYZE num;
 SELECT directions, same_numbers(columns, directions) FROM definitions WHERE same_numbers(columns, directions) <> 'identical';
-DROP TABLE num, definitions;
 DROP FUNCTION same_numbers;
+
+-- Conditions behind a range are held against each entry: all numbers, both
+-- directions, at and beside the ends that a type has
+CREATE FUNCTION misfits(col text, direction text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	plan text := '';
+	type text := (SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'num'::regclass AND attname = col);
+	value text;
+	condition text;
+	from_index text[];
+	from_table text[];
+BEGIN
+	EXECUTE format('CREATE INDEX num_i ON num USING euno (bo, %s %s)', col, direction);
+	FOR value IN EXECUTE format('WITH e AS (SELECT min(%1$s) AS least, max(%1$s) AS most FROM num)
+			SELECT least::text FROM e UNION SELECT most::text FROM e UNION SELECT min(%1$s)::text FROM num WHERE i2 = 0
+			UNION SELECT min(%1$s)::text FROM num WHERE %1$s > (SELECT least FROM e) UNION SELECT max(%1$s)::text FROM num WHERE %1$s < (SELECT most FROM e)', col)
+	LOOP
+		FOREACH condition IN ARRAY ARRAY['< %2$L', '<= %2$L', '= %2$L', '>= %2$L', '> %2$L', 'BETWEEN %2$L AND %2$L', '> %2$L AND %1$s < %2$L', 'IN (%2$L, NULL)', 'IS NULL', 'IS NOT NULL']
+		LOOP
+			condition := format('SELECT array_agg(%1$s::text ORDER BY %1$s::text COLLATE "C") FROM (SELECT %1$s FROM num WHERE bo <= true AND %1$s ' || condition || ' OFFSET 0) s', col, value);
+			PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_indexonlyscan', 'on', true);
+			EXECUTE condition INTO from_index;
+			PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexonlyscan', 'off', true);
+			EXECUTE condition INTO from_table;
+			IF from_index IS DISTINCT FROM from_table THEN
+				RETURN NEXT condition;
+			END IF;
+		END LOOP;
+	END LOOP;
+	PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_indexonlyscan', 'on', true);
+	FOR line IN EXECUTE format('EXPLAIN (COSTS OFF) SELECT %1$s FROM num WHERE bo <= true AND %1$s < %2$L', col, value) LOOP plan := plan || line; END LOOP;
+	IF plan !~ 'Index Only Scan using num_i.*Index Cond.* AND ' THEN
+		RETURN NEXT plan;
+	END IF;
+	DROP INDEX num_i;
+END $$;
+SET enable_bitmapscan = off;
+SET enable_indexscan = off;
+SELECT columns, directions, m FROM definitions, misfits(columns, substring(directions FROM ' DESC$')) m WHERE columns !~ ',' AND columns NOT IN ('c', 'bo');
+RESET enable_indexscan;
+RESET enable_bitmapscan;
+DROP FUNCTION misfits;
+
+-- Equal keys behind a range: a cursor that turns, and goes on
+CREATE TABLE equals AS SELECT n % 2 = 0 AS a, (n % 5)::int2 AS b FROM generate_series(1, 3000) n;
+CREATE INDEX equals_ab ON equals USING euno (a, b);
+VACUUM ANALYZE equals;
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_sort = off;
+EXPLAIN (COSTS OFF) SELECT * FROM equals WHERE a <= true AND b >= 3 ORDER BY a, b;
+DECLARE turns SCROLL CURSOR FOR SELECT * FROM equals WHERE a <= true AND b >= 3 ORDER BY a, b;
+MOVE 599 IN turns;
+FETCH 2 FROM turns;
+FETCH BACKWARD 3 FROM turns;
+MOVE BACKWARD 299 IN turns;
+FETCH 2 FROM turns;
+MOVE BACKWARD 3 IN turns;
+FETCH 1 FROM turns;
+MOVE ALL IN turns;
+FETCH BACKWARD 2 FROM turns;
+MOVE BACKWARD ALL IN turns;
+FETCH 2 FROM turns;
+COMMIT;
+DROP TABLE num, definitions, equals;

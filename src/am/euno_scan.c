@@ -316,10 +316,8 @@ static inline bool
 accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 {
 	EunoScan   *so = scan->opaque;
-	EunoItemKey *item = &window->keys[window->pos];
 
-	if (!so->range.exact &&
-		!euno_scan_matches(so->plan, window->buf + item->offset, item->keylen))
+	if (!euno_window_admits(so, window, &window->keys[window->pos]))
 		return false;
 	if (so->use_hazards)
 	{
@@ -533,8 +531,7 @@ eunogetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		for (uint32 i = 0; i < window->nitems; i++)
 		{
 			if (so->want_keys &&
-				!euno_scan_matches(so->plan, window->buf + window->keys[i].offset,
-								   window->keys[i].keylen))
+				!euno_window_admits(so, window, &window->keys[i]))
 				continue;
 			euno_tid_unpack(window->tids[i], &pointers[n++]);
 		}

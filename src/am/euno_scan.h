@@ -114,9 +114,17 @@ typedef struct EunoScan
 	int			key_patience;	/* > 0: parts may be looked up several at once */
 	EunoPredicate predicate;
 
+	/*
+	 * Entries with equal keys have one key in a window.  NULL: none of what the
+	 * windows hold.
+	 */
+	const uint8_t *judged;		/* that was held against the plan last */
+	bool		admitted;		/* what came out */
+
 	/* index-only scans: room for a tuple that is made alone */
 	IndexTuple	itup;
 	uint32		itup_size;
+	const uint8_t *itup_key;	/* the key it was made of, or NULL, as above */
 } EunoScan;
 
 /* ---- euno_window.c ---- */
@@ -141,6 +149,26 @@ extern void euno_window_leave(IndexScanDesc scan);
  * at the end of the scan.
  */
 extern bool euno_window_read(IndexScanDesc scan, bool forward);
+
+/*
+ * Is an item of the window one of the scan's?  What the range is not exact
+ * about.  May call operators.
+ */
+static inline bool
+euno_window_admits(EunoScan *so, const EunoWindow *window,
+				   const EunoItemKey *item)
+{
+	const uint8_t *key = window->buf + item->offset;
+
+	if (so->range.exact)
+		return true;
+	if (key != so->judged)
+	{
+		so->admitted = euno_scan_matches(so->plan, key, item->keylen);
+		so->judged = key;
+	}
+	return so->admitted;
+}
 
 /* ---- euno_ahead.c ---- */
 

@@ -29,14 +29,31 @@ grow_buffer(EunoScan *so, uint32 size)
 	so->itup = MemoryContextAlloc(so->context, so->itup_size);
 }
 
-/* As many as were returned already, from those on that there are. */
+/* Up to which item, at most "end", all from the window's on are the scan's. */
+static uint32
+admitted_until(EunoScan *so, const EunoWindow *window, uint32 end)
+{
+	uint32		i = (uint32) window->pos + 1;
+
+	if (so->range.exact)
+		return end;
+	while (i < end && euno_window_admits(so, window, &window->keys[i]))
+		i++;
+	return i;
+}
+
+/*
+ * Makes those of the window's item and of the next ones, as many as were
+ * returned already, if they are the scan's.
+ */
 static pg_noinline void
 form_group(IndexScanDesc scan, EunoWindow *window)
 {
 	EunoScan   *so = scan->opaque;
 	EunoKeySchema *schema = so->idx->schema;
-	uint32		returned = so->reads > 1 ? TUPLE_GROUP : (uint32) window->pos;
-	uint32		end = (uint32) window->pos + 1 + Min(returned, TUPLE_GROUP);
+	uint32		start = (uint32) window->pos;
+	uint32		returned = so->reads > 1 ? TUPLE_GROUP : start;
+	uint32		end = start + 1 + Min(returned, TUPLE_GROUP);
 	uint32		room = EUNO_BATCH_BUF +
 		window->capacity * euno_key_tuple_more(schema);
 
@@ -48,12 +65,12 @@ form_group(IndexScanDesc scan, EunoWindow *window)
 	}
 	if (window->formed == 0)
 		window->used = MAXIMUM_ALIGNOF; /* 0 is no place */
-	end = Min(end, window->nitems);
-	window->used = euno_key_tuples(schema, window->buf,
-								   window->keys + window->formed,
-								   end - window->formed, window->tuples,
-								   window->used, room,
-								   window->places + window->formed);
+	memset(window->places + window->formed, 0,
+		   (start - window->formed) * sizeof(uint32));
+	end = admitted_until(so, window, Min(end, window->nitems));
+	window->used = euno_key_tuples(schema, window->buf, window->keys + start,
+								   end - start, window->tuples, window->used,
+								   room, window->places + start);
 	window->formed = end;
 }
 
@@ -70,13 +87,19 @@ euno_tuple_form(IndexScanDesc scan, EunoWindow *window)
 	const uint8_t *key = window->buf + item->offset;
 	uint32		size;
 
-	if (pos >= window->formed && so->range.exact && (pos > 0 || so->reads > 1))
+	if (pos >= window->formed && (pos > 0 || so->reads > 1))
 		form_group(scan, window);
 	if (pos < window->formed && window->places[pos] != 0)
 	{
 		scan->xs_itup = (IndexTuple) (window->tuples + window->places[pos]);
 		return;
 	}
+	if (key == so->itup_key)
+	{
+		scan->xs_itup = so->itup;
+		return;
+	}
+	so->itup_key = NULL;
 	size = euno_key_tuple(so->idx->schema, key, item, so->itup, so->itup_size);
 	if (unlikely(size > so->itup_size))
 	{
@@ -84,5 +107,6 @@ euno_tuple_form(IndexScanDesc scan, EunoWindow *window)
 		(void) euno_key_tuple(so->idx->schema, key, item, so->itup,
 							  so->itup_size);
 	}
+	so->itup_key = key;
 	scan->xs_itup = so->itup;
 }

@@ -553,6 +553,7 @@ euno_window_read(IndexScanDesc scan, bool forward)
 		window->forward = forward;
 		window->formed = 0;
 		window->pos = -1;
+		so->judged = so->itup_key = NULL;
 		CHECK_FOR_INTERRUPTS();
 		if (!(fresh ? read_parts : read_range) (scan, window, forward))
 			break;

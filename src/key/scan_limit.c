@@ -17,13 +17,16 @@
 
 /*
  * Compares a column's bytes with one end; the column's bytes may start with
- * the end's, never the other way round unless they are equal.
+ * the end's, never the other way round unless they are equal.  Both have a
+ * marker, and an open end nothing else.
  */
 static inline int
 compare_end(const uint8_t *bytes, uint32 len, const EunoPosition *end)
 {
-	int			result = memcmp(bytes, end->key, Min(len, end->keylen));
+	int			result = (int) bytes[0] - (int) end->key[0];
 
+	if (result == 0 && end->keylen > 1)
+		result = memcmp(bytes + 1, end->key + 1, Min(len, end->keylen) - 1);
 	return result != 0 ? result : -end->side;
 }
 
@@ -127,6 +130,72 @@ euno_scan_span_limit(EunoScanPlan *plan, int column, const EunoSpan *span,
 	return !cut;
 }
 
+/* The bytes of a value of fixed length as a number, in the same order. */
+static inline uint64
+number_of(const uint8_t *bytes, uint32 width)
+{
+	uint32		be32;
+	uint16		be16;
+
+	switch (width)
+	{
+		case 2:
+			memcpy(&be16, bytes, 2);
+			return pg_ntoh16(be16);
+		case 4:
+			memcpy(&be32, bytes, 4);
+			return pg_ntoh32(be32);
+		default:
+			return euno_get_word(bytes);
+	}
+}
+
+/* The least or the greatest number within an end; false if there is none. */
+static bool
+end_number(const EunoPosition *end, uint32 width, bool is_low, uint64 *number)
+{
+	if (end->key == NULL)
+		return false;
+	if (end->keylen == 1)
+	{
+		*number = is_low ? 0 : PG_UINT64_MAX >> (64 - 8 * width);
+		return end->key[0] == (is_low ? EUNO_MARK_VALUE : EUNO_MARK_VALUE + 1) &&
+			end->side < 0;
+	}
+	if (end->keylen != 1 + width || end->key[0] != EUNO_MARK_VALUE)
+		return false;
+	*number = number_of(end->key + 1, width);
+	if (is_low == (end->side < 0))
+		return true;
+	*number += is_low ? 1 : -1;
+	return *number != 0 && *number != PG_UINT64_MAX;
+}
+
+/* A limit as numbers, if it can be. */
+static void
+set_numbers(const EunoKeyColumn *col, EunoLimit *limit)
+{
+	uint32		width = col->attlen;
+	uint64		most;
+
+	limit->width = 0;
+	if (col->kind > EUNO_KIND_FIXED || limit->npoints > 1 ||
+		(width != 2 && width != 4 && width != 8))
+		return;
+	if (limit->npoints == 1)
+	{
+		if (limit->points->len != 1 + width)
+			return;				/* NULL */
+		limit->least = most = number_of(limit->points->bytes + 1, width);
+	}
+	else if (!end_number(&limit->low, width, true, &limit->least) ||
+			 !end_number(&limit->high, width, false, &most) ||
+			 limit->least > most)
+		return;
+	limit->more = most - limit->least;
+	limit->width = width;
+}
+
 /* Limits a column. */
 void
 euno_scan_limit_column(EunoScanPlan *plan, int column, const EunoLimit *limit)
@@ -137,6 +206,7 @@ euno_scan_limit_column(EunoScanPlan *plan, int column, const EunoLimit *limit)
 	for (int i = plan->limit_cols; i < column; i++)
 		plan->limits[i].set = false;
 	plan->limits[column] = *limit;
+	set_numbers(&plan->schema->cols[column], &plan->limits[column]);
 	plan->limit_cols = column + 1;
 }
 
@@ -182,6 +252,17 @@ euno_scan_limit_rest(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 	}
 }
 
+/* Behind a column that is not NULL. */
+static inline const uint8_t *
+skip_column(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end)
+{
+	if (col->kind > EUNO_KIND_FIXED)
+		return euno_encode_skip(col, p, end);
+	if (unlikely(end - p < col->attlen))
+		euno_row_overrun(col->attlen, end - p);
+	return p + col->attlen;
+}
+
 /* Is an entry within all limits? */
 bool
 euno_scan_within_limits(const EunoScanPlan *plan, const uint8_t *key,
@@ -192,6 +273,7 @@ euno_scan_within_limits(const EunoScanPlan *plan, const uint8_t *key,
 
 	for (int i = 0; i < plan->limit_cols; i++)
 	{
+		const EunoLimit *limit = &plan->limits[i];
 		const uint8_t *start = p;
 		uint32		next;
 
@@ -199,9 +281,16 @@ euno_scan_within_limits(const EunoScanPlan *plan, const uint8_t *key,
 			return false;
 		p++;
 		if (*start == EUNO_MARK_VALUE)
-			p = euno_encode_skip(&plan->schema->cols[i], p, end);
-		if (plan->limits[i].set &&
-			!euno_limit_admits(&plan->limits[i], start, p - start, &next))
+			p = skip_column(&plan->schema->cols[i], p, end);
+		if (!limit->set)
+			continue;
+		if (limit->width > 0)
+		{
+			if (*start != EUNO_MARK_VALUE ||
+				number_of(start + 1, limit->width) - limit->least > limit->more)
+				return false;
+		}
+		else if (!euno_limit_admits(limit, start, p - start, &next))
 			return false;
 	}
 	return true;

@@ -147,6 +147,11 @@ typedef struct EunoLimit
 	const EunoPoint *points;
 	EunoPosition low;			/* else between these; key NULL: no end */
 	EunoPosition high;
+
+	/* The same of a column of fixed length that is not NULL, as numbers. */
+	uint32		width;			/* of the column; 0: there are none */
+	uint64		least;
+	uint64		more;			/* the greatest is this much more */
 } EunoLimit;
 
 /* A column of which each part of the scan has another point. */
