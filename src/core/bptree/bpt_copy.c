@@ -61,6 +61,7 @@ copy_slot(BptRead *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 	EunoTid		tids[BPT_LIST_MAX];
 	EunoItemKey item;
 	uint32_t	n = euno_bpt_slot_tids(view, i, tids);
+	uint32_t	count;
 
 	if (to > n)
 		to = n;
@@ -72,18 +73,18 @@ copy_slot(BptRead *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 		return false;
 	if (batch->want_keys && !copy_key(rd, i, &item))
 		return false;
-	for (uint32_t k = 0; k < to - from; k++)
-	{
-		if (batch->nitems >= batch->max_items)
-			return false;
-		batch->tids[batch->nitems] = tids[forward ? from + k : to - 1 - k];
-		if (batch->want_keys)
-			batch->keys[batch->nitems] = item;
-		batch->nitems++;
-		rd->stop.slot = i;
-		rd->stop.sub = forward ? from + k + 1 : to - 1 - k;
-	}
-	return true;
+	count = to - from;
+	if (count > batch->max_items - batch->nitems)
+		count = batch->max_items - batch->nitems;
+	for (uint32_t k = 0; k < count; k++)
+		batch->tids[batch->nitems + k] = tids[forward ? from + k : to - 1 - k];
+	if (batch->want_keys)
+		for (uint32_t k = 0; k < count; k++)
+			batch->keys[batch->nitems + k] = item;
+	batch->nitems += count;
+	rd->stop.slot = i;
+	rd->stop.sub = forward ? from + count : to - count;
+	return count == to - from;
 }
 
 /* A string of a record, of which 8 bytes more can be read, and written. */
