@@ -24,7 +24,6 @@
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -98,25 +97,20 @@ name_families(const PlannerInfo *root, IndexOptInfo *info)
 
 /*
  * Ask for a rebuild in the background, unless the tree was evicted by hand or
- * does not fit.  The launcher is called for it; not when the last call was less
- * than a naptime ago, so that a rebuild that fails is not tried all the time.
+ * does not fit.  The launcher is called for it, but not soon after an attempt
+ * that has failed.
  */
 static void
 want_tree(EunoIndex *idx)
 {
 	EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
-	TimestampTz now;
 
 	if (slot == NULL || slot->evicted || slot->wanted ||
 		!euno_full_may_return(slot))
 		return;
 	slot->wanted = true;
-	now = GetCurrentTimestamp();
-	if (TimestampDifferenceExceeds(slot->called_at, now, 1000 * euno_naptime))
-	{
-		slot->called_at = now;
+	if (euno_worker_may_try(slot))
 		euno_tree_call_launcher();
-	}
 }
 
 /*

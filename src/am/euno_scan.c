@@ -319,6 +319,10 @@ accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 
 	if (!euno_window_admits(so, window, &window->keys[window->pos]))
 		return false;
+
+	/* First, for it may call operators, and these may announce other TIDs. */
+	if (scan->xs_want_itup)
+		euno_tuple_form(scan, window);
 	if (so->use_hazards)
 	{
 		EUNO_STOP_POINT("scan-batch");
@@ -329,8 +333,6 @@ accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 			return false;
 		EUNO_STOP_POINT("scan-return");
 	}
-	if (scan->xs_want_itup)
-		euno_tuple_form(scan, window);
 	return true;
 }
 

@@ -152,7 +152,7 @@ extern bool euno_window_read(IndexScanDesc scan, bool forward);
 
 /*
  * Is an item of the window one of the scan's?  What the range is not exact
- * about.  May call operators.
+ * about.  May call operators, and these may announce other TIDs than ours.
  */
 static inline bool
 euno_window_admits(EunoScan *so, const EunoWindow *window,

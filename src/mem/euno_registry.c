@@ -260,7 +260,10 @@ euno_tree_want_again(Oid database, Oid index_oid)
 		EunoTreeSlot *slot = &euno_registry->slots[i];
 
 		if (slot->key.database == database && slot->index_oid == index_oid)
+		{
 			slot->wanted = true;
+			slot->failed_at = 0;
+		}
 	}
 	LWLockRelease(euno_registry_lock);
 }
@@ -351,7 +354,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->must_stay = false;
 		pg_atomic_write_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
 		slot->heap_oid = InvalidOid;
-		slot->called_at = 0;
+		slot->failed_at = 0;
 		slot->retry_at = 0;
 		slot->retry_delay = 0;
 		slot->compacted_at = 0;

@@ -151,8 +151,8 @@ typedef struct EunoTreeSlot
 	bool		drop_when_retired;
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */
-	int64		called_at;		/* TimestampTz: when a query last called the
-								 * launcher for it */
+	int64		failed_at;		/* TimestampTz: when the last attempt of a
+								 * worker to build it began; 0: it succeeded */
 	bool		from_snapshot;	/* not built since the server started */
 	bool		must_stay;		/* writes depend on it: never evicted by others */
 

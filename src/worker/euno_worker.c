@@ -178,6 +178,13 @@ note_index(Oid index_oid)
 	CommitTransactionCommand();
 }
 
+bool
+euno_worker_may_try(const EunoTreeSlot *slot)
+{
+	return TimestampDifferenceExceeds(slot->failed_at, GetCurrentTimestamp(),
+									  500 * euno_naptime);
+}
+
 /* Build a tree, if it is absent and wanted and nobody else is at it. */
 static void
 rebuild_index(Oid index_oid)
@@ -192,10 +199,12 @@ rebuild_index(Oid index_oid)
 		EunoIndex  *idx = euno_index_open(index);
 		EunoTreeSlot *slot = absent_slot(idx);
 
-		if (slot != NULL && slot->wanted)
+		if (slot != NULL && slot->wanted && euno_worker_may_try(slot))
 		{
 			pgstat_report_activity(STATE_RUNNING, RelationGetRelationName(index));
+			slot->failed_at = GetCurrentTimestamp();
 			(void) euno_index_build_if_idle(idx, index);
+			slot->failed_at = 0;
 			pgstat_report_activity(STATE_IDLE, NULL);
 		}
 		relation_close(index, NoLock);

@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 
 #include "core/euno_core.h"
+#include "mem/euno_registry.h"
 
 /* How long the launcher sleeps between rounds, in seconds.  A setting. */
 extern int	euno_naptime;
@@ -91,6 +92,9 @@ extern EunoStatus euno_fit_domains(void);
  * on both.  NULL, without waiting, if either is gone or locked.
  */
 extern Relation euno_open_unless_locked(Oid index_oid, Relation *heap);
+
+/* The same: has no attempt to build a tree failed in the last half of a naptime? */
+extern bool euno_worker_may_try(const EunoTreeSlot *slot);
 
 extern PGDLLEXPORT void euno_launcher_main(Datum arg);
 extern PGDLLEXPORT void euno_rebuild_main(Datum database);
