@@ -7,9 +7,14 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
+#include "catalog/pg_am.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "parser/parsetree.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -34,6 +39,17 @@
 #define BITMAP_AND_FACTOR	1.1
 #define MOST_PLAIN_AND		0.05
 
+/*
+ * The same where all of the table is in the server's buffers.  What the planner
+ * counts is pages that come from a disk, in their order or in any; here there is
+ * none, and a bitmap scan takes up to five times as long.
+ */
+#define BUFFERED_FACTOR		10.0
+#define MOST_BUFFERED		0.05
+
+/* So many of the table's pages are looked for. */
+#define SAMPLE_PAGES	16
+
 static set_rel_pathlist_hook_type previous_hook = NULL;
 
 /* The cheapest index scan that alone reads what a BitmapAnd does, or more. */
@@ -56,12 +72,48 @@ cheapest_of(BitmapAndPath *bitmaps)
 	return cheapest;
 }
 
+/* What is found out once for a table. */
+typedef struct Table
+{
+	PlannerInfo *root;
+	RelOptInfo *rel;
+	bool		looked;
+	bool		buffered;
+} Table;
+
+/*
+ * Are all pages of a table in buffers?  Looks for some, which are always the
+ * same, up to one that is not, which is asked for from the kernel.
+ */
+static bool
+is_buffered(Table *table)
+{
+	RangeTblEntry *rte = planner_rt_fetch(table->rel->relid, table->root);
+	BlockNumber pages = table->rel->pages;
+	Relation	heap;
+
+	if (table->looked)
+		return table->buffered;
+	heap = table_open(rte->relid, NoLock);
+	table->looked = true;
+	table->buffered = heap->rd_rel->relam == HEAP_TABLE_AM_OID;
+	for (BlockNumber i = 0; i < SAMPLE_PAGES && i < pages && table->buffered; i++)
+	{
+		BlockNumber page = (BlockNumber) ((uint64) i * pages / SAMPLE_PAGES);
+
+		table->buffered = BufferIsValid(PrefetchBuffer(heap, MAIN_FORKNUM,
+													   page).recent_buffer);
+	}
+	table_close(heap, NoLock);
+	return table->buffered;
+}
+
 /*
  * The plain scan that can stand in for a bitmap scan, and how many times its
  * cost it may have.  NULL if there is none of ours.
  */
 static IndexPath *
-plain_path(BitmapHeapPath *bitmap, double *factor)
+plain_path(Table *table, BitmapHeapPath *bitmap, double *factor)
 {
 	IndexPath  *plain = NULL;
 	double		most = MOST_PLAIN;
@@ -78,6 +130,10 @@ plain_path(BitmapHeapPath *bitmap, double *factor)
 	if (plain == NULL || !euno_planner_is_ours(plain->indexinfo) ||
 		plain->indexselectivity > most)
 		return NULL;
+	if (&plain->path == bitmap->bitmapqual &&
+		plain->path.total_cost > bitmap->path.total_cost * BITMAP_FACTOR &&
+		plain->indexselectivity <= MOST_BUFFERED && is_buffered(table))
+		*factor = BUFFERED_FACTOR;
 	return plain;
 }
 
@@ -87,18 +143,19 @@ plain_path(BitmapHeapPath *bitmap, double *factor)
  * for it takes no longer: the rest of the plan is not to be chosen as if it did.
  */
 static IndexPath *
-in_place_of(PlannerInfo *root, BitmapHeapPath *bitmap, bool partial)
+in_place_of(Table *table, BitmapHeapPath *bitmap, bool partial)
 {
 	double		factor;
-	IndexPath  *plain = plain_path(bitmap, &factor);
+	IndexPath  *plain = plain_path(table, bitmap, &factor);
 	IndexPath  *result;
 
 	if (plain == NULL)
 		return NULL;
 	if (partial)
 	{
-		result = create_index_path(root, plain->indexinfo, plain->indexclauses,
-								   NIL, NIL, plain->path.pathkeys,
+		result = create_index_path(table->root, plain->indexinfo,
+								   plain->indexclauses, NIL, NIL,
+								   plain->path.pathkeys,
 								   plain->indexscandir,
 								   plain->path.pathtype == T_IndexOnlyScan,
 								   NULL, 1.0, true);
@@ -126,8 +183,9 @@ in_place_of(PlannerInfo *root, BitmapHeapPath *bitmap, bool partial)
  * heap scan is made of is the path of the plain one.
  */
 static void
-replace_bitmap_paths(PlannerInfo *root, RelOptInfo *rel, bool partial)
+replace_bitmap_paths(Table *table, bool partial)
 {
+	RelOptInfo *rel = table->rel;
 	List	  **paths = partial ? &rel->partial_pathlist : &rel->pathlist;
 	List	   *plain = NIL;
 	ListCell   *lc;
@@ -138,7 +196,7 @@ replace_bitmap_paths(PlannerInfo *root, RelOptInfo *rel, bool partial)
 
 		if (!IsA(lfirst(lc), BitmapHeapPath))
 			continue;
-		path = in_place_of(root, lfirst(lc), partial);
+		path = in_place_of(table, lfirst(lc), partial);
 		if (path != NULL)
 		{
 			*paths = foreach_delete_current(*paths, lc);
@@ -163,9 +221,11 @@ static void
 relation_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 			   RangeTblEntry *rte)
 {
+	Table		table = {.root = root,.rel = rel};
+
 	euno_row_compare_paths(root, rel, rte);
-	replace_bitmap_paths(root, rel, false);
-	replace_bitmap_paths(root, rel, true);
+	replace_bitmap_paths(&table, false);
+	replace_bitmap_paths(&table, true);
 	if (previous_hook)
 		previous_hook(root, rel, rti, rte);
 }
