@@ -17,16 +17,13 @@
 
 /*
  * Compares a column's bytes with one end; the column's bytes may start with
- * the end's, never the other way round unless they are equal.  Both have a
- * marker, and an open end nothing else.
+ * the end's, never the other way round unless they are equal.
  */
 static inline int
 compare_end(const uint8_t *bytes, uint32 len, const EunoPosition *end)
 {
-	int			result = (int) bytes[0] - (int) end->key[0];
+	int			result = memcmp(bytes, end->key, Min(len, end->keylen));
 
-	if (result == 0 && end->keylen > 1)
-		result = memcmp(bytes + 1, end->key + 1, Min(len, end->keylen) - 1);
 	return result != 0 ? result : -end->side;
 }
 
@@ -252,7 +249,7 @@ euno_scan_limit_rest(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 	}
 }
 
-/* Behind a column that is not NULL. */
+/* euno_encode_skip, without a call for most columns. */
 static inline const uint8_t *
 skip_column(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end)
 {
