@@ -14,6 +14,7 @@ use lib 'test/bench/lib';
 use Bench;
 use Report;
 use Search;
+use Plans;
 use Insert;
 use Clients;
 use Skew;
@@ -22,6 +23,7 @@ use Sysbench;
 
 my %part = (
 	search => [\&Search::load, \&Search::run_round],
+	plans => [\&Plans::load, \&Plans::run_round],
 	insert => [\&Insert::load, \&Insert::run_round, \&Insert::check],
 	clients => [\&Clients::load, \&Clients::run_round],
 	skew => [\&Skew::load, \&Skew::run_round, \&Skew::conclude],

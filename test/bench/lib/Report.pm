@@ -85,7 +85,7 @@ sub table
 
 sub server_table
 {
-	my @measures = grep { !/^tree alone/ } @{ $run{order} };
+	my @measures = grep { !/^(tree alone|plans), / } @{ $run{order} };
 	my $ratios = sub {
 		my ($unit, $m) = @_;
 		return (better($unit, $m->{euno}, $m->{btree}), better($unit, $m->{art}, $m->{btree}),
@@ -94,6 +94,42 @@ sub server_table
 
 	return '' unless @measures;
 	return table(\@measures, \@methods, ['euno x', 'art x', 'euno / floor'], $ratios);
+}
+
+# Queries as they were planned, by settings: how many times as long as with btree, and which took longer.
+sub plan_table
+{
+	my (%measures, @settings);
+
+	for my $measure (grep { /^plans, / } @{ $run{order} })
+	{
+		my ($setting) = $measure =~ /^plans, (.*?): /;
+		push @settings, $setting unless $measures{$setting};
+		push @{ $measures{$setting} }, $measure;
+	}
+	return '' unless @settings;
+	my $text = "| | queries | other plans: euno | art | time of btree's: euno | art |\n|---|---:|---:|---:|---:|---:|\n";
+	my $slower = "| slower by a tenth | ms: btree | of btree's: euno | art | other plans |\n|---|---:|---:|---:|---|\n";
+	for my $setting (@settings)
+	{
+		my (%log, %other);
+
+		for my $measure (@{ $measures{$setting} })
+		{
+			my %m = map { $_ => median(@{ $run{samples}{$measure}{$_} }) } keys %{ $run{samples}{$measure} };
+			my $plans = $run{plan}{$measure};
+			my @others = grep { $plans->{$_} ne $plans->{btree} } grep { $m{$_} } qw(euno art);
+			my %ratio = map { $_ => $m{$_} / $m{btree} } keys %m;
+
+			$other{$_}++ for @others;
+			$log{$_} += log($ratio{$_}) for keys %m;
+			next unless grep { $_ > 1.1 } values %ratio;
+			$slower .= "| `$measure` | " . format_number($m{btree}) . ' | ' . join(' | ', map { defined $ratio{$_} ? format_number($ratio{$_}) : '' } qw(euno art)) . " | @others |\n";
+		}
+		my $queries = @{ $measures{$setting} };
+		$text .= "| $setting | $queries | " . join(' | ', (map { $other{$_} // 0 } qw(euno art)), map { defined $log{$_} ? format_number(exp($log{$_} / $queries)) : '' } qw(euno art)) . " |\n";
+	}
+	return "$text\n$slower";
 }
 
 sub tree_table
@@ -113,11 +149,13 @@ sub markdown
 {
 	my ($machine) = @_;
 	my $server = server_table();
+	my $plans = plan_table();
 	my $trees = tree_table();
 	my $text = "Revision $machine->{revision}, $machine->{date}, $machine->{cpus} processors ($machine->{cpu}), load $machine->{load} at the end; "
 	  . "medians of $machine->{rounds} " . ($machine->{rounds} == 1 ? 'round' : 'rounds') . " in turns; spread: largest over smallest, of btree, euno, or of bptree, art/olc.\n";
 
 	$text .= "\n$machine->{server}, $machine->{rows} rows, everything cached" . ($machine->{clock} eq 'cpu' ? ', times are of the processor' : '') . ". x is how many times better than btree.\n\n$server" if $server ne '';
+	$text .= "\nAn application's queries as they are planned, the time a geometric mean.\n\n$plans" if $plans ne '';
 	$text .= "\nThe trees alone, processor time of one thread where none are named. \"alone\" is the same source without synchronization, "
 	  . "\"array\" a sorted array with binary search, \"2 domains\" and \"4 domains\" bptree with as many directories; in turns, so each begins with a cold cache, but for what is said to be \"by itself\".\n\n$trees" if $trees ne '';
 	return $text;
@@ -217,7 +255,7 @@ sub write_all
 	my $markdown = markdown($machine);
 
 	open(my $json, '>', "$run{out}/results.json") or die "$!\n";
-	print $json JSON::PP->new->pretty->canonical->encode({ machine => $machine, units => $run{unit}, values => $run{samples} });
+	print $json JSON::PP->new->pretty->canonical->encode({ machine => $machine, units => $run{unit}, values => $run{samples}, plans => $run{plan} });
 	close($json);
 	plot('skew', 'select, 4 clients, by skew (Zipf)', qr/^select, 4 clients, skew (.*)/);
 	plot('backends', 'insert and lookup, Zipf 0.99, by clients', qr/^insert and lookup, skew 0.99, (\d+) clients$/);
