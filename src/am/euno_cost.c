@@ -31,9 +31,11 @@
 
 /*
  * To make the index tuple that an index-only scan returns takes about as long as
- * this many operators for each column, if values have to be decoded.
+ * this many operators for each column: if values are copied, or have to be
+ * decoded.
  */
-#define COLUMN_OPERATORS 2.0
+#define COPY_OPERATORS	1.0
+#define DECODE_OPERATORS 2.0
 
 /* This many bytes of an entry are read in the time of an operator. */
 #define OPERATOR_BYTES	128.0
@@ -267,8 +269,9 @@ entry_cost(const IndexPath *path, Selectivity selectivity)
 	{
 		Relation	rel = index_open(index->indexoid, NoLock);
 
-		if (!euno_key_tuple_is_plain(euno_index_open(rel)->schema))
-			cost += COLUMN_OPERATORS * cpu_operator_cost * index->ncolumns;
+		cost += cpu_operator_cost * index->ncolumns *
+			(euno_key_tuple_is_plain(euno_index_open(rel)->schema) ?
+			 COPY_OPERATORS : DECODE_OPERATORS);
 		index_close(rel, NoLock);
 	}
 	return cost;

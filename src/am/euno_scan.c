@@ -34,12 +34,15 @@
 
 /*
  * Short statements and exclusion constraints begin and end a scan for every
- * row.  So an index keeps one that has ended, if it is a small one, and a
- * backend so many.
+ * row.  So an index keeps one that has ended, and a backend so many.  The last
+ * large ones keep the memory of their windows, some 100 kB, which malloc would
+ * give back to the system, and get again for the next scan, page by page.
  */
 #define MAX_KEPT_SCANS 32
+#define MAX_LARGE_SCANS 2
 
 static int	kept_scans = 0;
+static EunoScan *large_scans[MAX_LARGE_SCANS];
 
 static EunoScan *
 make_scan(EunoIndex *idx, int nkeys)
@@ -58,6 +61,21 @@ make_scan(EunoIndex *idx, int nkeys)
 	return so;
 }
 
+/* The scan is not kept any more. */
+static void
+leave_large(const EunoScan *so)
+{
+	int			left = 0;
+
+	for (int i = 0; i < MAX_LARGE_SCANS; i++)
+	{
+		if (large_scans[i] != so)
+			large_scans[left++] = large_scans[i];
+	}
+	while (left < MAX_LARGE_SCANS)
+		large_scans[left++] = NULL;
+}
+
 /*
  * Until it ends again, an error frees the scan with the memory of its
  * statement, as it frees others.
@@ -71,25 +89,25 @@ take_kept_scan(EunoIndex *idx, int nkeys)
 		return NULL;
 	idx->kept_scan = NULL;
 	kept_scans--;
+	leave_large(so);
 	MemoryContextSetParent(so->context, CurrentMemoryContext);
 	return so;
 }
 
-/* Frees what only index-only scans and inexact ranges have. */
+/* The scan is one of the large ones from now on, and the oldest of them is not. */
 static void
-free_copies(EunoScan *so)
+enter_large(EunoScan *so)
 {
-	EunoWindow *window = so->current;
+	EunoScan   *oldest = large_scans[MAX_LARGE_SCANS - 1];
 
-	if (window->buf != NULL)
-		pfree(window->buf);
-	window->buf = NULL;
-	euno_window_drop_tuples(window);
-	if (so->itup != NULL)
-		pfree(so->itup);
+	if (oldest != NULL)
+		euno_window_shrink(oldest->current);
+	memmove(large_scans + 1, large_scans,
+			(MAX_LARGE_SCANS - 1) * sizeof(EunoScan *));
+	large_scans[0] = so;
 }
 
-/* False: it is too large, or there are enough. */
+/* False: it cannot be kept, or there are enough. */
 static bool
 keep_scan(EunoScan *so)
 {
@@ -99,10 +117,10 @@ keep_scan(EunoScan *so)
 	if (idx->retired || idx->kept_scan != NULL ||
 		kept_scans >= MAX_KEPT_SCANS ||
 		so->spare != NULL || so->marked_window != NULL ||
-		window->capacity > MOST_FIRST_BATCH ||
 		!euno_scan_plan_rest(so->plan))
 		return false;
-	free_copies(so);
+	if (so->itup != NULL)
+		pfree(so->itup);
 	*so = (EunoScan)
 	{
 		.idx = idx,.context = so->context,.plan = so->plan,.current = window,
@@ -112,6 +130,8 @@ keep_scan(EunoScan *so)
 	MemoryContextSetParent(so->context, idx->context);
 	idx->kept_scan = so;
 	kept_scans++;
+	if (euno_window_is_large(window))
+		enter_large(so);
 	return true;
 }
 
@@ -120,6 +140,7 @@ euno_scan_forget(EunoIndex *idx)
 {
 	if (idx->kept_scan == NULL)
 		return;
+	leave_large(idx->kept_scan);
 	MemoryContextDelete(idx->kept_scan->context);
 	idx->kept_scan = NULL;
 	kept_scans--;

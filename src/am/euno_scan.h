@@ -130,7 +130,8 @@ typedef struct EunoScan
 /* ---- euno_window.c ---- */
 
 extern EunoWindow *euno_window_make(EunoScan *so);
-extern void euno_window_drop_tuples(EunoWindow *window);
+extern bool euno_window_is_large(const EunoWindow *window);
+extern void euno_window_shrink(EunoWindow *window);
 
 /* A scan of a range ends: did its first batch have the right size? */
 extern void euno_window_learn(EunoScan *so);

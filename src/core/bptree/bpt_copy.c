@@ -18,9 +18,12 @@
 #define SHORT_COMPOSITE	64
 #define SHORT_ROOM		(SHORT_COMPOSITE + 16)
 
-/* Copies slot i's key and payload to the batch; false if it is full. */
+/*
+ * Copies the key and payload of slot i, taken apart, to the batch; false if it
+ * is full.
+ */
 static bool
-copy_key(BptRead *rd, uint32_t i, EunoItemKey *item)
+copy_key(BptRead *rd, uint32_t i, const BptSlot *slot, EunoItemKey *item)
 {
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
@@ -28,24 +31,20 @@ copy_key(BptRead *rd, uint32_t i, EunoItemKey *item)
 	uint32_t	at = rd->used;
 	bool		direct = at + sizeof(spare) <= batch->buf_size;
 	uint8_t    *key = direct ? batch->buf + at : spare;
-	uint32_t	len = euno_bpt_key_bytes(view, i, key);
-	BptSlot		slot;
+	uint32_t	len = euno_bpt_key(view, i, slot, key);
 
-	slot.payload_len = 0;
-	if (view->format != BPT_FIXED && !euno_bpt_slot(view, i, &slot))
-		return false;
-	if (view->torn || ALIGN8(at) + ALIGN8(len) + ALIGN8(slot.payload_len) >
+	if (view->torn || ALIGN8(at) + ALIGN8(len) + ALIGN8(slot->payload_len) >
 		batch->buf_size)
 		return false;
 	if (!direct)
 		memcpy(batch->buf + at, key, len);
 	item->offset = at;
 	item->keylen = (uint16_t) len;
-	item->payloadlen = (uint16_t) slot.payload_len;
+	item->payloadlen = (uint16_t) slot->payload_len;
 	at += ALIGN8(len);
-	if (slot.payload_len > 0)
-		euno_copy_out(batch->buf + at, slot.payload, slot.payload_len);
-	rd->used = at + ALIGN8(slot.payload_len);
+	if (slot->payload_len > 0)
+		euno_copy_out(batch->buf + at, slot->payload, slot->payload_len);
+	rd->used = at + ALIGN8(slot->payload_len);
 	return true;
 }
 
@@ -58,29 +57,30 @@ copy_slot(BptRead *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 {
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
-	EunoTid		tids[BPT_LIST_MAX];
+	uint32_t	room = batch->max_items - batch->nitems;
+	EunoTid    *free = batch->tids + batch->nitems;
+	EunoTid		some[BPT_LIST_MAX];
+	EunoTid    *tids = forward && from == 0 && room >= BPT_LIST_MAX ? free : some;
 	EunoItemKey item;
-	uint32_t	n = euno_bpt_slot_tids(view, i, tids);
+	BptSlot		slot;
+	uint32_t	n = 0;
 	uint32_t	count;
 
+	if (euno_bpt_slot(view, i, &slot))
+		n = euno_bpt_tids(view, i, &slot, tids);
 	if (to > n)
 		to = n;
 	rd->stop.slot = forward ? i : bpt_next_slot(view, i);
 	rd->stop.sub = forward ? from : 0;
 	if (from >= to)
 		return !view->torn;
-	if (batch->nitems >= batch->max_items)
+	if (room == 0 || (batch->want_keys && !copy_key(rd, i, &slot, &item)))
 		return false;
-	if (batch->want_keys && !copy_key(rd, i, &item))
-		return false;
-	count = to - from;
-	if (count > batch->max_items - batch->nitems)
-		count = batch->max_items - batch->nitems;
-	for (uint32_t k = 0; k < count; k++)
-		batch->tids[batch->nitems + k] = tids[forward ? from + k : to - 1 - k];
-	if (batch->want_keys)
-		for (uint32_t k = 0; k < count; k++)
-			batch->keys[batch->nitems + k] = item;
+	count = to - from < room ? to - from : room;
+	for (uint32_t k = 0; k < count && tids != free; k++)
+		free[k] = tids[forward ? from + k : to - 1 - k];
+	for (uint32_t k = 0; k < count && batch->want_keys; k++)
+		batch->keys[batch->nitems + k] = item;
 	batch->nitems += count;
 	rd->stop.slot = i;
 	rd->stop.sub = forward ? from + count : to - count;

@@ -52,27 +52,21 @@ items_add_slot(BptItems *it, BptView *view, uint32_t i, unsigned source)
 	EunoTid		tids[BPT_LIST_MAX];
 	BptSlot		slot;
 	uint32_t	off = it->nbytes;
-	uint32_t	len = view->suffix_len;
-	const uint8_t *tail = view->tails + i * view->tail_len;
+	uint32_t	len;
 	uint32_t	keep;
 	uint32_t	key_len;
 	uint32_t	n;
 
-	slot.payload_len = 0;
-	if (view->format != BPT_FIXED)
-	{
-		if (!euno_bpt_slot(view, i, &slot))
-			return false;
-		len = slot.len;
-		tail = slot.tail;
-	}
-	n = euno_bpt_slot_tids(view, i, tids);
+	if (!euno_bpt_slot(view, i, &slot))
+		return false;
+	len = slot.len;
+	n = euno_bpt_tids(view, i, &slot, tids);
 	if (n == 0 || off + len + 8 + slot.payload_len > BPT_ITEM_BYTES)
 		return false;
 	if (view->format == BPT_OPAQUE)
 	{
 		key_len = keep = len;
-		memcpy(it->bytes + off, tail, len);
+		memcpy(it->bytes + off, slot.tail, len);
 	}
 	else
 	{
@@ -82,7 +76,7 @@ items_add_slot(BptItems *it, BptView *view, uint32_t i, unsigned source)
 		keep = len > EUNO_TID_BYTES ? len - EUNO_TID_BYTES : 0;
 		euno_put_word(it->bytes + off, view->heads[i]);
 		if (keep > 8)
-			memcpy(it->bytes + off + 8, tail, keep - 8);
+			memcpy(it->bytes + off + 8, slot.tail, keep - 8);
 	}
 	if (slot.payload_len > 0)
 		memcpy(it->bytes + off + keep, slot.payload, slot.payload_len);
@@ -313,8 +307,19 @@ single_sizes(const BptItems *it, uint32_t a, uint32_t b, uint32_t prefix_len)
 }
 
 /*
+ * Are SLOTTED's records so much smaller than FIXED's slots that lists are worth
+ * their decoding?
+ */
+static inline bool
+is_worth_it(uint32_t slotted, uint32_t fixed)
+{
+	return slotted + slotted / 8 < fixed;
+}
+
+/*
  * Bytes that items [a, b) take in a leaf's body with this prefix, in the more
- * compact of the formats that can hold them.  UINT32_MAX if too many.
+ * compact of the formats that can hold them, or nearly.  UINT32_MAX if too
+ * many.
  */
 uint32_t
 euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
@@ -344,12 +349,13 @@ euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
 	}
 	if (it->single)
 		slotted += single_sizes(it, a, b, prefix_len);
-	for (uint32_t i = a; i < b && !it->single && slotted < fixed; i = e)
+	for (uint32_t i = a; i < b && !it->single && is_worth_it(slotted, fixed);
+		 i = e)
 	{
 		e = group_end(it, i, b);
 		slotted += 10 + record_size(it, i, e, prefix_len, &list_len);
 	}
-	if (fixed <= slotted)
+	if (fixed != UINT32_MAX && !is_worth_it(slotted, fixed))
 		return fixed;
 	if (!it->opaque)
 		*format = BPT_SLOTTED;

@@ -337,11 +337,12 @@ euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
 	count = view.count;
 	for (uint32_t i = count; i-- > 0;)
 	{
-		uint32_t	old = euno_bpt_slot_tids(&view, i, have);
 		uint32_t	left = 0;
+		uint32_t	old;
 
 		if (!euno_bpt_slot(&view, i, &slot))
 			break;
+		old = euno_bpt_tids(&view, i, &slot, have);
 		for (uint32_t k = 0; k < old; k++)
 		{
 			if (!euno_tid_among(have[k], tids, n))

@@ -112,7 +112,7 @@ slot_can_share(BptView *view, uint32_t i, const EunoEntry *entry,
 
 	if (!euno_bpt_slot(view, i, slot) || slot->payload_len > 0)
 		return false;
-	return euno_bpt_key_bytes(view, i, key) == entry->keylen &&
+	return euno_bpt_key(view, i, slot, key) == entry->keylen &&
 		!view->torn &&
 		(entry->keylen == 0 || memcmp(key, entry->key, entry->keylen) == 0);
 }
@@ -123,7 +123,7 @@ plan_list(BptView *view, uint32_t i, uint32_t at, const BptSlot *slot,
 		  const EunoEntry *entry, BptPut *put)
 {
 	EunoTid		tids[BPT_LIST_MAX + 1];
-	uint32_t	n = euno_bpt_slot_tids(view, i, tids);
+	uint32_t	n = euno_bpt_tids(view, i, slot, tids);
 
 	if (n == 0)
 		return;					/* torn */

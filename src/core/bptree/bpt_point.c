@@ -141,7 +141,7 @@ add_record(BptView *view, uint32_t i, const BptKey *key, EunoBatch *batch)
 								slot.len);
 		return true;
 	}
-	n = euno_bpt_slot_tids(view, i, tids);
+	n = euno_bpt_tids(view, i, &slot, tids);
 	if (n > batch->max_items - batch->nitems)
 		return false;
 	memcpy(batch->tids + batch->nitems, tids, n * sizeof(EunoTid));

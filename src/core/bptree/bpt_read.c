@@ -18,17 +18,18 @@ position_of_gap(BptRead *rd, const BptGap *gap, EunoPositionBuffer *to)
 	BptView    *view = &rd->place.view;
 	EunoTid		tids[BPT_LIST_MAX];
 	uint8_t		key[BPT_MAX_COMPOSITE + 8];
+	BptSlot		slot;
 	uint32_t	n;
 	uint32_t	len;
 
 	/* A torn key may have ended the batch before anything was copied. */
-	if (gap->slot >= view->count)
+	if (gap->slot >= view->count || !euno_bpt_slot(view, gap->slot, &slot))
 	{
 		view->torn = true;
 		return;
 	}
-	n = euno_bpt_slot_tids(view, gap->slot, tids);
-	len = euno_bpt_key_bytes(view, gap->slot, key);
+	n = euno_bpt_tids(view, gap->slot, &slot, tids);
+	len = euno_bpt_key(view, gap->slot, &slot, key);
 	if (n == 0 || gap->sub >= n || len > EUNO_MAX_ENTRY)
 	{
 		view->torn = true;

@@ -87,7 +87,7 @@ check_records(Verifier *v, BptView *view)
 		uint32_t	n;
 
 		if (!euno_bpt_slot(view, i, &slot) ||
-			(n = euno_bpt_slot_tids(view, i, tids)) == 0)
+			(n = euno_bpt_tids(view, i, &slot, tids)) == 0)
 		{
 			found(v, "a record does not lie within its leaf");
 			return;
@@ -95,7 +95,7 @@ check_records(Verifier *v, BptView *view)
 		if (view->format == BPT_OPAQUE)
 		{
 			uint8_t		key[BPT_MAX_COMPOSITE + 8];
-			uint32_t	len = euno_bpt_key_bytes(view, i, key);
+			uint32_t	len = euno_bpt_key(view, i, &slot, key);
 
 			if (bpt_opaque_head(tids[0], key, len) != view->heads[i])
 				found(v, "a head has another hash than its key");

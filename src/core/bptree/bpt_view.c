@@ -60,12 +60,22 @@ euno_bpt_record(const uint8_t *record, BptFormat format, BptSlot *slot)
 	take_apart(record, format, slot);
 }
 
-/* The same for the record of slot i.  False if torn. */
+/* The same for slot i of a leaf of any format.  False if torn. */
 bool
 euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot)
 {
-	uint32_t	off = euno_load16(&view->offs[i]);
+	uint32_t	off;
 
+	if (view->format == BPT_FIXED)
+	{
+		*slot = (BptSlot)
+		{
+			.len = view->suffix_len,.tail_len = view->tail_len,.ntids = 1,
+			.tail = view->tails + (size_t) i * view->tail_len
+		};
+		return true;
+	}
+	off = euno_load16(&view->offs[i]);
 	if (off < view->body || off + 8 > view->size)
 		goto torn;
 	take_apart((const uint8_t *) view->leaf + off, view->format, slot);
@@ -111,73 +121,73 @@ euno_bpt_suffix_tid(BptView *view, uint64_t head, const uint8_t *tail,
 	return tid & EUNO_TID_MAX;
 }
 
-/* The (first) TID of slot i; 0 if torn. */
+/* The (first) TID of slot i, taken apart; 0 if torn. */
+static inline EunoTid
+first_tid(BptView *view, uint32_t i, const BptSlot *slot)
+{
+	uint64_t	head = euno_load64(&view->heads[i]);
+
+	return view->format == BPT_OPAQUE ? head & EUNO_TID_MAX :
+		euno_bpt_suffix_tid(view, head, slot->tail, slot->len);
+}
+
+/* The same of a slot that was not taken apart. */
 EunoTid
 euno_bpt_first_tid(BptView *view, uint32_t i)
 {
-	uint64_t	head = euno_load64(&view->heads[i]);
 	BptSlot		slot;
 
-	if (view->format == BPT_OPAQUE)
-		return head & EUNO_TID_MAX;
-	if (view->format == BPT_FIXED)
-		return euno_bpt_suffix_tid(view, head,
-								   view->tails + i * view->tail_len,
-								   view->suffix_len);
-	if (!euno_bpt_slot(view, i, &slot))
-		return 0;
-	return euno_bpt_suffix_tid(view, head, slot.tail, slot.len);
+	return euno_bpt_slot(view, i, &slot) ? first_tid(view, i, &slot) : 0;
 }
 
-/* All TIDs of slot i, at most BPT_LIST_MAX; their number, 0 if torn. */
+/*
+ * All TIDs of slot i, taken apart, at most BPT_LIST_MAX; their number, 0 if
+ * torn.
+ */
 uint32_t
-euno_bpt_slot_tids(BptView *view, uint32_t i, EunoTid *tids)
+euno_bpt_tids(BptView *view, uint32_t i, const BptSlot *slot, EunoTid *tids)
 {
-	BptSlot		slot;
 	uint8_t		list[BPT_LIST_BYTES];
 
-	tids[0] = euno_bpt_first_tid(view, i);
-	if (view->format == BPT_FIXED)
+	tids[0] = first_tid(view, i, slot);
+	if (slot->ntids == 1)
 		return 1;
-	if (!euno_bpt_slot(view, i, &slot))
-		return 0;
-	if (slot.ntids == 1)
-		return 1;
-	euno_copy_out(list, slot.list, slot.list_len);
-	if (!euno_bpt_list_decode(list, slot.list_len, tids[0], slot.ntids, tids))
+	euno_copy_out(list, slot->list, slot->list_len);
+	if (!euno_bpt_list_decode(list, slot->list_len, tids[0], slot->ntids, tids))
 	{
 		view->torn = true;
 		return 0;
 	}
-	return slot.ntids;
+	return slot->ntids;
+}
+
+/* The same of a slot that was not taken apart. */
+uint32_t
+euno_bpt_slot_tids(BptView *view, uint32_t i, EunoTid *tids)
+{
+	BptSlot		slot;
+
+	return euno_bpt_slot(view, i, &slot) ?
+		euno_bpt_tids(view, i, &slot, tids) : 0;
 }
 
 /*
- * The whole key of slot i, without the TID, into "to" (BPT_MAX_COMPOSITE + 8
- * bytes).  Returns its length.
+ * The whole key of slot i, taken apart, without the TID, into "to"
+ * (BPT_MAX_COMPOSITE + 8 bytes).  Returns its length; 0 and torn if that is
+ * impossible.
  */
 uint32_t
-euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to)
+euno_bpt_key(BptView *view, uint32_t i, const BptSlot *slot, uint8_t *to)
 {
-	BptSlot		slot;
+	uint32_t	len = view->prefix_len + slot->len;
 	uint8_t		word[8];
-	uint32_t	len = view->suffix_len;
-	const uint8_t *tail = view->tails + i * view->tail_len;
 
-	if (view->format != BPT_FIXED)
-	{
-		if (!euno_bpt_slot(view, i, &slot))
-			return 0;
-		len = slot.len;
-		tail = slot.tail;
-	}
 	if (view->format == BPT_OPAQUE)
 	{
-		euno_copy_out(to, tail, len);
-		return len;
+		euno_copy_out(to, slot->tail, slot->len);
+		return slot->len;
 	}
-	if (view->prefix_len + len > BPT_MAX_COMPOSITE ||
-		view->prefix_len + len < EUNO_TID_BYTES)
+	if (len > BPT_MAX_COMPOSITE || len < EUNO_TID_BYTES)
 	{
 		view->torn = true;
 		return 0;
@@ -185,7 +195,16 @@ euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to)
 	euno_copy_out(to, bpt_low(view->leaf), view->prefix_len);
 	euno_put_word(word, euno_load64(&view->heads[i]));
 	memcpy(to + view->prefix_len, word, 8);
-	if (len > 8)
-		euno_copy_out(to + view->prefix_len + 8, tail, len - 8);
-	return view->prefix_len + len - EUNO_TID_BYTES;
+	if (slot->len > 8)
+		euno_copy_out(to + view->prefix_len + 8, slot->tail, slot->len - 8);
+	return len - EUNO_TID_BYTES;
+}
+
+/* The same of a slot that was not taken apart. */
+uint32_t
+euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to)
+{
+	BptSlot		slot;
+
+	return euno_bpt_slot(view, i, &slot) ? euno_bpt_key(view, i, &slot, to) : 0;
 }

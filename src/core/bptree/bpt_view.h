@@ -39,7 +39,7 @@ typedef struct BptView
 	uint64_t	version;		/* what it is seen at */
 } BptView;
 
-/* A record, taken apart.  Pointers are into the node. */
+/* A record, or a FIXED slot, taken apart.  Pointers are into the node. */
 typedef struct BptSlot
 {
 	uint32_t	len;			/* suffix (OPAQUE: key) */
@@ -47,7 +47,7 @@ typedef struct BptSlot
 	uint32_t	payload_len;
 	uint32_t	list_len;
 	uint32_t	ntids;			/* with the first one */
-	uint32_t	size;			/* of the record */
+	uint32_t	size;			/* of the record, 0: FIXED */
 	const uint8_t *tail;
 	const uint8_t *payload;
 	const uint8_t *list;
@@ -61,7 +61,11 @@ extern bool euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot);
 extern EunoTid euno_bpt_first_tid(BptView *view, uint32_t i);
 extern EunoTid euno_bpt_suffix_tid(BptView *view, uint64_t head,
 								   const uint8_t *tail, uint32_t len);
+extern uint32_t euno_bpt_tids(BptView *view, uint32_t i, const BptSlot *slot,
+							  EunoTid *tids);
 extern uint32_t euno_bpt_slot_tids(BptView *view, uint32_t i, EunoTid *tids);
+extern uint32_t euno_bpt_key(BptView *view, uint32_t i, const BptSlot *slot,
+							 uint8_t *to);
 extern uint32_t euno_bpt_key_bytes(BptView *view, uint32_t i, uint8_t *to);
 
 /* bpt_alphabet.c */
