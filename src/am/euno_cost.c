@@ -31,11 +31,11 @@
 
 /*
  * To make the index tuple that an index-only scan returns takes about as long as
- * this many operators for each column: if values are copied, or have to be
- * decoded.
+ * this many operators for each column, if values have to be decoded; if they are
+ * but copied, enough to prefer the index that has fewer.
  */
-#define COPY_OPERATORS	1.0
 #define DECODE_OPERATORS 2.0
+#define COPY_OPERATORS	0.25
 
 /* This many bytes of an entry are read in the time of an operator. */
 #define OPERATOR_BYTES	128.0

@@ -85,17 +85,11 @@ step_get(const uint8_t *from, const uint8_t *end, EunoTid previous,
 	uint64_t	blocks;
 	uint64_t	offset;
 
-	/* Most are two bytes, or three, of which the offset is the last. */
+	/* Most are two bytes. */
 	if (end - from >= 2 && ((from[0] | from[1]) & 0x80) == 0)
 	{
 		blocks = *from++;
 		offset = *from++;
-	}
-	else if (end - from >= 3 && ((from[1] | from[2]) & 0x80) == 0)
-	{
-		blocks = (from[0] & 0x7F) | (uint64_t) from[1] << 7;
-		offset = from[2];
-		from += 3;
 	}
 	else if ((from = number_get(from, end, &blocks)) == NULL ||
 			 (from = number_get(from, end, &offset)) == NULL)
