@@ -6,7 +6,7 @@ SET client_min_messages = warning;
 \set compare :abs_srcdir '/test/compare.sql'
 \i :compare
 CREATE TABLE p (id int, a int, b int, c text COLLATE "C", d numeric);
-ALTER TABLE p SET (autovacuum_enabled = off);
+ALTER TABLE p SET (autovacuum_enabled = off, parallel_workers = 2);
 INSERT INTO p SELECT n, nullif(n * 7919 % 997, 5), nullif(n * 31 % 29, 3), 'c' || n % 37, (n * 13 % 5000) / 4.0 FROM generate_series(1, 40000) n;
 CREATE INDEX p_ab ON p USING euno (a, b DESC, id);
 CREATE INDEX p_c ON p USING euno (c, a) INCLUDE (b);

@@ -120,7 +120,7 @@ prepare_window(EunoScan *so, EunoWindow *window, uint32 capacity)
 	if (so->want_keys && window->keys == NULL)
 		window->keys = palloc(window->capacity * sizeof(EunoItemKey));
 	if (so->want_keys && window->buf == NULL)
-		window->buf = palloc(EUNO_BATCH_BUF);
+		window->buf = palloc(EUNO_BATCH_BUF + 8);	/* euno_sieve_admits */
 	MemoryContextSwitchTo(old);
 }
 
@@ -168,6 +168,8 @@ euno_window_restart(EunoScan *so)
 	so->batch = so->range.exact && !so->range.parts ? so->first_batch :
 		FIRST_BATCH;
 	so->parts = so->first_parts;
+	so->has_sieve = !so->range.exact && so->idx->order == EUNO_ORDER_BYTES &&
+		euno_scan_sieve(so->plan, &so->sieve, &so->sieve_decides);
 	so->key_patience = so->idx->order == EUNO_ORDER_BYTES ? KEY_PATIENCE : 0;
 }
 
@@ -257,20 +259,30 @@ pin_ready(IndexScanDesc scan, EunoWindow *window, EunoContext **cx)
 /*
  * After an entry that the limits do not admit, the scan goes on at the next
  * place that they do.  While there is something to skip, few entries are read
- * at a time.
+ * at a time.  If the tree has left out some, the entry is the one to be read
+ * next, where that is known.
  */
 static void
-skip_ahead(EunoScan *so, EunoWindow *window, bool forward)
+skip_ahead(EunoScan *so, EunoWindow *window, bool forward, bool sieved)
 {
 	EunoCursor *cursor = &window->cursor;
-	EunoItemKey *item = &window->keys[window->nitems - 1];
 	EunoPositionBuffer *end = forward ? &cursor->right : &cursor->left;
+	const uint8_t *key = end->pos.key;
+	uint32		keylen = end->pos.keylen;
+	bool		known = sieved && keylen == so->sieve.keylen;
 	EunoPosition target;
 
 	if (forward ? cursor->at_hi : cursor->at_lo)
 		return;
-	if (euno_scan_jump(so->plan, window->buf + item->offset, item->keylen,
-					   forward, &target))
+	if (!sieved && window->nitems > 0)
+	{
+		EunoItemKey *item = &window->keys[window->nitems - 1];
+
+		key = window->buf + item->offset;
+		keylen = item->keylen;
+		known = true;
+	}
+	if (known && euno_scan_jump(so->plan, key, keylen, forward, &target))
 	{
 		end->pos = target;
 		memcpy(end->data, target.key, target.keylen);
@@ -283,12 +295,12 @@ skip_ahead(EunoScan *so, EunoWindow *window, bool forward)
 
 /* How much the next read asks for. */
 static void
-after_range(EunoScan *so, EunoWindow *window, bool forward)
+after_range(EunoScan *so, EunoWindow *window, bool forward, bool sieved)
 {
 	if (so->range.exact)
 		so->batch = Min(4 * so->batch, FULL_BATCH);
-	else if (window->nitems > 0)
-		skip_ahead(so, window, forward);
+	else
+		skip_ahead(so, window, forward, sieved);
 }
 
 /* Reads a batch at the cursor.  False if the tree is not there to be read. */
@@ -302,6 +314,8 @@ read_range(IndexScanDesc scan, EunoWindow *window, bool forward)
 	EunoContext *cx;
 	EunoStatus	status;
 
+	if (so->has_sieve && !so->predicate.wanted)
+		batch.sieve = &so->sieve;
 	prepare_window(so, window, so->batch);
 	window->nitems = 0;
 	batch.tids = window->tids;
@@ -324,7 +338,7 @@ read_range(IndexScanDesc scan, EunoWindow *window, bool forward)
 									forward, &batch));
 	window->nitems = batch.nitems;
 	so->reads++;
-	after_range(so, window, forward);
+	after_range(so, window, forward, batch.sieved);
 	return true;
 }
 
@@ -526,7 +540,7 @@ read_parts(IndexScanDesc scan, EunoWindow *window, bool forward)
 		euno_index_error(idx, scan->indexRelation, status);
 
 	if (!window->entire)
-		after_range(so, window, forward);
+		after_range(so, window, forward, false);
 	else if (so->range.exact)
 		so->batch = FULL_BATCH;
 	so->parts = FULL_PARTS;
@@ -588,7 +602,7 @@ euno_window_read(IndexScanDesc scan, bool forward)
 		if (!(fresh ? read_parts : read_range) (scan, window, forward))
 			break;
 		found = window->nitems > 0;
-		if (found || !so->range.parts)
+		if (found)
 			break;
 	}
 	if (scan->parallel_scan)

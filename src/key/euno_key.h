@@ -291,6 +291,14 @@ extern bool euno_scan_jump(EunoScanPlan *plan, const uint8_t *key,
 						   uint32_t keylen, bool forward,
 						   EunoPosition *target);
 
+/*
+ * What readers may leave out in the plan's ranges (BYTES order).  False: nothing
+ * is known of that kind.  *decides: euno_scan_matches says the same of a key of
+ * that length.
+ */
+extern bool euno_scan_sieve(const EunoScanPlan *plan, EunoSieve *sieve,
+							bool *decides);
+
 /* Calls operators: may ereport.  Needs no payload. */
 extern bool euno_scan_matches(EunoScanPlan *plan, const uint8_t *key,
 							  uint32_t keylen);

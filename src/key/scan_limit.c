@@ -293,6 +293,35 @@ euno_scan_within_limits(const EunoScanPlan *plan, const uint8_t *key,
 	return true;
 }
 
+bool
+euno_scan_sieve(const EunoScanPlan *plan, EunoSieve *sieve, bool *decides)
+{
+	const EunoKeySchema *schema = plan->schema;
+	uint32		nlimits = 0;
+	uint32		len = 0;
+
+	sieve->bits = 0;
+	for (int i = 0; i < schema->nkeys; i++)
+	{
+		const EunoLimit *limit = i < plan->limit_cols ? &plan->limits[i] : NULL;
+
+		/* Without a NULL all keys have one length, and no other has it. */
+		if (schema->cols[i].kind > EUNO_KIND_FIXED)
+			return false;
+		nlimits += limit != NULL && limit->set;
+		if (sieve->bits == 0 && limit != NULL && limit->set && limit->width > 0)
+			*sieve = (EunoSieve)
+			{
+				.at = len + 1,.bits = 8 * limit->width,.least = limit->least,
+				.more = limit->more
+			};
+		len += 1 + schema->cols[i].attlen;
+	}
+	sieve->keylen = len;
+	*decides = nlimits == 1 && plan->nresidual == 0;
+	return sieve->bits > 0;
+}
+
 /*
  * The place after (forward) or before the first "len" bytes of a key, and
  * then that of "end", if there is one.

@@ -211,6 +211,13 @@ key_in_contended(BptRead *rd, const BptKey *from, const BptKey *hi)
 	return status;
 }
 
+/* Had a leaf nothing for the batch, and shall the read go on for that? */
+static inline bool
+is_empty(const EunoBatch *batch)
+{
+	return batch->nitems == 0 && !batch->one_leaf && !batch->sieved;
+}
+
 /* One leaf of a forward read; *again: nothing in it, go on at its right. */
 static EunoStatus
 forward_leaf(BptRead *rd, const BptKey *from, const BptKey *hi,
@@ -253,7 +260,7 @@ forward_leaf(BptRead *rd, const BptKey *from, const BptKey *hi,
 	cursor->at_hi = all && here;
 	if (all && !here)
 	{
-		if (rd->batch->nitems == 0 && !rd->batch->one_leaf)
+		if (is_empty(rd->batch))
 			*again = right;
 		else
 		{
@@ -311,7 +318,7 @@ backward_leaf(BptRead *rd, const BptKey *to, const BptKey *lo,
 	*again = NULL;
 	if (all && !here)
 	{
-		if (rd->batch->nitems == 0 && !rd->batch->one_leaf)
+		if (is_empty(rd->batch))
 			*again = rd->place.leaf;
 		else
 			euno_bpt_fence_position(rd->tree, rd->place.leaf,
