@@ -100,8 +100,10 @@ enter_large(EunoScan *so)
 {
 	EunoScan   *oldest = large_scans[MAX_LARGE_SCANS - 1];
 
-	if (oldest != NULL)
-		euno_window_shrink(oldest->current);
+	if (oldest != NULL && oldest->current->capacity > MOST_FIRST_BATCH)
+		euno_scan_forget(oldest->idx);
+	else if (oldest != NULL)
+		euno_window_drop_copies(oldest->current);
 	memmove(large_scans + 1, large_scans,
 			(MAX_LARGE_SCANS - 1) * sizeof(EunoScan *));
 	large_scans[0] = so;

@@ -134,7 +134,7 @@ typedef struct EunoScan
 
 extern EunoWindow *euno_window_make(EunoScan *so);
 extern bool euno_window_is_large(const EunoWindow *window);
-extern void euno_window_shrink(EunoWindow *window);
+extern void euno_window_drop_copies(EunoWindow *window);
 
 /* A scan of a range ends: did its first batch have the right size? */
 extern void euno_window_learn(EunoScan *so);

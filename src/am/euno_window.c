@@ -66,24 +66,6 @@ drop_tuples(EunoWindow *window)
 	window->formed = 0;
 }
 
-/* Gives back the memory of the entries, which are not needed any more. */
-static void
-drop_arrays(EunoWindow *window)
-{
-	if (window->tids != NULL)
-	{
-		pfree(window->tids);
-		pfree(window->killed);
-	}
-	if (window->keys != NULL)
-		pfree(window->keys);
-	window->tids = NULL;
-	window->killed = NULL;
-	window->keys = NULL;
-	window->capacity = 0;
-	drop_tuples(window);
-}
-
 /* Is its memory more than a small scan's? */
 bool
 euno_window_is_large(const EunoWindow *window)
@@ -91,17 +73,14 @@ euno_window_is_large(const EunoWindow *window)
 	return window->capacity > MOST_FIRST_BATCH || window->buf != NULL;
 }
 
-/* Gives back what makes it a large one; its entries are not needed any more. */
+/* Gives back the memory of keys and index tuples, which nobody needs any more. */
 void
-euno_window_shrink(EunoWindow *window)
+euno_window_drop_copies(EunoWindow *window)
 {
 	if (window->buf != NULL)
 		pfree(window->buf);
 	window->buf = NULL;
-	if (window->capacity > MOST_FIRST_BATCH)
-		drop_arrays(window);
-	else
-		drop_tuples(window);
+	drop_tuples(window);
 }
 
 /* Make room for a batch; the old one is not needed any more. */
@@ -112,9 +91,17 @@ prepare_window(EunoScan *so, EunoWindow *window, uint32 capacity)
 
 	if (window->capacity < capacity)
 	{
-		drop_arrays(window);
+		if (window->tids)
+		{
+			pfree(window->tids);
+			pfree(window->killed);
+		}
+		if (window->keys)
+			pfree(window->keys);
 		window->tids = palloc(capacity * sizeof(EunoTid));
 		window->killed = palloc(capacity * sizeof(bool));
+		window->keys = NULL;
+		drop_tuples(window);
 		window->capacity = capacity;
 	}
 	if (so->want_keys && window->keys == NULL)

@@ -340,6 +340,32 @@ static const Shape decimal = {
 };
 
 /*
+ * Keys in no order, of which two fifths are there once and the others twice:
+ * slots take about as much as lists.
+ */
+static uint32_t
+make_few(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		 uint32_t *prefix, uint32_t *payloadlen)
+{
+	static const uint8_t number[16] = {0, 1, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 7, 8, 9, 9};
+	uint64_t	value = (i / 16 * 10 + number[i % 16] + 1) *
+		UINT64_C(0x9E3779B97F4A7C15);
+
+	(void) random;
+	(void) n;
+	(void) payloadlen;
+	memset(key, 'x', 12);
+	key[0] = 2;
+	for (int k = 1; k <= 8; k++, value <<= 8)
+		key[k] = (uint8_t) (value >> 56);
+	return *prefix = 12;
+}
+
+static const Shape few = {
+	"one or two of each", EUNO_ORDER_BYTES, true, false, NULL, make_few, 1
+};
+
+/*
  * A row that is updated again and again: its key gets a new TID, and loses the
  * one before.  What is left of those must not grow, or every lookup of the key
  * would go through it; not with conflicts all the time ("company") either.
@@ -541,6 +567,35 @@ test_growth(const EunoTreeOps *ops)
 	tap_end();
 }
 
+/* Loads of every size: what is left for the last leaf fits, or is split. */
+static void
+test_sizes(const EunoTreeOps *ops)
+{
+	Universe   *universe = universe_make(&few, 1400, seed);
+
+	tap_begin("%s: loads of every size", ops->name);
+	for (uint32_t n = 450; n <= universe->n && tap_bad() == 0; n++)
+	{
+		Fixture		fixture;
+		Actor		actor;
+		Model		model;
+
+		fixture_open(&fixture, ops, universe, 90, 1);
+		actor_init(&actor, &fixture, 1, seed);
+		model_init(&model, universe);
+		for (uint32_t i = 0; i < n; i++)
+			model_set(&model, i, true);
+		do_bulk_load(&actor, &model);
+		if (n % 50 == 0)
+			check_all(&actor, &model);
+		model_free(&model);
+		actor_free(&actor);
+		fixture_close(&fixture);
+	}
+	universe_free(universe);
+	tap_end();
+}
+
 /*
  * The types of a radix tree's nodes: where slots are, and what a reference
  * says.
@@ -597,6 +652,7 @@ run_once(void)
 			test_types(subjects[s]);
 			test_shrinking(subjects[s]);
 		}
+		test_sizes(subjects[s]);
 		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
 			test_growth(subjects[s]);
 	}

@@ -191,19 +191,30 @@ fill_leaf(EunoTree *tree, Bulk *b, uint32_t m, const BptFence *high,
 	return EUNO_OK;
 }
 
+/*
+ * Bytes that the first m of the items take in the last leaf's body, with the
+ * prefix that it will have: with another, the format may be another.
+ */
+static uint32_t
+measure(EunoTree *tree, Bulk *b, uint32_t m, const BptFence *high,
+		BptFormat *format)
+{
+	BptFence	low = {b->leaf->has_low ? bpt_low(b->leaf) : NULL,
+	b->leaf->low_len, b->leaf->low_tid};
+
+	return euno_bpt_measure(&b->work.it, 0, m,
+							euno_bpt_prefix(tree, &b->work.it, 0, m, &low,
+											high), format);
+}
+
 /* Do the first m of the items fit in the leaf's share? */
 static bool
 fits(EunoTree *tree, Bulk *b, uint32_t m, uint32_t target, BptFence *high,
 	 uint8_t *buf, uint32_t *used, BptFormat *format)
 {
-	BptFence	low = {b->leaf->has_low ? bpt_low(b->leaf) : NULL,
-	b->leaf->low_len, b->leaf->low_tid};
-
 	high->bytes = buf;
 	high->len = euno_bpt_separator(&b->work.it, m, buf, &high->tid);
-	*used = euno_bpt_measure(&b->work.it, 0, m,
-							 euno_bpt_prefix(tree, &b->work.it, 0, m, &low,
-											 high), format);
+	*used = measure(tree, b, m, high, format);
 	return *used <= target;
 }
 
@@ -308,11 +319,11 @@ euno_bpt_bulk_end(EunoContext *cx, EunoBulk *bulk)
 
 	for (;;)
 	{
-		BptItems   *it = &b->work.it;
+		uint32_t	n = b->work.it.n;
 		BptFormat	format;
-		uint32_t	used = euno_bpt_measure(it, 0, it->n, 0, &format);
 
-		if (it->n < 2 || used <= bpt_leaf_size(b->leaf) - b->leaf->body)
+		if (n < 2 || measure(tree, b, n, &high, &format) <=
+			bpt_leaf_size(b->leaf) - b->leaf->body)
 			break;
 		status = flush_leaf(cx, tree, b);
 		if (status != EUNO_OK)

@@ -168,7 +168,7 @@ euno_bpt_split_left(EunoTree *tree, BptSplit *s, uint32_t at,
 		if (euno_bpt_encode(tree, it, 0, m, &s->low, &s->middle, &s->left))
 			return m;
 
-		/* What was in the leaf before fits; so does one entry alone. */
+		/* What was in the leaf before does in its format; one entry fits alone. */
 		m = m > at && at > 0 ? at : m - 1 - m / 16;
 	}
 	return 0;
