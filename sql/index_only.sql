@@ -349,3 +349,42 @@ MOVE BACKWARD ALL IN turns;
 FETCH 2 FROM turns;
 COMMIT;
 DROP TABLE num, definitions, equals;
+
+-- Two large scans of a session keep their memory, whichever were the last; an
+-- error frees one that is in use, and a dropped index its own
+CREATE TABLE large AS SELECT n AS a, n AS b, n AS c, n AS d FROM generate_series(1, 20000) n;
+CREATE INDEX large_a ON large USING euno (a);
+CREATE INDEX large_b ON large USING euno (b);
+CREATE INDEX large_c ON large USING euno (c);
+CREATE INDEX large_d ON large USING euno (d) WITH (structure = art);
+VACUUM ANALYZE large;
+CREATE VIEW kept AS SELECT count(*) FILTER (WHERE total_bytes > 60000) AS large FROM pg_backend_memory_contexts WHERE name = 'euno scan';
+CREATE FUNCTION read_large(names text[], fail bool) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	name text;
+	n bigint;
+BEGIN
+	FOREACH name IN ARRAY names LOOP
+		EXECUTE format('SELECT count(%1$s / (CASE WHEN %2$L AND %1$s = 9000 THEN 0 ELSE 1 END)) FROM large WHERE %1$s > 0', name, fail) INTO STRICT n;
+		IF n <> 20000 THEN RETURN name || n; END IF;
+	END LOOP;
+	RETURN 'all read';
+EXCEPTION WHEN division_by_zero THEN RETURN sqlerrm;
+END $$;
+SET enable_seqscan = off; SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT count(b) FROM large WHERE b > 0;
+SELECT read_large('{a,b,c,d}', false);
+SELECT * FROM kept;
+SELECT read_large('{d,c,a,b,a,b}', false);
+SELECT * FROM kept;
+SELECT read_large('{b}', true);
+SELECT * FROM kept;
+SELECT read_large('{b,c}', false);
+DROP INDEX large_c;
+SELECT * FROM kept;
+SELECT read_large('{a,d,b,a,d}', false);
+SELECT * FROM kept;
+RESET enable_seqscan; RESET enable_bitmapscan;
+DROP VIEW kept;
+DROP TABLE large;
+DROP FUNCTION read_large;

@@ -171,3 +171,13 @@ EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a = 5;
 SELECT euno_index_check('p_a', true);
 DROP TABLE p;
 DROP FUNCTION f, estimated_rows;
+
+-- Of two indexes as large an index-only scan takes the one with fewer columns
+CREATE TABLE narrow AS SELECT n % 10 AS a, 1 AS b FROM generate_series(1, 20000) n;
+CREATE INDEX narrow_a ON narrow USING euno (a);
+CREATE INDEX narrow_ab ON narrow USING euno (a, b);
+VACUUM ANALYZE narrow;
+SET enable_seqscan = off; SET enable_hashagg = off; SET max_parallel_workers_per_gather = 0;
+EXPLAIN (COSTS OFF) SELECT DISTINCT a FROM narrow;
+RESET enable_seqscan; RESET enable_hashagg; RESET max_parallel_workers_per_gather;
+DROP TABLE narrow;

@@ -113,9 +113,8 @@ typedef struct EunoScan
 	uint32		first_parts;	/* of how many the first one may */
 	int			key_patience;	/* > 0: parts may be looked up several at once */
 	EunoPredicate predicate;
-	bool		has_sieve;		/* set if the range is not exact */
+	EunoSieve	sieve;			/* keylen 0: none */
 	bool		sieve_decides;
-	EunoSieve	sieve;
 
 	/*
 	 * Entries with equal keys have one key in a window.  NULL: none of what the
@@ -166,7 +165,7 @@ euno_window_admits(EunoScan *so, const EunoWindow *window,
 
 	if (so->range.exact)
 		return true;
-	if (so->has_sieve && so->sieve_decides && item->keylen == so->sieve.keylen)
+	if (item->keylen == so->sieve.keylen && so->sieve_decides)
 		return euno_sieve_admits(&so->sieve, key);
 	if (key != so->judged)
 	{

@@ -155,8 +155,9 @@ euno_window_restart(EunoScan *so)
 	so->batch = so->range.exact && !so->range.parts ? so->first_batch :
 		FIRST_BATCH;
 	so->parts = so->first_parts;
-	so->has_sieve = !so->range.exact && so->idx->order == EUNO_ORDER_BYTES &&
-		euno_scan_sieve(so->plan, &so->sieve, &so->sieve_decides);
+	if (so->range.exact || so->idx->order != EUNO_ORDER_BYTES ||
+		!euno_scan_sieve(so->plan, &so->sieve, &so->sieve_decides))
+		so->sieve.keylen = 0;
 	so->key_patience = so->idx->order == EUNO_ORDER_BYTES ? KEY_PATIENCE : 0;
 }
 
@@ -301,7 +302,7 @@ read_range(IndexScanDesc scan, EunoWindow *window, bool forward)
 	EunoContext *cx;
 	EunoStatus	status;
 
-	if (so->has_sieve && !so->predicate.wanted)
+	if (so->sieve.keylen > 0 && !so->predicate.wanted)
 		batch.sieve = &so->sieve;
 	prepare_window(so, window, so->batch);
 	window->nitems = 0;

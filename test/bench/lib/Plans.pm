@@ -151,7 +151,7 @@ sub run_query
 		"EXPLAIN (COSTS OFF) $query->[1]", ($explain) x ($writes ? 3 : 4));
 	sql("VACUUM plans_$am.upd") if $writes;
 	my ($least) = sort { $a <=> $b } map { /Execution Time: ([0-9.]+)/ ? $1 : die "$query->[0]: $_\n" } @results;
-	return ($least, $plan =~ s/plans_$am\.//gr);
+	return ($least, $plan);
 }
 
 sub run_round

@@ -101,7 +101,7 @@ sub plan_table
 {
 	my (%measures, @settings);
 
-	for my $measure (grep { /^plans, / } @{ $run{order} })
+	for my $measure (grep { /^plans, / && $run{samples}{$_}{btree} } @{ $run{order} })
 	{
 		my ($setting) = $measure =~ /^plans, (.*?): /;
 		push @settings, $setting unless $measures{$setting};
