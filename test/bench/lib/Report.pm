@@ -16,7 +16,7 @@ my @trees = ('bptree', 'art/olc', 'art/rowex', 'bptree alone', 'art alone', 'arr
 
 sub machine
 {
-	my ($cpu) = map { /^model name\s*:\s*(.*)/ ? $1 : () } `cat /proc/cpuinfo`;
+	my %cpu = map { /^(model name|cpu family|model)\s*:\s*(.*)/ ? ($1 => $2) : () } `cat /proc/cpuinfo`;
 	my @caches;
 
 	for my $cache (sort glob('/sys/devices/system/cpu/cpu0/cache/index*'))
@@ -26,7 +26,7 @@ sub machine
 	}
 	return {
 		server => $ENV{server_version} // '', revision => $ENV{revision} // 'unknown', cpus => `nproc` + 0,
-		cpu => $cpu // 'unknown', kernel => `uname -r` =~ s/\n//r, date => `date -u +%F` =~ s/\n//r, caches => \@caches,
+		cpu => join(', ', $cpu{'model name'} // 'unknown', map { "$_ $cpu{$_}" } grep { exists $cpu{$_} } 'cpu family', 'model'), kernel => `uname -r` =~ s/\n//r, date => `date -u +%F` =~ s/\n//r, caches => \@caches,
 		load => (split ' ', `cat /proc/loadavg`)[0] + 0, rows => $run{rows} + 0, rounds => $run{rounds} + 0, clock => $run{clock} };
 }
 
