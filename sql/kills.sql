@@ -146,3 +146,18 @@ DELETE FROM k WHERE t = (SELECT x FROM o WHERE id = 80000);
 SELECT z.pad FROM (SELECT * FROM o ORDER BY id DESC OFFSET 0) o, LATERAL (SELECT * FROM k WHERE k.t >= o.x AND k.t <= 'y' ORDER BY t OFFSET 0) z LIMIT 1;
 SELECT euno_index_check('k_tun', true);
 DROP TABLE k, o;
+
+-- A scan that skips looks again at what it has read for that, and not at what it has skipped
+CREATE TABLE k (a int, b int) WITH (autovacuum_enabled = off);
+INSERT INTO k SELECT i / 30000, i % 30000 FROM generate_series(0, 89999) i;
+CREATE INDEX k_ab ON k USING euno (a, b);
+VACUUM ANALYZE k;
+SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SET max_parallel_workers_per_gather = 0;
+DELETE FROM k WHERE b IN (10, 29980) AND a = 1;
+SELECT descents AS before FROM euno_stat_indexes WHERE indexrelid = 'k_ab'::regclass \gset
+SELECT a, b FROM k WHERE b = 10 ORDER BY a, b;
+SELECT a, b FROM k WHERE b = 29980 ORDER BY a DESC, b DESC;
+SELECT entries, descents - :before < 40 AS few FROM euno_stat_indexes WHERE indexrelid = 'k_ab'::regclass;
+SELECT euno_index_check('k_ab', true);
+DROP TABLE k;
+RESET enable_seqscan; RESET enable_bitmapscan; RESET enable_indexonlyscan; RESET max_parallel_workers_per_gather;

@@ -143,6 +143,14 @@ extern EunoState euno_index_hold(EunoIndex *idx, EunoContext **cx);
 extern void euno_index_unhold(EunoIndex *idx);
 
 /*
+ * A bulk delete of the tree that is held begins, and has ended: in between its
+ * vacuum epoch is odd.  After an error the end of the hold makes it even.  Both
+ * are full barriers.
+ */
+extern void euno_index_begin_delete(EunoIndex *idx);
+extern void euno_index_end_delete(EunoIndex *idx);
+
+/*
  * Starts the build of a slot's tree (see euno_tree_start_build), and completes
  * it.  In between the memory is held; the end of the (sub)transaction by
  * error, or of the process, gives the tree up.  The latter returns false, with
@@ -388,6 +396,7 @@ typedef struct EunoChecking
 {
 	EunoTreeKey key;
 	EunoTid		tid;			/* 0: none */
+	int			nest_level;		/* of the transaction that checks it */
 } EunoChecking;
 
 extern Size euno_checking_shmem_size(void);
@@ -397,12 +406,12 @@ extern void euno_checking_shmem_startup(void);
  * Says that this process is going to check the key of a row that its own
  * transaction has put into the table.  Before the key is locked; returns what
  * was said before (a comparator may insert, too).  "end" takes it back, while
- * the key is still locked and the entry is in; "forget" does at the end of a
- * (sub)transaction.
+ * the key is still locked and the entry is in; "forget" does when
+ * (sub)transactions from this nesting level on end.
  */
 extern EunoChecking euno_checking_begin(const EunoIndex *idx, EunoTid tid);
 extern void euno_checking_end(const EunoChecking *outer);
-extern void euno_checking_forget(void);
+extern void euno_checking_forget(int nest_level);
 
 /*
  * Is the inserter of this row, who was in progress when asked for it before,

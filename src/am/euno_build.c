@@ -111,11 +111,12 @@ fresh_slot(EunoIndex *idx)
 	for (;;)
 	{
 		EunoTreeSlot *slot = euno_index_slot(idx);
+		uint64		generation = pg_atomic_read_u64(&slot->generation);
 
 		/* Retiring may end in FREE, if the tree was to be dropped already. */
 		if (euno_tree_state(slot) == EUNO_STATE_ABSENT)
 			return slot;
-		(void) euno_tree_retire(slot, 10);
+		(void) euno_tree_retire(slot, generation, 10);
 		CHECK_FOR_INTERRUPTS();
 	}
 }

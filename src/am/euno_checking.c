@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
@@ -73,7 +74,8 @@ EunoChecking
 euno_checking_begin(const EunoIndex *idx, EunoTid tid)
 {
 	EunoChecking outer = current;
-	EunoChecking row = {.key = idx->key, .tid = tid};
+	EunoChecking row = {.key = idx->key, .tid = tid,
+	.nest_level = GetCurrentTransactionNestLevel()};
 
 	announce(&row);
 	return outer;
@@ -87,11 +89,12 @@ euno_checking_end(const EunoChecking *outer)
 }
 
 void
-euno_checking_forget(void)
+euno_checking_forget(int nest_level)
 {
 	const EunoChecking nothing = {.tid = 0};
 
-	euno_checking_end(&nothing);
+	if (current.nest_level >= nest_level)
+		euno_checking_end(&nothing);
 }
 
 bool

@@ -61,9 +61,9 @@ euno_index_error(EunoIndex *idx, Relation index, EunoStatus status)
 							RelationGetRelationName(index))));
 			break;
 		case EUNO_CORRUPT:
-			if (idx->slot &&
-				pg_atomic_read_u64(&idx->slot->generation) == idx->generation)
-				euno_tree_retire(idx->slot, 0);
+			if (idx->slot)
+				(void) euno_tree_retire(idx->slot, idx->generation, 0);
+			euno_invalidate_plans(MyDatabaseId, index->rd_index->indrelid);
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),
 					 errmsg("euno index \"%s\" was found to be inconsistent in memory",

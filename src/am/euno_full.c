@@ -87,8 +87,8 @@ euno_full_may_return(const EunoTreeSlot *slot)
 }
 
 /*
- * Free what was retired before.  True if there was something, false if nothing
- * is on its way.
+ * Frees what was retired before, and waits for it a little.  True if something
+ * was freed.
  */
 static bool
 finish_retired(void)
@@ -117,7 +117,7 @@ finish_retired(void)
 	return found;
 }
 
-/* Searches an extent has seen; a tree's inserts descend once each too. */
+/* Searches for each byte.  An insert counts as a descent, but is none of them. */
 static double
 usefulness(EunoTreeSlot *slot)
 {
@@ -128,11 +128,12 @@ usefulness(EunoTreeSlot *slot)
 }
 
 /*
- * The tree that is missed least, NULL if there is none.  One that is being
- * built goes before all others: it does not fit.
+ * The tree that is missed least, NULL if there is none; which generation of its
+ * slot's it was then.  One that is being built goes before all others: it does
+ * not fit.
  */
 static EunoTreeSlot *
-choose_victim(EunoIndex *idx)
+choose_victim(EunoIndex *idx, uint64 *generation)
 {
 	EunoTreeSlot *own = euno_tree_lookup(&idx->key);
 	EunoTreeSlot *victim = NULL;
@@ -141,11 +142,15 @@ choose_victim(EunoIndex *idx)
 	if (own != NULL && !own->must_stay &&
 		(euno_tree_state(own) == EUNO_STATE_BUILDING ||
 		 euno_tree_state(own) == EUNO_STATE_MERGING))
+	{
+		*generation = pg_atomic_read_u64(&own->generation);
 		return own;
+	}
 
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
 		EunoTreeSlot *slot = euno_tree_by_number(i);
+		uint64		found = pg_atomic_read_u64(&slot->generation);
 		double		use;
 
 		if (euno_tree_state(slot) != EUNO_STATE_READY || slot->must_stay ||
@@ -156,6 +161,7 @@ choose_victim(EunoIndex *idx)
 			(use == least && euno_tree_bytes(slot) > euno_tree_bytes(victim)))
 		{
 			victim = slot;
+			*generation = found;
 			least = use;
 		}
 	}
@@ -187,6 +193,7 @@ bool
 euno_full_make_room(EunoIndex *idx)
 {
 	EunoTreeSlot *victim;
+	uint64		generation;
 	Oid			database;
 	Oid			index_oid;
 	Oid			heap_oid;
@@ -203,7 +210,7 @@ euno_full_make_room(EunoIndex *idx)
 	/* Others may have had the same trouble just now. */
 	if (finish_retired())
 		return true;
-	victim = choose_victim(idx);
+	victim = choose_victim(idx, &generation);
 	if (victim == NULL)
 		return false;
 
@@ -212,7 +219,7 @@ euno_full_make_room(EunoIndex *idx)
 	heap_oid = victim->heap_oid;
 	bytes = euno_tree_bytes(victim);
 	euno_full_note(victim, bytes);
-	(void) euno_tree_retire(victim, RETIRE_WAIT_MS);
+	(void) euno_tree_retire(victim, generation, RETIRE_WAIT_MS);
 	euno_invalidate_plans(database, heap_oid);
 	report_eviction(database, index_oid, bytes);
 	return true;

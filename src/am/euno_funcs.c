@@ -97,9 +97,11 @@ euno_evict(PG_FUNCTION_ARGS)
 	slot = euno_tree_lookup(&idx->key);
 	if (slot)
 	{
+		uint64		generation = pg_atomic_read_u64(&slot->generation);
+
 		if (euno_tree_state(slot) == EUNO_STATE_BUILDING)
 			euno_refuse_own_build(slot, index);
-		while (!euno_tree_retire(slot, 10))
+		while (!euno_tree_retire(slot, generation, 10))
 			CHECK_FOR_INTERRUPTS();
 		slot->evicted = true;
 	}

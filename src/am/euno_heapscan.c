@@ -216,7 +216,7 @@ euno_heap_walk_next(EunoHeapWalk *walk, BlockNumber *first, BlockNumber *end)
 	if (next >= blocks->nblocks)
 		return false;
 	*first = (BlockNumber) next;
-	*end = Min(*first + CHUNK_BLOCKS, blocks->nblocks);
+	*end = (BlockNumber) Min(next + CHUNK_BLOCKS, blocks->nblocks);
 	return true;
 }
 

@@ -192,6 +192,7 @@ euno_hot_leaves(PG_FUNCTION_ARGS)
 	hot->idx = euno_index_open(index);
 	if (euno_index_hold(hot->idx, &hot->cx) == EUNO_STATE_READY)
 	{
+		EUNO_STOP_POINT("hot-leaves");
 		slot = hot->idx->slot;
 		n = slot->ops->heat(hot->cx, &slot->tree, false, heat, EUNO_HEAT_LEAVES);
 		n = resolve(hot, heat, n);

@@ -10,8 +10,9 @@
 #include "am/euno_scan.h"
 
 /*
- * Removes those entries of a range whose TIDs are in the list, which is sorted.
- * They may have been recycled since the window was read: each removal is
+ * Removes those entries of a range whose TIDs are in the list, which is sorted;
+ * in the window's direction, up to the last of them: behind that the window may
+ * have skipped any number of others.  They may have been recycled since the window was read: each removal is
  * conditional on the vacuum epoch of that time, which is checked while the leaf
  * is locked.
  */
@@ -19,6 +20,8 @@ static void
 kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 			  EunoBatch *batch, const EunoTid *dead, uint32 ndead)
 {
+	bool		forward = window->forward;
+	uint32		met = 0;
 	EunoContext *cx;
 
 	euno_cursor_start(cursor);
@@ -27,7 +30,8 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 		EunoStatus	status = EUNO_NOT_FOUND;
 
 		if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
-			status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, true, batch);
+			status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, forward,
+										  batch);
 		euno_index_unpin(idx);
 		if (status != EUNO_OK || batch->nitems == 0)
 			break;
@@ -40,6 +44,7 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 
 			if (!euno_tid_among(entry.tid, dead, ndead))
 				continue;
+			met++;
 			if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
 				idx->generation == window->generation)
 			{
@@ -50,7 +55,7 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 			}
 			euno_index_unpin(idx);
 		}
-	} while (!cursor->at_hi);
+	} while (met < ndead && !(forward ? cursor->at_hi : cursor->at_lo));
 }
 
 /* Collects what was found dead of items [from, to), sorted. */

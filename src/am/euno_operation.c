@@ -27,6 +27,7 @@ typedef struct Operation
 	uint32		depth;			/* process depth before it */
 	int			nest_level;		/* transaction nesting it runs at */
 	EunoTreeSlot *held;			/* by euno_index_hold, or being built */
+	bool		deleting;		/* our bulk delete made held's epoch odd */
 	bool		building;		/* held is our build */
 	bool		out_of_memory;	/* and fails for want of memory */
 	EunoContext nested;			/* if idx->cx was in use already */
@@ -138,12 +139,7 @@ unwind(int nest_level)
 		}
 		if (op->held)
 		{
-			/*
-			 * A bulk delete that was under way.  (The only other holder that
-			 * can see an odd epoch is a bulk delete itself: the check's lock
-			 * excludes VACUUM, builders have the build lock.)
-			 */
-			if (pg_atomic_read_u64(&op->held->vacuum_epoch) & 1)
+			if (op->deleting)
 				pg_atomic_fetch_add_u64(&op->held->vacuum_epoch, 1);
 			pg_atomic_fetch_sub_u32(&op->held->holders, 1);
 		}
@@ -171,7 +167,7 @@ xact_callback(XactEvent event, void *arg)
 	}
 
 	euno_key_lock_release();
-	euno_checking_forget();
+	euno_checking_forget(0);
 	if (used_indexes != NULL)
 	{
 		euno_can_leave = false;
@@ -192,7 +188,7 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 	if (event != SUBXACT_EVENT_ABORT_SUB)
 		return;
 	euno_key_lock_release();
-	euno_checking_forget();
+	euno_checking_forget(GetCurrentTransactionNestLevel());
 	if (used_indexes == NULL)
 		return;
 	euno_can_leave = false;
@@ -234,7 +230,7 @@ push_operation(EunoIndex *idx)
 	op->depth = idx->cx.process->depth;
 	op->nest_level = GetCurrentTransactionNestLevel();
 	op->held = NULL;
-	op->building = op->out_of_memory = false;
+	op->deleting = op->building = op->out_of_memory = false;
 	for (int i = 0; i < noperations; i++)
 	{
 		if (operations[i].cx == &idx->cx)
@@ -378,6 +374,26 @@ euno_index_is_builder(const EunoTreeSlot *slot)
 		if (operations[i].building && operations[i].held == slot)
 			return true;
 	return false;
+}
+
+void
+euno_index_begin_delete(EunoIndex *idx)
+{
+	Operation  *op = &operations[noperations - 1];
+
+	Assert(op->idx == idx && op->held != NULL);
+	pg_atomic_fetch_add_u64(&op->held->vacuum_epoch, 1);
+	op->deleting = true;
+}
+
+void
+euno_index_end_delete(EunoIndex *idx)
+{
+	Operation  *op = &operations[noperations - 1];
+
+	Assert(op->idx == idx && op->deleting);
+	op->deleting = false;
+	pg_atomic_fetch_add_u64(&op->held->vacuum_epoch, 1);
 }
 
 void

@@ -89,12 +89,13 @@ static bool
 is_buffered(Table *table)
 {
 	RangeTblEntry *rte = planner_rt_fetch(table->rel->relid, table->root);
-	BlockNumber pages = table->rel->pages;
+	BlockNumber pages;
 	Relation	heap;
 
 	if (table->looked)
 		return table->buffered;
 	heap = table_open(rte->relid, NoLock);
+	pages = RelationGetNumberOfBlocks(heap);
 	table->looked = true;
 	table->buffered = heap->rd_rel->relam == HEAP_TABLE_AM_OID;
 	for (BlockNumber i = 0; i < SAMPLE_PAGES && i < pages && table->buffered; i++)

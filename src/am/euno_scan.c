@@ -526,7 +526,11 @@ all_heap_pages(IndexScanDesc scan, TIDBitmap *bitmap)
 	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
 
 	for (BlockNumber block = 0; block < nblocks; block++)
+	{
+		if (block % 4096 == 0)
+			CHECK_FOR_INTERRUPTS();
 		tbm_add_page(bitmap, block);
+	}
 	table_close(heap, NoLock);
 	return nblocks;
 }

@@ -9,6 +9,8 @@
 
 #include <fcntl.h>
 
+#include "miscadmin.h"
+
 #include "am/euno_sort_work.h"
 #include "euno_compat.h"
 
@@ -74,6 +76,8 @@ euno_sort_write_run(EunoSort *sort)
 		uint16		lengths[2];
 		const uint8_t *composite;
 
+		if (i % 4096 == 0)
+			CHECK_FOR_INTERRUPTS();
 		euno_sort_prefetch(sort, i);
 		composite = euno_sort_composite(sort, i, room, &lengths[0], &lengths[1]);
 		BufFileWrite(file, lengths, sizeof(lengths));

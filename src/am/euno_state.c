@@ -164,6 +164,7 @@ bring_up(EunoIndex *idx, Relation index)
 	for (;;)
 	{
 		EunoTreeSlot *slot = euno_index_slot(idx);
+		uint64		generation = pg_atomic_read_u64(&slot->generation);
 		EunoState	state = euno_tree_state(slot);
 
 		if (state == EUNO_STATE_READY)
@@ -176,7 +177,7 @@ bring_up(EunoIndex *idx, Relation index)
 		euno_refuse_own_build(slot, index);
 		if (state != EUNO_STATE_RETIRING &&
 			!builder_is_in_our_group(slot->builder_pid))
-			euno_tree_retire(slot, 0);
+			(void) euno_tree_retire(slot, generation, 0);
 
 		CHECK_FOR_INTERRUPTS();
 		if (!euno_tree_finish_retired(slot) || state != EUNO_STATE_RETIRING)

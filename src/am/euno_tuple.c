@@ -75,8 +75,7 @@ form_group(IndexScanDesc scan, EunoWindow *window)
 }
 
 /*
- * Returns the tuple of the window's item.  A lookup, or a scan that returns
- * some of what it reads, needs no others.
+ * Returns the tuple of the window's item.  A lookup needs no others.
  */
 void
 euno_tuple_form(IndexScanDesc scan, EunoWindow *window)

@@ -159,7 +159,8 @@ lock_for_vacuum(EunoIndex *idx, Relation index)
  * was read since it became odd may hold what has been removed after that, and
  * its scan must not find the epoch unchanged when we have looked already.
  * After an error, giving up the hold makes it even: a bulk delete that has not
- * returned leaves no TID to be used again.
+ * returned leaves no TID to be used again.  Where there is no tree to remove from,
+ * scans may still have batches of one.
  */
 static EunoStatus
 remove_dead(EunoIndex *idx, EunoTreeSlot *slot, BulkDelete *bulk,
@@ -169,23 +170,22 @@ remove_dead(EunoIndex *idx, EunoTreeSlot *slot, BulkDelete *bulk,
 	.room = palloc(sizeof(EunoWalkRoom))};
 	EunoContext *cx;
 	EunoStatus	status = EUNO_OK;
-	bool		held = euno_index_hold(idx, &cx) == EUNO_STATE_READY;
 
 	bulk->walk = &walk;
-	pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
-	pg_memory_barrier();
-	if (held)
+	if (euno_index_hold(idx, &cx) == EUNO_STATE_READY)
 	{
+		euno_index_begin_delete(idx);
 		euno_can_leave = true;
 		status = slot->ops->walk(cx, &slot->tree, &walk);
 		euno_can_leave = false;
+		euno_index_end_delete(idx);
+		euno_index_unhold(idx);
 		stats->estimated_count = false;
 		stats->num_index_tuples = walk.kept;
 		stats->tuples_removed += walk.removed;
 	}
-	pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 1);
-	if (held)
-		euno_index_unhold(idx);
+	else
+		pg_atomic_fetch_add_u64(&slot->vacuum_epoch, 2);
 	pfree(walk.room);
 	return status;
 }

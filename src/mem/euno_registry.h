@@ -273,12 +273,14 @@ extern bool euno_tree_launcher_called(void);
 extern const char *euno_state_name(EunoState state);
 
 /*
- * Takes a tree out of use: READY, BUILDING or MERGING becomes RETIRING, and
- * ABSENT once nobody can see it any more, which this call waits for at most
- * "wait_ms" milliseconds.  False if it is still RETIRING then: some later call
- * of euno_tree_finish_retired will complete it.  Harmless on an absent tree.
+ * Takes the slot's tree of this generation out of use, if it still has that:
+ * READY, BUILDING or MERGING becomes RETIRING, and ABSENT once nobody can see
+ * it any more, which this call waits for at most "wait_ms" milliseconds.  False
+ * if it is still RETIRING then: some later call of euno_tree_finish_retired will
+ * complete it.  Harmless on an absent tree.
  */
-extern bool euno_tree_retire(EunoTreeSlot *slot, int wait_ms);
+extern bool euno_tree_retire(EunoTreeSlot *slot, uint64 generation,
+							 int wait_ms);
 extern bool euno_tree_finish_retired(EunoTreeSlot *slot);
 
 /*

@@ -150,10 +150,11 @@ retire_locked(EunoTreeSlot *slot, bool drop)
 }
 
 bool
-euno_tree_retire(EunoTreeSlot *slot, int wait_ms)
+euno_tree_retire(EunoTreeSlot *slot, uint64 generation, int wait_ms)
 {
 	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
-	retire_locked(slot, false);
+	if (pg_atomic_read_u64(&slot->generation) == generation)
+		retire_locked(slot, false);
 	LWLockRelease(euno_registry_lock);
 
 	for (int i = 0;; i++)

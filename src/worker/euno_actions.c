@@ -157,14 +157,15 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 
 /* Something impossible was found; a statement would have raised an error. */
 static void
-give_up(EunoTreeSlot *slot)
+give_up(EunoTreeSlot *slot, uint64 generation)
 {
 	ereport(WARNING,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
 			 errmsg("euno index with OID %u in database with OID %u is inconsistent",
 					slot->index_oid, slot->key.database),
 			 errdetail("It is given up, and will be rebuilt from the table.")));
-	euno_tree_retire(slot, 0);
+	(void) euno_tree_retire(slot, generation, 0);
+	euno_invalidate_plans(slot->key.database, slot->heap_oid);
 }
 
 /*
@@ -195,7 +196,7 @@ merge_leaves(EunoTreeSlot *slot, TreeMemory *memory, uint32_t look)
 	if (status == EUNO_NOT_FOUND)
 		euno_policy_merged(&memory->policy);
 	if (status == EUNO_CORRUPT)
-		give_up(slot);
+		give_up(slot, memory->policy.generation);
 	if (total == 0)
 		return;
 	euno_worker_round.actions[EUNO_WORKER_MERGE] += total;
@@ -284,7 +285,7 @@ change_mode(EunoTreeSlot *slot, TreeMemory *memory, const LeafKey *leaf,
 		status = slot->ops->set_mode(&cx, &slot->tree, &pos, contended);
 	step_leave();
 	if (status == EUNO_CORRUPT)
-		give_up(slot);
+		give_up(slot, memory->policy.generation);
 	if (status != EUNO_OK)
 		return false;
 	euno_worker_round.actions[contended ? EUNO_WORKER_CONTENDED :

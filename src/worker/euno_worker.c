@@ -24,8 +24,10 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
 #include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -215,7 +217,7 @@ rebuild_index(Oid index_oid)
 
 /*
  * One index that cannot be built must not stop the others.  If we were
- * interrupted, for somebody who waited for our locks (watch_workers), it is
+ * interrupted, for somebody who waited for our locks (euno_workers_watch), it is
  * tried again in the next round.
  */
 static void
@@ -227,26 +229,27 @@ try_index(void (*action) (Oid), Oid index_oid, MemoryContext context)
 	}
 	PG_CATCH();
 	{
+		ErrorData  *error;
+
 		MemoryContextSwitchTo(context);
 		HOLD_INTERRUPTS();
-		if (geterrcode() == ERRCODE_QUERY_CANCELED)
+		error = CopyErrorData();
+		if (error->sqlerrcode != ERRCODE_QUERY_CANCELED)
+			EmitErrorReport();
+		FlushErrorState();
+
+		/* First, for the error may have come while locks were held. */
+		AbortCurrentTransaction();
+		if (error->sqlerrcode != ERRCODE_QUERY_CANCELED)
+			euno_worker_stats_error(error->message);
+		else
 		{
-			FlushErrorState();
 			ereport(LOG,
 					(errmsg("rebuild of euno index with OID %u was interrupted", index_oid),
 					 errdetail("It is tried again later.")));
 			euno_tree_want_again(MyDatabaseId, index_oid);
 		}
-		else
-		{
-			ErrorData  *error = CopyErrorData();
-
-			EmitErrorReport();
-			FlushErrorState();
-			euno_worker_stats_error(error->message);
-			FreeErrorData(error);
-		}
-		AbortCurrentTransaction();
+		FreeErrorData(error);
 		RESUME_INTERRUPTS();
 	}
 	PG_END_TRY();
@@ -261,6 +264,7 @@ euno_rebuild_main(Datum database)
 	List	   *indexes;
 	ListCell   *lc;
 
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	pqsignal(SIGINT, StatementCancelHandler);
 	BackgroundWorkerUnblockSignals();
@@ -280,6 +284,11 @@ euno_rebuild_main(Datum database)
 	foreach(lc, indexes)
 	{
 		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
 		if (euno_auto_rebuild)
 			try_index(rebuild_index, ((Candidate *) lfirst(lc))->oid, context);
 	}

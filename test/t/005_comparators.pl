@@ -176,5 +176,49 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM t WHERE b = 'many'"), '600
 same_answers($node, 'postgres', 'SELECT a, count(*) FROM t WHERE a > 50 GROUP BY a ORDER BY a', 'side by side');
 check_indexes($node, 'postgres', 'side by side');
 
+# One that has put entries where they do not belong.  A scan that would never end
+# finds out; the tree goes, cached plans with it, and is built again.
+$node->append_conf('postgresql.conf', 'euno.auto_rebuild = off');
+$node->reload;
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION lie(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF current_setting('test.lie', true) = 'on' THEN
+		RETURN hashint4($1) % 1000 - hashint4($2) % 1000;
+	END IF;
+	RETURN CASE WHEN $1 < $2 THEN -1 WHEN $1 > $2 THEN 1 ELSE 0 END;
+END $$;
+CREATE OPERATOR CLASS lying FOR TYPE int USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 lie(int, int);
+CREATE TABLE lies (a int);
+INSERT INTO lies SELECT generate_series(1, 5000);
+CREATE INDEX lies_a ON lies USING euno (a lying);
+VACUUM ANALYZE lies;
+SET test.lie = 'on';
+INSERT INTO lies SELECT generate_series(1, 3000);
+SQL
+($ret, $stdout, $stderr) = $node->psql('postgres', <<'SQL', on_error_stop => 0);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET plan_cache_mode = force_generic_plan;
+SET statement_timeout = '60s';
+PREPARE q AS SELECT count(*) FROM lies WHERE a > 100;
+EXPLAIN (COSTS OFF) EXECUTE q;
+\echo VERBOSITY
+\set VERBOSITY verbose
+EXECUTE q;
+EXPLAIN (COSTS OFF) EXECUTE q;
+SELECT state FROM euno_stat_indexes WHERE indexrelname = 'lies_a';
+EXECUTE q;
+SELECT euno_rebuild('lies_a');
+EXPLAIN (COSTS OFF) EXECUTE q;
+EXECUTE q;
+SQL
+like($stderr, qr/XX002: euno index "lies_a" was found to be inconsistent in memory/, 'a scan that would go round in circles');
+like($stdout, qr/Index Only.*VERBOSITY.*Seq Scan.*\nabsent\n7800\n.*Index Only.*\n7800$/s,
+	'the next one does without the index, which is built again');
+check_indexes($node, 'postgres', 'after a rebuild');
+
 $node->stop;
 done_testing();
