@@ -18,6 +18,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "executor/instrument.h"
 #include "miscadmin.h"
 #include "optimizer/planner.h"
 #include "optimizer/optimizer.h"
@@ -40,6 +41,8 @@ typedef struct WorkerResult
 	int			nruns;
 	double		heap_tuples;
 	bool		broken_hot_chain;
+	BufferUsage buffers;
+	WalUsage	wal;
 } WorkerResult;
 
 typedef struct BuildShared
@@ -191,6 +194,7 @@ euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
 
 		*heap_tuples += result->heap_tuples;
 		index_info->ii_BrokenHotChain |= result->broken_hot_chain;
+		InstrAccumParallelQuery(&result->buffers, &result->wal);
 		euno_sort_import(*sort, i + 1, result->nruns);
 	}
 	return build;
@@ -237,6 +241,7 @@ euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 	share.files = &shared->files;
 	share.participant = ParallelWorkerNumber + 1;
 
+	InstrStartParallelQuery();
 	sort = euno_sort_begin(heap, euno_key_schema(index, CurrentMemoryContext),
 						   maintenance_work_mem / shared->participants, &share);
 	result->heap_tuples = scan_part(heap, index, index_info, shared, toc,
@@ -244,6 +249,7 @@ euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 	result->nruns = euno_sort_export(sort);
 	result->broken_hot_chain = index_info->ii_BrokenHotChain;
 	euno_sort_end(sort);
+	InstrEndParallelQuery(&result->buffers, &result->wal);
 
 	index_close(index, index_lock);
 	table_close(heap, heap_lock);

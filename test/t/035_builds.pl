@@ -203,6 +203,14 @@ $node->restart;
 $node->safe_psql('postgres', create('a'));
 like($node->safe_psql('postgres', 'EXPLAIN (ANALYZE, BUFFERS, COSTS OFF) SELECT count(b) FROM t'),
 	qr/Seq Scan on t [^\n]*\n\s+Buffers: shared hit=\d+\n/, 'what was read is cached');
+
+# What workers have read counts as the statement's.
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'euno_index, pg_stat_statements'\nmax_parallel_maintenance_workers = 2\nmaintenance_work_mem = '100MB'\nmin_parallel_table_scan_size = 0");
+$node->restart;
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_stat_statements; CREATE INDEX t_counted ON t USING euno (a)');
+is($node->safe_psql('postgres', <<'SQL'), 't', 'what workers read is counted');
+SELECT shared_blks_hit + shared_blks_read >= pg_relation_size('t') / 8192 FROM pg_stat_statements WHERE query LIKE 'CREATE INDEX t_counted%'
+SQL
 $node->stop;
 
 done_testing();
