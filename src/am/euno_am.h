@@ -373,6 +373,9 @@ extern bool euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 							   IndexUniqueCheck check_unique,
 							   bool index_unchanged);
 
+/* Has anybody who is done, or this transaction, left the row in the table? */
+extern bool euno_row_is_live(Relation heap, EunoTid tid);
+
 /* ERROR 23505 if two live rows of a loaded, unfinished tree have one key. */
 extern void euno_unique_check_build(EunoIndex *idx, Relation index,
 									Relation heap);

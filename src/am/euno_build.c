@@ -172,7 +172,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	}
 	result->index_tuples = (double) euno_load_sort(idx, index, slot, sort,
 												   parallel);
-	EUNO_STOP_POINT("build-loaded");
+	EUNO_STOP_POINT("build-unchecked");
 	if (index_info->ii_Unique)
 		euno_unique_check_build(idx, index, heap);
 	euno_load_finish(idx, index, slot);

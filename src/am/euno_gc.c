@@ -337,11 +337,7 @@ table_access(Oid table)
 		EunoTreeKey key;
 
 		if (key_of_index(lfirst_oid(lc), &key))
-		{
-			Suspect    *suspect = remember(&key, true);
-
-			suspect->moved = true;
-		}
+			remember(&key, true)->moved = true;
 	}
 	list_free(indexes);
 	table_close(rel, NoLock);

@@ -32,7 +32,10 @@
  */
 #define MOST_PAGES		(128 * 1024)
 
-/* With so many pins, who has the page's header locked would be waited for. */
+/*
+ * With so many pins others are at the buffer all the time: to pin it would be to
+ * wait for its header.
+ */
 #define CROWD			4
 
 typedef struct Known

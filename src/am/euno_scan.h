@@ -81,8 +81,6 @@ typedef struct EunoWindow
 	uint32		part_end[FULL_PARTS];	/* items of a part end here */
 } EunoWindow;
 
-struct EunoSharedScan;
-
 typedef struct EunoScan
 {
 	EunoIndex  *idx;

@@ -33,13 +33,20 @@ begin_long(EunoSort *sort)
 	euno_sort_begin_chunks(sort);
 }
 
+/* Items have this many words from now on. */
+static void
+set_words(EunoSort *sort, uint32 words)
+{
+	sort->words = words;
+	sort->max_items = (uint32) (sort->item_bytes / EUNO_ITEM_BYTES(sort));
+}
+
 /* All composites so far have this length. */
 static void
 begin_short(EunoSort *sort, uint32 length)
 {
 	sort->short_length = length;
-	sort->words = length <= 2 * sizeof(uint64) ? 2 : EUNO_ITEM_WORDS;
-	sort->max_items = (uint32) (sort->item_bytes / EUNO_ITEM_BYTES(sort));
+	set_words(sort, length <= 2 * sizeof(uint64) ? 2 : EUNO_ITEM_WORDS);
 }
 
 EunoSort *
@@ -59,8 +66,7 @@ euno_sort_begin(Relation heap, const EunoKeySchema *schema, int work_mem_kb,
 	sort->limit = Min(sort->limit, MOST_MEMORY);
 	euno_sort_begin_memory(sort, heap);
 	sort->is_short = true;
-	sort->words = sizeof(EunoSortItem) / sizeof(uint64);
-	sort->max_items = (uint32) (sort->item_bytes / EUNO_ITEM_BYTES(sort));
+	set_words(sort, sizeof(EunoSortItem) / sizeof(uint64));
 	sort->ascending = true;
 	if (share != NULL)
 	{
@@ -83,8 +89,7 @@ become_long(EunoSort *sort)
 	if (sort->nitems > 0)
 		euno_sort_write_run(sort);
 	begin_long(sort);
-	sort->words = sizeof(EunoSortItem) / sizeof(uint64);
-	sort->max_items = (uint32) (sort->item_bytes / EUNO_ITEM_BYTES(sort));
+	set_words(sort, sizeof(EunoSortItem) / sizeof(uint64));
 }
 
 /* Room for one more entry: grow within the limit, else write a run. */

@@ -117,7 +117,7 @@ unlock_key(const KeyLock *lock)
 
 /* The row of this entry is dead to everybody. */
 static void
-remove_dead(UniqueCheck *uc, const EunoEntry *entry, const EunoGuard *guard)
+remove_dead_row(UniqueCheck *uc, const EunoEntry *entry, const EunoGuard *guard)
 {
 	EunoIndex  *idx = uc->idx;
 	EunoContext *cx;
@@ -158,7 +158,7 @@ check_tid(UniqueCheck *uc, EunoTid tid)
 	if (!table_index_fetch_tuple_check(uc->heap, &heap_tid, &dirty, &all_dead))
 	{
 		if (all_dead)
-			remove_dead(uc, &entry, &guard);
+			remove_dead_row(uc, &entry, &guard);
 		return VERDICT_UNIQUE;
 	}
 
@@ -227,17 +227,13 @@ check_key(UniqueCheck *uc, bool *found_self)
 	return VERDICT_UNIQUE;
 }
 
-/*
- * CREATE INDEX CONCURRENTLY also brings rows that have been deleted since its
- * snapshot: a live one with the same key is no conflict.
- */
-static bool
-new_row_is_live(UniqueCheck *uc)
+bool
+euno_row_is_live(Relation heap, EunoTid tid)
 {
-	ItemPointerData tid;
+	ItemPointerData heap_tid;
 
-	euno_tid_unpack(uc->entry.tid, &tid);
-	return table_index_fetch_tuple_check(uc->heap, &tid, SnapshotSelf, NULL);
+	euno_tid_unpack(tid, &heap_tid);
+	return table_index_fetch_tuple_check(heap, &heap_tid, SnapshotSelf, NULL);
 }
 
 static void
@@ -291,7 +287,11 @@ euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 		euno_hazard_clear(idx->cx.process);
 		if (verdict == VERDICT_DUPLICATE && check_unique != UNIQUE_CHECK_PARTIAL)
 		{
-			if (new_row_is_live(uc))
+			/*
+			 * CREATE INDEX CONCURRENTLY also brings rows that have been deleted
+			 * since its snapshot: a live one with the same key is no conflict.
+			 */
+			if (euno_row_is_live(heap, uc->entry.tid))
 			{
 				unlock_key(&lock);
 				raise_duplicate(uc, values, isnull);

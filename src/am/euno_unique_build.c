@@ -28,15 +28,6 @@ typedef struct KeyRun
 	uint8_t		key[EUNO_MAX_ENTRY + 8] __attribute__((aligned(8)));
 } KeyRun;
 
-static bool
-row_is_live(Relation heap, EunoTid tid)
-{
-	ItemPointerData heap_tid;
-
-	euno_tid_unpack(tid, &heap_tid);
-	return table_index_fetch_tuple_check(heap, &heap_tid, SnapshotSelf, NULL);
-}
-
 static void
 check_next(EunoIndex *idx, Relation index, Relation heap, KeyRun *run,
 		   const uint8_t *key, const EunoItemKey *item, EunoTid tid)
@@ -73,9 +64,9 @@ check_next(EunoIndex *idx, Relation index, Relation heap, KeyRun *run,
 		!euno_key_has_null(idx->schema, isnull))
 	{
 		if (!run->several)
-			run->any_live = row_is_live(heap, run->tid);
+			run->any_live = euno_row_is_live(heap, run->tid);
 		run->several = true;
-		live = row_is_live(heap, tid);
+		live = euno_row_is_live(heap, tid);
 		if (live && run->any_live)
 		{
 			char	   *description;

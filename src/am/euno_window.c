@@ -32,23 +32,11 @@
 EunoWindow *
 euno_window_make(EunoScan *so)
 {
-	EunoWindow *window = MemoryContextAlloc(so->context, sizeof(EunoWindow));
+	EunoWindow *window = MemoryContextAllocZero(so->context,
+												sizeof(EunoWindow));
 
-	window->nitems = 0;
 	window->pos = -1;
 	window->forward = true;
-	window->any_killed = false;
-	window->capacity = 0;
-	window->tids = NULL;
-	window->killed = NULL;
-	window->keys = NULL;
-	window->buf = NULL;
-	window->formed = 0;
-	window->places = NULL;
-	window->tuples = NULL;
-	window->ahead.wanted = window->ahead.near = false;
-	window->placed = false;
-	window->entire = false;
 	return window;
 }
 

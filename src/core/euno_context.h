@@ -151,6 +151,9 @@ typedef struct EunoLast
 	bool		again;			/* so did the one before */
 } EunoLast;
 
+/* A leaf, and its annex. */
+#define EUNO_SPARES		2
+
 /*
  * What an operation may hold when it is left by longjmp, and
  * euno_context_reset must give back; zeros: nothing.
@@ -160,9 +163,9 @@ typedef struct EunoHeld
 	EunoTree   *walking;		/* registered as a walker of this tree */
 	EunoTree   *compacting;		/* is the one that merges in this tree */
 	EunoTree   *spare_tree;		/* the tree the spares were allocated for */
-	void	   *spare[4];		/* nodes that were allocated and not used */
-	size_t		spare_size[4];
-	int			spare_domain[4];
+	void	   *spare[EUNO_SPARES]; /* nodes that were allocated and not used */
+	size_t		spare_size[EUNO_SPARES];
+	int			spare_domain[EUNO_SPARES];
 } EunoHeld;
 
 /* The longest path of a radix tree's node that is remembered. */
@@ -189,7 +192,7 @@ typedef struct EunoContext
 														 * cannot be done */
 	void	   *compare_arg;		/* of all three */
 	uint32_t	doubts;			/* about approximations; 0 at first */
-	bool		want_leaf;		/* have insert set "leaf" */
+	bool		want_leaf;		/* have insert set "leaf" (a split does anyway) */
 	uint32_t	leaf;			/* number of the leaf that the last insert with
 								 * EUNO_OK went to; left alone by trees without
 								 * numbers */

@@ -159,44 +159,13 @@ put_number(uint8_t *p, uint64_t n, int width)
 	}
 }
 
-static inline uint64_t
-get_number(const uint8_t *p, int width)
-{
-	switch (width)
-	{
-		case 1:
-			return *p;
-		case 2:
-			{
-				uint16_t	be;
-
-				memcpy(&be, p, 2);
-				return pg_ntoh16(be);
-			}
-		case 4:
-			{
-				uint32_t	be;
-
-				memcpy(&be, p, 4);
-				return pg_ntoh32(be);
-			}
-		default:
-			{
-				uint64_t	be;
-
-				memcpy(&be, p, 8);
-				return pg_ntoh64(be);
-			}
-	}
-}
-
 /*
  * A fixed-width kind's value from its encoding, of which attlen bytes count.
  */
 static inline Datum
 get_value(const EunoKeyColumn *col, const uint8_t *p)
 {
-	uint64_t	number = get_number(p, col->attlen);
+	uint64_t	number = euno_number_get(p, col->attlen);
 
 	if (col->desc)
 		number = ~number & (~UINT64_C(0) >> (64 - 8 * col->attlen));

@@ -161,6 +161,28 @@ euno_row_integer(const uint8_t *row, uint32_t at, uint32_t width)
 	}
 }
 
+/* An encoding of 1, 2, 4 or 8 bytes as a number, in the same order. */
+static inline uint64_t
+euno_number_get(const uint8_t *p, int width)
+{
+	uint16_t	be16;
+	uint32_t	be32;
+
+	switch (width)
+	{
+		case 1:
+			return *p;
+		case 2:
+			memcpy(&be16, p, 2);
+			return pg_ntoh16(be16);
+		case 4:
+			memcpy(&be32, p, 4);
+			return pg_ntoh32(be32);
+		default:
+			return euno_get_word(p);
+	}
+}
+
 /* The value of an integer column from its encoding; "to" is aligned for it. */
 static inline __attribute__((always_inline)) void
 euno_integer_get(uint64_t flip, int width, const uint8_t *p, char *to)

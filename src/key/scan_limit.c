@@ -127,26 +127,6 @@ euno_scan_span_limit(EunoScanPlan *plan, int column, const EunoSpan *span,
 	return !cut;
 }
 
-/* The bytes of a value of fixed length as a number, in the same order. */
-static inline uint64
-number_of(const uint8_t *bytes, uint32 width)
-{
-	uint32		be32;
-	uint16		be16;
-
-	switch (width)
-	{
-		case 2:
-			memcpy(&be16, bytes, 2);
-			return pg_ntoh16(be16);
-		case 4:
-			memcpy(&be32, bytes, 4);
-			return pg_ntoh32(be32);
-		default:
-			return euno_get_word(bytes);
-	}
-}
-
 /* The least or the greatest number within an end; false if there is none. */
 static bool
 end_number(const EunoPosition *end, uint32 width, bool is_low, uint64 *number)
@@ -161,7 +141,7 @@ end_number(const EunoPosition *end, uint32 width, bool is_low, uint64 *number)
 	}
 	if (end->keylen != 1 + width || end->key[0] != EUNO_MARK_VALUE)
 		return false;
-	*number = number_of(end->key + 1, width);
+	*number = euno_number_get(end->key + 1, width);
 	if (is_low == (end->side < 0))
 		return true;
 	*number += is_low ? 1 : -1;
@@ -183,7 +163,7 @@ set_numbers(const EunoKeyColumn *col, EunoLimit *limit)
 	{
 		if (limit->points->len != 1 + width)
 			return;				/* NULL */
-		limit->least = most = number_of(limit->points->bytes + 1, width);
+		limit->least = most = euno_number_get(limit->points->bytes + 1, width);
 	}
 	else if (!end_number(&limit->low, width, true, &limit->least) ||
 			 !end_number(&limit->high, width, false, &most) ||
@@ -284,7 +264,7 @@ euno_scan_within_limits(const EunoScanPlan *plan, const uint8_t *key,
 		if (limit->width > 0)
 		{
 			if (*start != EUNO_MARK_VALUE ||
-				number_of(start + 1, limit->width) - limit->least > limit->more)
+				euno_number_get(start + 1, limit->width) - limit->least > limit->more)
 				return false;
 		}
 		else if (!euno_limit_admits(limit, start, p - start, &next))

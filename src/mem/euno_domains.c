@@ -68,7 +68,7 @@ typedef struct Cpu
 	int			node;			/* with memory; 0 if there are no nodes */
 } Cpu;
 
-char	   *euno_domains_setting = NULL;
+static char *setting = NULL;		/* euno.domains */
 int			euno_ndomains = 1;
 
 static DomainMap *configured;	/* made by the postmaster, inherited */
@@ -325,7 +325,7 @@ euno_domains_define_setting(void)
 	DefineCustomStringVariable("euno.domains",
 							   "Sets the domains among which euno indexes replicate their inner nodes.",
 							   "\"auto\": one for each NUMA node; a number; or lists of CPUs separated by semicolons.",
-							   &euno_domains_setting,
+							   &setting,
 							   "auto",
 							   PGC_POSTMASTER, 0,
 							   check_setting, NULL, NULL);
@@ -335,7 +335,7 @@ void
 euno_domains_configure(void)
 {
 	configured = malloc(sizeof(DomainMap));
-	if (configured == NULL || !make_map(euno_domains_setting, configured))
+	if (configured == NULL || !make_map(setting, configured))
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory")));

@@ -101,16 +101,20 @@ static void
 process_exit(int code, Datum arg)
 {
 	EunoEpochSlot *slot = &euno_shared_epochs()->slots[my_process.slot];
-	EunoTreeDescription tree;
 
 	euno_process_reset(&my_process, 0);
 	__atomic_store_n(&slot->hazard, 0, __ATOMIC_RELEASE);
 	my_process_ready = false;
 
+	/* Nobody else makes or drops ours, so the key can be read without a lock. */
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
-		if (euno_tree_describe(i, &tree) &&
-			tree.key.temp_owner == euno_my_proc_number())
+		EunoTreeKey key = euno_tree_by_number(i)->key;
+		EunoTreeDescription tree;
+
+		if (key.temp_owner == euno_my_proc_number() &&
+			euno_tree_describe(i, &tree) &&
+			tree.key.temp_owner == key.temp_owner)
 			euno_tree_drop(&tree.key);
 	}
 }

@@ -318,9 +318,9 @@ write_snapshot(const SnapshotIdentity *identity)
 }
 
 /*
- * on_shmem_exit, in the postmaster.  A clean shutdown is one after which
- * pg_control says so: whatever the exit code, the shutdown checkpoint comes
- * after the last process that could write to a table.
+ * on_shmem_exit, in the postmaster.  Code 0 alone does not say that the shutdown
+ * was clean; pg_control does: the shutdown checkpoint comes after the last
+ * process that could write to a table.
  */
 static void
 postmaster_exit(int code, Datum arg)

@@ -203,7 +203,7 @@ test_left_over(const EunoTreeOps *ops, const Shape *shape)
 		caller->calls = i - 1;
 		caller->inside = false;
 		do_insert(&caller->actor, &caller->model, i);
-		for (int k = 0; k < 4; k++)
+		for (int k = 0; k < EUNO_SPARES; k++)
 			CHECK(cx->held.spare[k] == NULL, "memory is left in the context");
 	}
 	caller->fixture.source->called = NULL;

@@ -109,7 +109,7 @@ clean_up(Worker *worker)
 	compare_escape = NULL;
 	euno_context_reset(cx);
 	euno_process_reset(&worker->actor.process, 0);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < EUNO_SPARES; i++)
 		CHECK(cx->held.spare[i] == NULL, "a spare node is left after the reset");
 	CHECK(cx->held.walking == NULL, "registered as a walker after the reset");
 	__atomic_add_fetch(&worker->mob->escapes, 1, __ATOMIC_RELAXED);

@@ -114,6 +114,15 @@ typedef struct BptFence
 	EunoTid		tid;
 } BptFence;
 
+static inline BptFence
+bpt_low_fence(const BptLeaf *leaf)
+{
+	return (BptFence)
+	{
+		leaf->has_low ? bpt_low(leaf) : NULL, leaf->low_len, leaf->low_tid
+	};
+}
+
 /* Where a separator belongs in a directory: nodes from the root down. */
 typedef struct BptPath
 {
@@ -323,10 +332,6 @@ extern EunoStatus euno_bpt_gather(EunoContext *cx, EunoTree *tree,
 								  BptPlace *place);
 extern bool euno_bpt_scatter_point(EunoContext *cx, const BptLeaf *leaf,
 								   const BptKey *key, EunoBatch *batch);
-extern EunoStatus euno_bpt_scatter(EunoContext *cx, EunoTree *tree,
-								   BptLeaf *leaf);
-extern EunoStatus euno_bpt_calm(EunoContext *cx, EunoTree *tree,
-								BptLeaf *leaf);
 extern bool euno_bpt_calm_idle(EunoContext *cx, EunoTree *tree,
 							   BptLeaf *leaf);
 extern EunoStatus euno_bpt_set_mode(EunoContext *cx, EunoTree *tree,

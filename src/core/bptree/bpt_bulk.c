@@ -106,7 +106,7 @@ drop_items(BptWork *work, uint32_t n)
 	}
 }
 
-/* How much of the first n items and the estimates change: count again. */
+/* Counts in the items from "from" on; 0: all, anew. */
 static void
 recount(Bulk *b, uint32_t from)
 {
@@ -177,8 +177,7 @@ fill_leaf(EunoTree *tree, Bulk *b, uint32_t m, const BptFence *high,
 {
 	BptLeaf    *leaf = b->leaf;
 	BptImage	image;
-	BptFence	low = {leaf->has_low ? bpt_low(leaf) : NULL, leaf->low_len,
-	leaf->low_tid};
+	BptFence	low = bpt_low_fence(leaf);
 
 	image.leaf.size_log2 = leaf->size_log2;
 	image.leaf.body = leaf->body;
@@ -193,18 +192,15 @@ fill_leaf(EunoTree *tree, Bulk *b, uint32_t m, const BptFence *high,
 
 /*
  * Bytes that the first m of the items take in the last leaf's body, with the
- * prefix that it will have: with another, the format may be another.
+ * fences that it will have: with others, the format may be another.
  */
 static uint32_t
 measure(EunoTree *tree, Bulk *b, uint32_t m, const BptFence *high,
 		BptFormat *format)
 {
-	BptFence	low = {b->leaf->has_low ? bpt_low(b->leaf) : NULL,
-	b->leaf->low_len, b->leaf->low_tid};
+	BptFence	low = bpt_low_fence(b->leaf);
 
-	return euno_bpt_measure(&b->work.it, 0, m,
-							euno_bpt_prefix(tree, &b->work.it, 0, m, &low,
-											high), format);
+	return euno_bpt_measure(tree, &b->work.it, 0, m, &low, high, format);
 }
 
 /* Do the first m of the items fit in the leaf's share? */

@@ -72,7 +72,7 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 
 /* Writes only what differs: the line is read by every descent. */
 static inline void
-note(uint32_t *word, uint32_t value)
+note_word(uint32_t *word, uint32_t value)
 {
 	if (euno_load32(word) != value)
 		euno_store32(word, value);
@@ -90,11 +90,11 @@ euno_bpt_note_shape(BptDirectory *dir, const BptLeaf *leaf)
 	if (!euno_bpt_view(leaf, &view) || view.format == BPT_OPAQUE ||
 		euno_load8(&leaf->parted) != 0)
 		return;
-	note(&dir->leaf_slots, view.count);
-	note(&dir->leaf_cap, view.cap);
-	note(&dir->leaf_body, view.body);
-	note(&dir->alphabet, view.alphabet);
-	note(&dir->leaf_tail, view.format == BPT_FIXED ? view.tail_len :
+	note_word(&dir->leaf_slots, view.count);
+	note_word(&dir->leaf_cap, view.cap);
+	note_word(&dir->leaf_body, view.body);
+	note_word(&dir->alphabet, view.alphabet);
+	note_word(&dir->leaf_tail, view.format == BPT_FIXED ? view.tail_len :
 		 sizeof(uint16_t));
 }
 

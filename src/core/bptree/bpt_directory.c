@@ -222,7 +222,7 @@ rewrite_node(Change *ch, BptInner *node)
 	return true;
 }
 
-/* The same, where the node must be built anew. */
+/* As insert_at, where the node must be built anew. */
 static bool
 rebuild_at(Change *ch, int at, const BptFence *fence, void *child)
 {
@@ -266,7 +266,7 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
 	fence.tid = pos.tid;
 	for (int tries = 0; tries < 3; tries++)
 	{
-		bool		done = false;
+		bool		done = true;
 
 		if (!euno_bpt_path(cx, tree, domain, &key, &path, &image))
 			continue;
@@ -278,24 +278,24 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
 			return false;
 		}
 
-		/* Under the mutex no merge is under way: obsolete cannot come now. */
-		if (euno_load64_acquire(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
-			done = true;
-		else if (bpt_posted(leaf, domain))
-			done = true;		/* since we looked; or the comparator lies */
-		else if ((euno_load64(&body->active) >> domain & 1) == 0)
-			done = true;		/* out of use since we looked */
-		else if (euno_bpt_path_current(tree, domain, &path))
+		/*
+		 * Nothing is to be done if the leaf is obsolete (under the mutex no merge
+		 * is under way: it cannot become so now), or if since we looked it was
+		 * posted, or the directory went out of use.
+		 */
+		if ((euno_load64_acquire(&leaf->lock.word) & EUNO_LOCK_OBSOLETE) == 0 &&
+			!bpt_posted(leaf, domain) &&
+			(euno_load64(&body->active) >> domain & 1) != 0)
 		{
-			done = path.levels == 0 ?
-				add_root(&ch, &fence, body->first, leaf, 1) :
-				insert_at(&ch, (int) path.levels - 1, &fence, leaf);
-			if (done)
+			done = euno_bpt_path_current(tree, domain, &path);
+			if (done &&
+				(path.levels == 0 ?
+				 add_root(&ch, &fence, body->first, leaf, 1) :
+				 insert_at(&ch, (int) path.levels - 1, &fence, leaf)))
 			{
 				euno_or16(&leaf->posted, (uint16_t) (1 << domain));
 				euno_bpt_note_shape(dir, leaf);
 			}
-			done = true;
 		}
 		euno_mutex_unlock(&dir->mutex, cx->env);
 		if (done)

@@ -321,9 +321,9 @@ is_worth_it(uint32_t slotted, uint32_t fixed)
  * compact of the formats that can hold them, or nearly.  UINT32_MAX if too
  * many.
  */
-uint32_t
-euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
-				 uint32_t prefix_len, BptFormat *format)
+static uint32_t
+measure(const BptItems *it, uint32_t a, uint32_t b, uint32_t prefix_len,
+		BptFormat *format)
 {
 	uint32_t	slotted = BPT_SLACK;
 	uint32_t	fixed = UINT32_MAX;
@@ -532,6 +532,15 @@ encode_slotted(const BptItems *it, uint32_t a, uint32_t b, uint32_t used,
 	leaf->heap = (uint16_t) heap;
 }
 
+/* What "measure" says of a leaf of items [a, b) with these fences. */
+uint32_t
+euno_bpt_measure(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
+				 const BptFence *low, const BptFence *high, BptFormat *format)
+{
+	return measure(it, a, b, euno_bpt_prefix(tree, it, a, b, low, high),
+				   format);
+}
+
 /*
  * Builds a leaf of items [a, b) in an image whose size_log2 and body are those
  * of the leaf it is meant for.  False if they do not fit.  The image's lock,
@@ -544,7 +553,7 @@ euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 	BptLeaf    *leaf = &image->leaf;
 	uint32_t	prefix_len = euno_bpt_prefix(tree, it, a, b, low, high);
 	BptFormat	format;
-	uint32_t	used = euno_bpt_measure(it, a, b, prefix_len, &format);
+	uint32_t	used = measure(it, a, b, prefix_len, &format);
 
 	if (used > bpt_leaf_size(leaf) - leaf->body)
 		return false;

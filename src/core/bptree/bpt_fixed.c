@@ -26,8 +26,8 @@
 #define PARTS		16
 
 /* Eight bytes of a fence from "from" on; beyond its end, zeros. */
-static uint64_t
-fence_word(const BptFence *fence, uint32_t from)
+uint64_t
+euno_bpt_fence_word(const BptFence *fence, uint32_t from)
 {
 	uint8_t		word[8] = {0};
 
@@ -46,8 +46,8 @@ euno_bpt_leaf_head(BptLeaf *leaf, BptFormat format, uint32_t prefix_len,
 	if (low->bytes != NULL && high->bytes == NULL && format != BPT_OPAQUE)
 		leaf->format |= BPT_OPEN;
 	leaf->prefix_len = (uint16_t) prefix_len;
-	leaf->low_hint = fence_word(low, prefix_len);
-	leaf->high_hint = fence_word(high, prefix_len);
+	leaf->low_hint = euno_bpt_fence_word(low, prefix_len);
+	leaf->high_hint = euno_bpt_fence_word(high, prefix_len);
 }
 
 /*
@@ -310,7 +310,7 @@ lists_pay(const BptRun *run, uint32_t a, uint32_t b)
 	return same * (12 + run->tail_len) > 4 * (b - a);
 }
 
-/* The prefix of a leaf of entries [a, b); see euno_bpt_prefix. */
+/* The prefix of a leaf whose last entry is b - 1; see euno_bpt_prefix. */
 static uint32_t
 half_prefix(const BptRun *run, uint32_t b, const BptFence *low,
 			const BptFence *high)

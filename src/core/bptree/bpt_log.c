@@ -106,8 +106,8 @@ log_note(BptLog *log, BptLeaf *leaf)
 	uint32_t	count = euno_load32(&log->count);
 
 	if (euno_load64_acquire(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
-		;
-	else if (count == BPT_LOG_SIZE)
+		return;
+	if (count == BPT_LOG_SIZE)
 		euno_store64(&log->lost, euno_load64(&log->lost) + 1);
 	else
 	{

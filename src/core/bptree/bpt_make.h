@@ -152,8 +152,9 @@ extern bool euno_bpt_items_insert(BptWork *work, uint32_t at,
 extern bool euno_bpt_items_append(BptWork *work, const EunoEntry *entry);
 extern uint32_t euno_bpt_item_copy(const BptItems *it, uint32_t i,
 								   uint32_t from, uint8_t *to);
-extern uint32_t euno_bpt_measure(const BptItems *it, uint32_t a, uint32_t b,
-								 uint32_t prefix_len, BptFormat *format);
+extern uint32_t euno_bpt_measure(EunoTree *tree, const BptItems *it,
+								 uint32_t a, uint32_t b, const BptFence *low,
+								 const BptFence *high, BptFormat *format);
 extern uint32_t euno_bpt_separate(const uint8_t *left, uint32_t left_len,
 								  const uint8_t *right, uint32_t len);
 extern uint32_t euno_bpt_separator(const BptItems *it, uint32_t i,
@@ -167,6 +168,7 @@ extern bool euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a,
 extern void euno_bpt_install(BptLeaf *leaf, const BptImage *image);
 
 /* bpt_fixed.c */
+extern uint64_t euno_bpt_fence_word(const BptFence *fence, uint32_t from);
 extern void euno_bpt_leaf_head(BptLeaf *leaf, BptFormat format,
 							   uint32_t prefix_len, const BptFence *low,
 							   const BptFence *high);
@@ -193,8 +195,7 @@ extern EunoStatus euno_bpt_split(EunoContext *cx, EunoTree *tree,
 								 const BptGap *gap, const EunoEntry *entry,
 								 bool no_split, BptLeaf **created);
 extern uint32_t euno_bpt_gap_item(BptView *view, const BptGap *gap);
-extern void euno_bpt_fences(BptPlace *place, BptFence *low, BptFence *high,
-							uint8_t *buf);
+extern BptFence euno_bpt_high_fence(const BptLeaf *leaf, uint8_t *buf);
 extern void euno_bpt_image_like(BptImage *image, const BptLeaf *leaf);
 extern uint32_t euno_bpt_split_edge(const EunoTree *tree, uint32_t n,
 									uint32_t at, const BptLeaf *leaf);

@@ -47,7 +47,7 @@ euno_bpt_leaf_size_for(BptFormat format, uint32_t low_len, size_t body)
 void
 euno_bpt_spare_drop(EunoContext *cx)
 {
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < EUNO_SPARES; i++)
 	{
 		if (cx->held.spare[i] != NULL)
 		{

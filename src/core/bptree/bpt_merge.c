@@ -120,7 +120,6 @@ merge_build(Merge *m)
 	const BptLeaf *left = &m->left_image.leaf;
 	BptFence	low;
 	BptFence	high;
-	BptFence	ignored;
 	BptFormat	format;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
 	uint32_t	used;
@@ -134,13 +133,9 @@ merge_build(Merge *m)
 	if (!euno_bpt_items_add_leaf(&m->work, &m->left_place.view) ||
 		!euno_bpt_items_add_leaf(&m->work, &m->right_place.view))
 		return false;
-	euno_bpt_fences(&m->right_place, &ignored, &high, buf);
-	low.bytes = left->has_low ? bpt_low(left) : NULL;
-	low.len = left->low_len;
-	low.tid = left->low_tid;
-	used = euno_bpt_measure(it, 0, it->n,
-							euno_bpt_prefix(tree, it, 0, it->n, &low, &high),
-							&format);
+	high = euno_bpt_high_fence(&m->right_image.leaf, buf);
+	low = bpt_low_fence(left);
+	used = euno_bpt_measure(tree, it, 0, it->n, &low, &high, &format);
 	if (used > (bpt_leaf_size(left) - left->body) * BPT_MERGE_FILL / 100)
 		return false;
 	euno_bpt_image_like(&m->image, left);

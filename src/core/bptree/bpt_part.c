@@ -112,13 +112,13 @@ part_alloc(Part *p)
 	BptSplit   *s = &p->split;
 	const BptItems *it = &s->work.it;
 	BptFormat	format;
-	uint32_t	prefix;
 	uint32_t	used;
 	size_t		size;
 
-	euno_bpt_fences(&p->place, &s->low, &s->high, s->high_buf);
-	prefix = euno_bpt_prefix(p->tree, it, p->m, it->n, &s->middle, &s->high);
-	used = euno_bpt_measure(it, p->m, it->n, prefix, &format);
+	s->low = bpt_low_fence(&p->place.image->leaf);
+	s->high = euno_bpt_high_fence(&p->place.image->leaf, s->high_buf);
+	used = euno_bpt_measure(p->tree, it, p->m, it->n, &s->middle, &s->high,
+							&format);
 	size = euno_bpt_leaf_size_for(format, s->middle.len, used);
 	if (size == 0)
 		return false;
@@ -191,7 +191,8 @@ part_install(Part *p)
 	BptBody    *body = bpt_body(p->tree);
 	BptLeaf    *leaf = p->place.leaf;
 
-	euno_bpt_fences(&p->place, &s->low, &s->high, s->high_buf);
+	s->low = bpt_low_fence(&p->place.image->leaf);
+	s->high = euno_bpt_high_fence(&p->place.image->leaf, s->high_buf);
 	euno_bpt_image_like(&s->left, leaf);
 	euno_bpt_image_like(&s->right, p->right);
 	if (!euno_bpt_encode(p->tree, it, 0, p->m, &s->low, &s->middle, &s->left) ||

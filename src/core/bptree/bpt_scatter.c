@@ -328,8 +328,8 @@ euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf, EunoTid *tids)
 }
 
 /*
- * Removes all entries of the annex whose TIDs "among" says are to go.  The
- * leaf is locked.  Returns how many there were.
+ * Removes all entries of the annex that have one of these TIDs, which are
+ * sorted.  The leaf is locked.  Returns how many there were.
  */
 uint32_t
 euno_bpt_scatter_remove_tids(EunoContext *cx, BptLeaf *leaf,

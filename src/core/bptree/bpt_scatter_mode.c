@@ -18,8 +18,8 @@
 #define FOLD_FILL	85
 
 /*
- * Where the caller's leaf belongs to the tree's items [a, b), with this
- * prefix: how would its annex keep entries?  False if it cannot: they are not
+ * How would the annex of a leaf with items [a, b), whose fences have their
+ * first "base" bytes in common, keep entries?  False if it cannot: they are not
  * equally long, have payloads, or are too long.
  */
 static bool
@@ -171,7 +171,9 @@ fold_look(Fold *f)
 	if (!euno_bpt_items_add_leaf(&f->split.work, &f->view) ||
 		!euno_bpt_scatter_merge(&f->split.work, &f->raw.leaf, &f->scattered))
 		return EUNO_CORRUPT;
-	euno_bpt_fences(&f->place, &f->split.low, &f->split.high, f->split.high_buf);
+	f->split.low = bpt_low_fence(&f->place.image->leaf);
+	f->split.high = euno_bpt_high_fence(&f->place.image->leaf,
+										f->split.high_buf);
 	return EUNO_OK;
 }
 
@@ -185,9 +187,8 @@ fold_build(Fold *f)
 	uint32_t	room = (uint32_t) bpt_leaf_size(&f->raw.leaf) - f->raw.leaf.body;
 	uint32_t	used;
 
-	used = euno_bpt_measure(it, 0, it->n,
-							euno_bpt_prefix(f->tree, it, 0, it->n, &s->low,
-											&s->high), &format);
+	used = euno_bpt_measure(f->tree, it, 0, it->n, &s->low, &s->high,
+							&format);
 	if (it->n > 1 &&
 		(used > room * (f->calm ? 100 : FOLD_FILL) / 100 ||
 		 it->n + BPT_ANNEX_SLOTS > BPT_LEAF_TIDS - 2))
@@ -403,8 +404,8 @@ euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
  * cannot be kept that way), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry
  * or return.
  */
-EunoStatus
-euno_bpt_scatter(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
+static EunoStatus
+scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 {
 	int			domain = (int) euno_load32(&leaf->limbo.domain);
 	BptAnnex   *annex = NULL;
@@ -460,8 +461,8 @@ euno_bpt_scatter(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
  * EUNO_NO_MEMORY (it had to be split), EUNO_CORRUPT.  No locks on entry or
  * return.
  */
-EunoStatus
-euno_bpt_calm(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
+static EunoStatus
+calm_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 {
 	EunoStatus	status = euno_bpt_fold(cx, tree, leaf, true);
 
@@ -490,7 +491,7 @@ euno_bpt_calm_idle(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 		euno_store32(&annex->seen, writes);
 		return false;
 	}
-	return euno_bpt_calm(cx, tree, leaf) == EUNO_OK;
+	return calm_leaf(cx, tree, leaf) == EUNO_OK;
 }
 
 /*
@@ -521,8 +522,8 @@ euno_bpt_set_mode(EunoContext *cx, EunoTree *tree, const EunoPosition *pos,
 	}
 	while (status == EUNO_OK && leaf != NULL)
 	{
-		status = contended ? euno_bpt_scatter(cx, tree, leaf) :
-			euno_bpt_calm(cx, tree, leaf);
+		status = contended ? scatter_leaf(cx, tree, leaf) :
+			calm_leaf(cx, tree, leaf);
 		if (pos != NULL)
 			break;
 		leaf = euno_load_ptr_acquire(&leaf->right);

@@ -142,7 +142,6 @@ EunoStatus
 euno_bpt_gather(EunoContext *cx, EunoTree *tree, BptPlace *place)
 {
 	BptImage   *image = place->image;
-	BptPlace	source = {.leaf = place->leaf};
 	uint8_t		high_buf[BPT_MAX_COMPOSITE + 8];
 	EunoStatus	status;
 	BptFence	low;
@@ -159,8 +158,8 @@ euno_bpt_gather(EunoContext *cx, EunoTree *tree, BptPlace *place)
 	if (!euno_bpt_items_add_leaf(&work, &view) ||
 		!euno_bpt_scatter_merge(&work, &raw.leaf, &s))
 		return EUNO_CORRUPT;
-	source.image = &raw;
-	euno_bpt_fences(&source, &low, &high, high_buf);
+	low = bpt_low_fence(&raw.leaf);
+	high = euno_bpt_high_fence(&raw.leaf, high_buf);
 	memcpy(image->bytes, raw.bytes, raw.leaf.body);
 	do
 	{

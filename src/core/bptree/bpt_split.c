@@ -10,28 +10,23 @@
 /* How full, in percent, a leaf may be after repacking instead of a split. */
 #define BPT_REPACK_FILL		85
 
-/* The fences of a leaf that is linked; "high" is copied to "buf". */
-void
-euno_bpt_fences(BptPlace *place, BptFence *low, BptFence *high, uint8_t *buf)
+/* The high fence of a leaf, of which this is a copy; its bytes go to "buf". */
+BptFence
+euno_bpt_high_fence(const BptLeaf *leaf, uint8_t *buf)
 {
-	const BptLeaf *leaf = &place->image->leaf;
 	const BptLeaf *right = leaf->right;
+	BptFence	high = {NULL, 0, 0};
 
-	low->bytes = leaf->has_low ? bpt_low(leaf) : NULL;
-	low->len = leaf->low_len;
-	low->tid = leaf->low_tid;
-	high->bytes = NULL;
-	high->len = 0;
-	high->tid = 0;
 	if (right != NULL)
 	{
-		high->len = euno_load32(&right->low_len);
-		if (high->len > BPT_MAX_COMPOSITE)
-			high->len = BPT_MAX_COMPOSITE;
-		euno_copy_out(buf, bpt_low(right), high->len);
-		high->tid = euno_load64(&right->low_tid);
-		high->bytes = buf;
+		high.len = euno_load32(&right->low_len);
+		if (high.len > BPT_MAX_COMPOSITE)
+			high.len = BPT_MAX_COMPOSITE;
+		euno_copy_out(buf, bpt_low(right), high.len);
+		high.tid = euno_load64(&right->low_tid);
+		high.bytes = buf;
 	}
+	return high;
 }
 
 /* The constant part of an image's header. */
@@ -190,9 +185,7 @@ euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
 	else if (s->how == BPT_BY_SLOT)
 		used = euno_bpt_cut_size(s, m);
 	else
-		used = euno_bpt_measure(it, m, it->n,
-								euno_bpt_prefix(tree, it, m, it->n,
-												&s->middle, &s->high),
+		used = euno_bpt_measure(tree, it, m, it->n, &s->middle, &s->high,
 								&format);
 	size = euno_bpt_leaf_size_for(format, s->middle.len, used);
 	if (size == 0)
@@ -280,8 +273,8 @@ build_append(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key_new,
 
 /*
  * Builds the left leaf of a split, or the whole leaf, in one of the ways that
- * do not take it apart entry by entry.  The number of runs' entries or slots
- * in it, or BPT_PACKED; 0 if there is no such way.
+ * do not take it apart entry by entry.  How many entries (BPT_BY_RUN) or slots
+ * (BPT_BY_SLOT) are in it, or BPT_PACKED; 0 if there is no such way.
  */
 static uint32_t
 split_whole(EunoTree *tree, BptSplit *s, BptPlace *place, const BptKey *key,
@@ -334,9 +327,7 @@ repack_or_split(EunoTree *tree, BptPlace *place, const BptKey *key,
 	if (!euno_bpt_items_add_leaf(&s->work, &place->view) ||
 		!euno_bpt_items_insert(&s->work, at, entry))
 		return EUNO_CORRUPT;
-	used = euno_bpt_measure(it, 0, it->n,
-							euno_bpt_prefix(tree, it, 0, it->n, &s->low,
-											&s->high), &format);
+	used = euno_bpt_measure(tree, it, 0, it->n, &s->low, &s->high, &format);
 	if (repack && used <= (bpt_leaf_size(&s->left.leaf) - s->left.leaf.body) *
 		(it->n == 1 ? 100 : BPT_REPACK_FILL) / 100)
 	{
@@ -381,7 +372,8 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 
 	if (status != EUNO_OK)
 		return status;
-	euno_bpt_fences(place, &s.low, &s.high, s.high_buf);
+	s.low = bpt_low_fence(&place->image->leaf);
+	s.high = euno_bpt_high_fence(&place->image->leaf, s.high_buf);
 	euno_bpt_image_like(&s.left, leaf);
 	s.left.leaf.right = place->image->leaf.right;
 	s.left.leaf.seqno = place->image->leaf.seqno;

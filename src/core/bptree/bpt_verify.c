@@ -174,25 +174,13 @@ check_items(Verifier *v, const BptFence *low, const BptFence *high)
 	}
 }
 
-static bool
-word_is(const BptFence *fence, uint32_t from, uint64_t word)
-{
-	uint8_t		bytes[8] = {0};
-
-	if (fence->bytes != NULL && from < fence->len)
-		memcpy(bytes, fence->bytes + from,
-			   fence->len - from < 8 ? fence->len - from : 8);
-	return euno_get_word(bytes) == word;
-}
-
 /* The private copy of one leaf. */
 static void
 check_leaf(Verifier *v, const uint8_t *high_bytes, const BptFence *high)
 {
 	const BptLeaf *leaf = &v->image.leaf;
 	BptView    *view = &v->place.view;
-	BptFence	low = {leaf->has_low ? bpt_low(leaf) : NULL, leaf->low_len,
-	leaf->low_tid};
+	BptFence	low = bpt_low_fence(leaf);
 
 	if (view->torn || leaf->low_len > BPT_MAX_COMPOSITE ||
 		(view->format == BPT_OPAQUE) != bpt_is_opaque(v->tree) ||
@@ -214,10 +202,10 @@ check_leaf(Verifier *v, const uint8_t *high_bytes, const BptFence *high)
 	if (view->open && high->bytes != NULL)
 		found(v, "a leaf is marked as the last one, and is not");
 	if (!bpt_is_opaque(v->tree) &&
-		(!word_is(&low, view->prefix_len, leaf->low_hint) ||
+		(euno_bpt_fence_word(&low, view->prefix_len) != leaf->low_hint ||
 		 (high->bytes != NULL &&
-		  !word_is(high, view->prefix_len, leaf->high_hint)) ||
-		 !word_is(&low, 0, leaf->low_word)))
+		  euno_bpt_fence_word(high, view->prefix_len) != leaf->high_hint) ||
+		 euno_bpt_fence_word(&low, 0) != leaf->low_word))
 		found(v, "a fence hint is wrong");
 	if (view->format != BPT_FIXED)
 		check_records(v, view);
@@ -308,7 +296,6 @@ check_chain(Verifier *v)
 	while (leaf != NULL)
 	{
 		BptLeaf    *right;
-		BptFence	low;
 		BptFence	high;
 		bool		live;
 
@@ -321,7 +308,7 @@ check_chain(Verifier *v)
 								  &v->cx->counters);
 		} while (live && look_at_leaf(v) == EUNO_STALE);
 		if (live)
-			euno_bpt_fences(&v->place, &low, &high, buf);
+			high = euno_bpt_high_fence(&v->image.leaf, buf);
 		euno_epoch_exit(v->cx->process);
 		if (!live)
 		{

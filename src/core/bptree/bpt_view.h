@@ -94,6 +94,7 @@ bpt_view(const BptLeaf *leaf, BptView *view)
 	view->suffix_len = euno_load16(&leaf->suffix_len);
 	view->heap = euno_load16(&leaf->heap);
 	format = euno_load8(&leaf->format);
+	/* A bit that means nothing is left: no format has it. */
 	view->format = (BptFormat) (format & ~(BPT_OPEN | BPT_SCATTERED | BPT_ALPHABET));
 	view->alphabet = (format & BPT_ALPHABET) >> BPT_ALPHABET_SHIFT;
 	view->open = (format & BPT_OPEN) != 0;
