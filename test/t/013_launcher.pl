@@ -92,9 +92,14 @@ my $db = $node->safe_psql('postgres', "SELECT max(datname) $stopped");
 	"SET lock_timeout = 200; SELECT euno_rebuild(indexrelid) FROM euno_stat_indexes WHERE state = 'building'");
 like($stderr, qr/canceling statement due to lock timeout/, 'who needs the tree waits for its builder');
 
-$node->safe_psql('postgres', "ALTER SYSTEM SET euno.debug_stop = ''");
-$node->reload;
+# Workers learn of a setting between two indexes.
+set_conf("euno.debug_stop = ''", 'euno.auto_rebuild = off');
 $holder{$_}->query_safe('SELECT pg_advisory_unlock(7)') for ('one', 'two', 'three');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'euno rebuild'"),
+	'workers end');
+is($node->safe_psql($db, "SELECT bool_or(state = 'ready'), bool_or(state = 'absent') FROM euno_stat_indexes"), 't|t',
+	'and leave the next index alone if they are told so');
+set_conf('euno.auto_rebuild = on');
 ok(wait_for_state($node, $_, 'ready'), "in the end all indexes of $_ are rebuilt") for ('one', 'two', 'three');
 $holder{$_}->quit for ('one', 'two', 'three');
 
