@@ -92,14 +92,9 @@ my $db = $node->safe_psql('postgres', "SELECT max(datname) $stopped");
 	"SET lock_timeout = 200; SELECT euno_rebuild(indexrelid) FROM euno_stat_indexes WHERE state = 'building'");
 like($stderr, qr/canceling statement due to lock timeout/, 'who needs the tree waits for its builder');
 
-# Workers learn of a setting between two indexes.
-set_conf("euno.debug_stop = ''", 'euno.auto_rebuild = off');
+$node->safe_psql('postgres', "ALTER SYSTEM SET euno.debug_stop = ''");
+$node->reload;
 $holder{$_}->query_safe('SELECT pg_advisory_unlock(7)') for ('one', 'two', 'three');
-ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'euno rebuild'"),
-	'workers end');
-is($node->safe_psql($db, "SELECT bool_or(state = 'ready'), bool_or(state = 'absent') FROM euno_stat_indexes"), 't|t',
-	'and leave the next index alone if they are told so');
-set_conf('euno.auto_rebuild = on');
 ok(wait_for_state($node, $_, 'ready'), "in the end all indexes of $_ are rebuilt") for ('one', 'two', 'three');
 $holder{$_}->quit for ('one', 'two', 'three');
 
@@ -138,6 +133,22 @@ is("$ret $stderr", '0 ', 'one is dropped');
 is($node->safe_psql('postgres', "SELECT count(*) $building = 'dropped'"), '0', 'and its worker is gone');
 $lock->quit;
 ok(wait_for_state($node, 'renamed', 'ready'), 'the other one is rebuilt in the end');
+
+# Workers learn of a setting between two indexes.
+set_conf('euno.auto_rebuild = off');
+$node->restart;
+my $one = $node->background_psql('one');
+$one->query_safe('SELECT pg_advisory_lock(7)');
+set_conf("euno.debug_stop = 'build-page:7'", 'euno.auto_rebuild = on');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 1 $stopped"), 'a worker builds');
+set_conf("euno.debug_stop = ''", 'euno.auto_rebuild = off');
+ok($node->poll_query_until('postgres', 'SHOW euno.auto_rebuild', 'off'), 'it has been told');
+$one->quit;
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'euno rebuild'"), 'and ends');
+is($node->safe_psql('one', "SELECT state, count(*) FROM euno_stat_indexes GROUP BY 1 ORDER BY 1"), "absent|2\nready|1",
+	'when it has built that index');
+set_conf('euno.auto_rebuild = on');
+ok(wait_for_state($node, 'one', 'ready'), 'the others are built when they may be');
 unlike(slurp_file($node->logfile), qr/database \d+ does not exist/, 'no worker is sent to a database that is gone');
 
 $node->stop;
