@@ -372,6 +372,7 @@ find_ends(BptRead *rd, bool forward, BptKey *from, BptKey *to)
 /*
  * COMPARE: does the window begin before it ends?  Else the comparator
  * contradicts itself, or whoever wrote the tree, and a scan might never end.
+ * (A window that ends with the range, or beside it, is the last one.)
  */
 static bool
 window_is_ordered(BptRead *rd)
@@ -379,6 +380,8 @@ window_is_ordered(BptRead *rd)
 	const EunoPosition *end = &rd->cursor->right.pos;
 	BptKey		begin;
 
+	if (rd->cursor->at_lo || rd->cursor->at_hi || end->key != rd->cursor->right.data)
+		return true;
 	euno_bpt_key_position(rd->tree, &rd->cursor->left.pos, &begin);
 	return euno_bpt_compare_opaque(rd->cx, &begin, end->key, end->keylen,
 								   end->tid) < 0;
@@ -451,8 +454,7 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	if (rd.place.moves > 0 && status == EUNO_OK)
 		euno_bpt_catch_up(cx, tree, &rd.place);
 	euno_epoch_exit(cx->process);
-	if (status == EUNO_OK && bpt_is_opaque(tree) && !cursor->at_lo &&
-		!cursor->at_hi && !window_is_ordered(&rd))
+	if (status == EUNO_OK && bpt_is_opaque(tree) && !window_is_ordered(&rd))
 		status = EUNO_CORRUPT;
 	if (status != EUNO_OK)
 		batch->nitems = 0;
