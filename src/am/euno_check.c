@@ -184,6 +184,12 @@ check_entry(void *arg, const EunoEntry *entry)
 		check_row(check, entry);
 }
 
+static void
+check_pause(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+}
+
 /*
  * No row may be in the index under two keys: a scan would return it twice.
  */
@@ -211,7 +217,8 @@ static void
 run_check(Check *check)
 {
 	EunoIndex  *idx = check->idx;
-	EunoVerify	verify = {.report = report, .entry = check_entry, .arg = check};
+	EunoVerify	verify = {.report = report, .entry = check_entry,
+	.pause = check_pause, .arg = check};
 	EunoContext *cx;
 
 	while (euno_index_hold(idx, &cx) != EUNO_STATE_READY)

@@ -125,11 +125,15 @@ typedef struct EunoProcess
 /* What a context knows of delegation (euno_delegate.h); zeros at first. */
 #define EUNO_CROWDED	8
 
+/* So many tries after a write that was delegated ask for crowded places. */
+#define EUNO_CROWDS		4096
+
 typedef struct EunoDelegation
 {
 	bool		always;			/* tests: every place is crowded */
 	bool		leading;		/* performs the requests of others */
-	bool		crowds;			/* some place is, or has been, crowded */
+	uint32_t	crowds;			/* tries that ask whether their place is crowded:
+								 * some was lately */
 	uint32_t	patience;		/* pauses before it sleeps; 0: as many as may be */
 	uint32_t	sleeps;			/* since it had the most */
 	uint32_t	shun;			/* operations that are not delegated */
@@ -217,6 +221,19 @@ typedef struct EunoContext
 
 	EunoHeld	held;
 } EunoContext;
+
+/*
+ * To be asked before a try of a write: is it worth while to see whether others
+ * meet at its place?
+ */
+static inline bool
+euno_had_crowds(EunoContext *cx)
+{
+	if (__builtin_expect(cx->delegation.crowds == 0, 1))
+		return false;
+	cx->delegation.crowds--;
+	return true;
+}
 
 /*
  * Makes a context for an operation that runs within one of the same process on

@@ -194,11 +194,15 @@ typedef void (*EunoVerifyReport) (void *arg, const char *what);
 /* verify: called once per entry in order, if given; no locks, no epoch */
 typedef void (*EunoVerifyEntry) (void *arg, const EunoEntry *entry);
 
+/* verify: called now and then, if given; no locks, no epoch */
+typedef void (*EunoVerifyPause) (void *arg);
+
 typedef struct EunoVerify
 {
 	EunoVerifyReport report;
 	EunoVerifyEntry entry;		/* may be NULL */
 	void	   *arg;
+	EunoVerifyPause pause;		/* may be NULL */
 } EunoVerify;
 
 /* How compact goes about it. */

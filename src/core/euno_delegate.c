@@ -572,7 +572,7 @@ euno_delegate(EunoContext *cx, EunoTree *tree, uint64_t place,
 	leader.queue = queue_of(cx->process->epochs, tree, place);
 	leader.served = leader.nanswers = leader.nasleep = 0;
 	*euno_crowd(cx, where) = where;
-	my->crowds = true;
+	my->crowds = EUNO_CROWDS;
 	if (enqueue(&leader, slot, cx->process->slot))
 	{
 		my->alone = 0;

@@ -290,7 +290,7 @@ maintain_tree(int number, EunoContext *cx)
 	if (!euno_tree_hold(slot))
 		return;
 	ops = slot->ops;
-	for (int d = 0; d < euno_domains_active(); d++)
+	for (int d = 0; d < euno_ndomains; d++)
 	{
 		if (ops->maintain != NULL && euno_debug_copies != EUNO_COPIES_LAGGING)
 			ops->maintain(cx, &slot->tree, d);

@@ -131,7 +131,7 @@ test_callbacks(const EunoTreeOps *ops, const Shape *shape)
 	Universe   *universe = universe_make(shape, 5000 / shape->weight, seed);
 	Caller	   *caller = calloc(1, sizeof(Caller));
 	EunoWalk	walk;
-	EunoVerify	verify = {verify_report, verify_entry, caller};
+	EunoVerify	verify = {.report = verify_report,.entry = verify_entry,.arg = caller};
 
 	tap_begin("%s, %s: nothing is locked in callbacks of walk and verify",
 			  ops->name, shape->name);

@@ -579,7 +579,7 @@ check_all(Actor *actor, const Model *model)
 {
 	Fixture    *fixture = actor->fixture;
 	VerifySeen	seen = {model, model_next(model, 0), 0};
-	EunoVerify	verify = {verify_report, verify_entry, &seen};
+	EunoVerify	verify = {.report = verify_report,.entry = verify_entry,.arg = &seen};
 	EunoTreeStats stats;
 	uint64_t	findings;
 

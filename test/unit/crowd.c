@@ -15,7 +15,7 @@
 static bool
 write_crowded(Actor *actor, Model *model, const BptLeaf *leaf)
 {
-	actor->cx.delegation.crowds = true;
+	actor->cx.delegation.crowds = EUNO_CROWDS;
 	*euno_crowd(&actor->cx, leaf) = leaf;
 	if (model->present[0])
 		do_remove(actor, model, 0);
@@ -118,6 +118,35 @@ test_bound(Actor *actor, Model *model, const BptLeaf *leaf)
 	tap_end();
 }
 
+/*
+ * Whoever has met others does not ask for crowded places for ever: who asks has
+ * no entry go where the last one went, without a descent.
+ */
+static void
+test_forgotten(const EunoTreeOps *ops)
+{
+	Universe   *universe = universe_make(shape_by_name("dense int8"),
+										 2 * EUNO_CROWDS, test_seed());
+	Fixture		fixture;
+	Model		model;
+	Actor		actor;
+
+	tap_begin("%s: a crowd is forgotten", ops->name);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	model_init(&model, universe);
+	actor_init(&actor, &fixture, 1, test_seed());
+	actor.cx.delegation.crowds = EUNO_CROWDS;
+	for (uint32_t i = 0; i < universe->n; i++)
+		do_insert(&actor, &model, i);
+	CHECK(actor.cx.delegation.crowds == 0, "it still asks");
+	check_all(&actor, &model);
+	actor_free(&actor);
+	model_free(&model);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
 int
 main(void)
 {
@@ -148,5 +177,7 @@ main(void)
 	model_free(&model);
 	fixture_close(&fixture);
 	universe_free(universe);
+	test_forgotten(&euno_bptree_ops);
+	test_forgotten(&euno_art_olc_ops);
 	return tap_done();
 }

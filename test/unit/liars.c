@@ -133,7 +133,7 @@ test_liar(const EunoTreeOps *ops, Lie which)
 {
 	const Shape *shape = shape_by_name("comparator");
 	Universe   *universe = universe_make(shape, 6000, seed);
-	EunoVerify	verify = {report, NULL, NULL};
+	EunoVerify	verify = {.report = report};
 	uint32_t	rounds = which == LIE_SOMETIMES ? 30 : 12;
 	Fixture		fixture;
 	Actor		actor;

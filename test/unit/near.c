@@ -377,7 +377,7 @@ report(void *arg, const char *what)
 static void
 verify_wrong(Case *c, ArtRef *word, ArtRef wrong, const char *what)
 {
-	EunoVerify	verify = {report, NULL, c};
+	EunoVerify	verify = {.report = report,.arg = c};
 	ArtRef		was = *word;
 
 	*word = wrong;
@@ -429,13 +429,94 @@ test_verify(const EunoTreeOps *ops, const Universe *universe)
 	tap_end();
 }
 
+/* Keys that are each other's beginnings: as many as there may be. */
+#define CHAIN	2600
+
+static void
+put_chain(Case *c, bool insert)
+{
+	uint8_t		bytes[CHAIN + 1];
+
+	for (uint32_t i = 1; i <= CHAIN; i++)
+	{
+		EunoEntry	entry = {.key = bytes,.keylen = i + 1,.tid = i};
+
+		memset(bytes, 'a', i);
+		bytes[i] = 0;
+		CHECK((insert ?
+			   c->fixture.ops->insert(&c->actor.cx, c->fixture.tree, &entry, false) :
+			   c->fixture.ops->remove(&c->actor.cx, c->fixture.tree, &entry, NULL)) ==
+			  EUNO_OK, "key %u of the chain", i);
+	}
+}
+
+/* A map as deep as it has nodes. */
+static void
+test_deep(const EunoTreeOps *ops)
+{
+	Universe   *universe = universe_make(shape_by_name("sparse int8"), 3000, seed);
+	EunoVerify	verify = {.report = report};
+	ArtNode    *copy;
+	uint32_t	deep = 0;
+	Case		c;
+
+	tap_begin("%s: a map that is deep", ops->name);
+	open_case(&c, ops, universe);
+	verify.arg = &c;
+	put_chain(&c, true);
+	ops->maintain(&c.actor.cx, c.fixture.tree, DOMAIN);
+	copy = ((ArtNear *) art_body(c.fixture.tree)->near)->roots[DOMAIN];
+	for (; copy != NULL; copy = art_copy_tail(copy)->next)
+	{
+		if (art_level(copy) > deep)
+			deep = art_level(copy);
+	}
+	CHECK(deep > 1000, "%u levels", deep);
+	CHECK(ops->verify(&c.actor.cx, c.fixture.tree, &verify) == 0,
+		  "verify: %s", c.wrong);
+	put_chain(&c, false);
+	close_case(&c);
+	universe_free(universe);
+	tap_end();
+}
+
+/* No memory for one domain's map: the others' stay. */
+static void
+test_no_memory(const EunoTreeOps *ops, const Universe *universe)
+{
+	ArtNear    *near;
+	Case		c;
+
+	tap_begin("%s: no memory for one of several maps", ops->name);
+	fixture_open(&c.fixture, ops, universe, 90, 4);
+	actor_init(&c.actor, &c.fixture, 1, seed);
+	model_init(&c.model, universe);
+	for (uint32_t i = 0; i < universe->n; i++)
+		do_insert(&c.actor, &c.model, i);
+	CHECK(ops->set_domains(&c.actor.cx, c.fixture.tree, 1 | 1 << 2 | 1 << 3) ==
+		  EUNO_OK, "set_domains");
+	near = art_body(c.fixture.tree)->near;
+	c.fixture.source->fail_on = true;
+	c.fixture.source->fail_at = c.fixture.source->calls + 1;
+	CHECK(ops->set_domains(&c.actor.cx, c.fixture.tree, 15) == EUNO_NO_MEMORY,
+		  "there is memory");
+	c.fixture.source->fail_at = 0;
+	c.fixture.source->fail_on = false;
+	CHECK(near->roots[1] == NULL && near->roots[2] != NULL &&
+		  near->roots[3] != NULL, "the others have gone");
+	CHECK(art_body(c.fixture.tree)->near_domains == 13, "domains %llu",
+		  (unsigned long long) art_body(c.fixture.tree)->near_domains);
+	close_case(&c);
+	tap_end();
+}
+
 /* The node's shape is overwritten: verify says so, and all that walks ends. */
 static void
 damage(Case *c, ArtNode *node, uint32_t shape, const char *what)
 {
 	const EunoTreeOps *ops = c->fixture.ops;
 	EunoTree   *tree = c->fixture.tree;
-	EunoVerify	verify = {report, NULL, c};
+	EunoVerify	verify = {.report = report,.arg = c};
 	uint32_t	before = node->shape;
 	uint32_t	merged;
 
@@ -550,7 +631,7 @@ test_making(const EunoTreeOps *ops, const Universe *universe)
 {
 	static const char *const keys[] = {"aaaa", "aaab", "aabx", "abxx",
 		"baax", "babx", "bbxx", "caax", "cabx", "cbxx"};
-	EunoVerify	verify = {report, NULL, &making.c};
+	EunoVerify	verify = {.report = report,.arg = &making.c};
 	EunoEnvironment waiting;
 	EunoEnvironment clearing;
 	Actor	   *actor = &making.c.actor;
@@ -610,6 +691,8 @@ main(void)
 		test_verify(ops, universe);
 		test_damaged(ops, universe);
 		test_making(ops, universe);
+		test_no_memory(ops, universe);
+		test_deep(ops);
 		universe_free(universe);
 		universe = universe_make(shape_by_name("dense int8"), ENTRIES / 3, seed);
 		test_appends(ops, universe);

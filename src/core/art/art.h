@@ -447,7 +447,7 @@ extern EunoStatus euno_art_leaf(EunoContext *cx, EunoTree *tree,
 
 /* Before each try of a write; see euno_art_crowd. */
 #define art_may_be_crowded(cx, tree, attempts) \
-	((attempts) >= ART_CROWD || (cx)->delegation.crowds || \
+	((attempts) >= ART_CROWD || euno_had_crowds(cx) || \
 	 (cx)->delegation.always || euno_load64(&art_body(tree)->edge.where) != 0)
 
 extern bool euno_art_crowd(EunoContext *cx, EunoTree *tree, const ArtKey *key,

@@ -137,16 +137,17 @@ euno_art_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
 		near = make_table(cx, tree);
 	for (int d = 1; d < tree->config.ndomains && near != NULL; d++)
 	{
-		uint64_t	bit = UINT64_C(1) << d;
-		bool		made = euno_load_ptr(&near->roots[d]) != NULL;
-
-		if ((domains & bit) != 0 && !made)
-			ok = euno_art_near_make(cx, tree, near, d) && ok;
-		if ((domains & bit) == 0 || !ok)
-		{
+		if ((domains >> d & 1) == 0)
 			drop(cx, tree, near, d);
-			domains &= ~bit;
-		}
+	}
+	for (int d = 1; d < tree->config.ndomains && near != NULL; d++)
+	{
+		if ((domains >> d & 1) == 0 || euno_load_ptr(&near->roots[d]) != NULL ||
+			euno_art_near_make(cx, tree, near, d))
+			continue;
+		drop(cx, tree, near, d);
+		domains &= ~(UINT64_C(1) << d);
+		ok = false;
 	}
 	if (near == NULL && domains != 1)
 	{
@@ -160,7 +161,7 @@ euno_art_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
 
 /*
  * Is there a map to be made, or have the tree or its uses changed too much
- * since it was?
+ * since it was?  (It has no name at all if the first node was locked then.)
  */
 static bool
 is_stale(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
@@ -172,7 +173,7 @@ is_stale(EunoContext *cx, EunoTree *tree, ArtNear *near, int domain)
 	uint32_t	reads;
 
 	if (euno_load_ptr(&near->roots[domain]) == NULL || 8 * change > map->inners ||
-		8 * euno_load64(&map->lost) > map->names)
+		8 * euno_load64(&map->lost) >= map->names)
 		return true;
 	unserved = euno_art_near_unserved(cx, tree, near, domain, &reads);
 	return euno_art_near_outgrown(reads, unserved, map->unserved);

@@ -83,35 +83,64 @@ is_there(const Suspicion *s, const ArtKey *path, ArtRef ref)
 	return node_at(s->tree, &whole) == ref;
 }
 
-/* A node of a map, to which the path's bytes lead, and all below. */
+/* A node of a map, to which the path's bytes lead; the path becomes its own. */
 static void
 check_copy(Suspicion *s, ArtNode *copy, ArtKey *path)
 {
-	uint32_t	depth = path->len;
 	uint32_t	level = art_level(copy);
 	ArtRef		name = euno_load64_acquire(&copy->lock.word);
-	ArtChildren children;
 
-	euno_art_path_copy(copy, depth, path->bytes);
+	euno_art_path_copy(copy, path->len, path->bytes);
 	euno_art_key_set(path, level);
 	if (name != 0 && (art_ref_level(name) != level || !is_there(s, path, name)))
 		suspect(s, &copy->lock.word, name);
-	euno_art_node_children(copy, &children);
-	for (uint32_t i = 0; i < children.n; i++)
-	{
-		ArtRef		ref = children.child[i].ref;
-		ArtRef		now;
-		const ArtRef *slot = art_slot(copy, art_type(copy), children.bytes[i],
-									  &now);
+}
 
-		path->bytes[level] = children.bytes[i];
-		euno_art_key_set(path, level + 1);
+/*
+ * A map, from its root on.  Without recursion: where keys are prefixes of each
+ * other it may be as deep as keys are long.
+ */
+static void
+check_map(Suspicion *s, ArtNode *root)
+{
+	ArtNode    *way[ART_MAX_COMPOSITE];	/* from the root to the one at hand */
+	uint32_t	n = 1;
+	int			byte = 0;
+	ArtKey		path;
+
+	way[0] = root;
+	euno_art_key_set(&path, 0);
+	check_copy(s, root, &path);
+	while (n > 0)
+	{
+		ArtNode    *copy = way[n - 1];
+		uint32_t	level = art_level(copy);
+		const ArtRef *slot;
+		ArtRef		ref = 0;
+
+		for (; byte < 256; byte++)
+		{
+			slot = art_slot(copy, art_type(copy), (uint8_t) byte, &ref);
+			if (slot != NULL && !art_is_absent(ref))
+				break;
+		}
+		if (byte == 256)
+		{
+			if (--n > 0)
+				byte = path.bytes[art_level(way[n - 1])] + 1;
+			continue;
+		}
+		path.bytes[level] = (uint8_t) byte++;
+		euno_art_key_set(&path, level + 1);
 		if (art_is_node(ref))
-			check_copy(s, art_pointer(ref), path);
-		else if (!is_there(s, path, ref & ~ART_EXIT))
+		{
+			way[n++] = art_pointer(ref);
+			check_copy(s, way[n - 1], &path);
+			byte = 0;
+		}
+		else if (!is_there(s, &path, ref & ~ART_EXIT))
 			suspect(s, slot, ref);
 	}
-	euno_art_key_set(path, depth);
 }
 
 /*
@@ -123,7 +152,6 @@ euno_art_near_suspects(EunoContext *cx, EunoTree *tree, ArtSuspect *suspects)
 {
 	ArtNear    *near = euno_load_ptr_acquire(&art_body(tree)->near);
 	Suspicion	s = {tree, suspects, 0};
-	ArtKey		path;
 
 	if (near == NULL || !euno_mutex_trylock(&art_body(tree)->near_mutex))
 		return 0;
@@ -132,9 +160,8 @@ euno_art_near_suspects(EunoContext *cx, EunoTree *tree, ArtSuspect *suspects)
 	{
 		ArtNode    *root = euno_load_ptr(&near->roots[d]);
 
-		euno_art_key_set(&path, 0);
 		if (root != NULL)
-			check_copy(&s, root, &path);
+			check_map(&s, root);
 	}
 	euno_epoch_exit(cx->process);
 	euno_mutex_unlock(&art_body(tree)->near_mutex, cx->env);

@@ -227,6 +227,8 @@ check_nodes(Verifier *v)
 			v->what = "a node is damaged; the rest is not looked at";
 		if (v->what != NULL)
 			found(v, v->what);
+		if (v->verify->pause != NULL)
+			v->verify->pause(v->verify->arg);
 	} while (status == EUNO_OK);
 	return status != EUNO_CORRUPT;
 }

@@ -95,7 +95,7 @@ walk_remove(EunoContext *cx, EunoTree *tree, EunoWalk *walk, uint32_t n)
 			walk->removed++;
 		else if (status != EUNO_NOT_FOUND)
 			return status;
-		if (walk->pause != NULL && i % WALK_ITEMS == 0)
+		if (walk->pause != NULL && walk->removed % WALK_ITEMS == 0)
 			walk->pause(walk->arg);
 	}
 	return EUNO_OK;

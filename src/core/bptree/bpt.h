@@ -364,7 +364,7 @@ extern EunoStatus euno_bpt_leaf(EunoContext *cx, EunoTree *tree,
  * euno_bpt_crowd.
  */
 #define bpt_may_be_crowded(cx, tree, attempts) \
-	((cx)->delegation.crowds || (cx)->delegation.always || \
+	(euno_had_crowds(cx) || (cx)->delegation.always || \
 	 (attempts) >= BPT_CROWD || \
 	 euno_load_ptr(&bpt_body(tree)->edge) != NULL)
 
