@@ -44,7 +44,7 @@ typedef struct EunoAbbreviation
  * (spurious returns are fine, it must return within 100 ms); wake releases all
  * waiters of the word.  canceled, which may be NULL, is asked by insert,
  * remove, contains, read and walk while they wait for a node and hold nothing:
- * if it says yes they return EUNO_CANCELED.  abbreviate, which may be NULL,
+ * if it says yes they return EUNO_CANCELED; compact just ends.  abbreviate, which may be NULL,
  * abbreviates a key as the tree's configuration says, to at most
  * EUNO_ABBREVIATION bytes, and returns how many; -1 if that is not possible.
  */

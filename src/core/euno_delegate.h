@@ -51,7 +51,8 @@ typedef struct EunoAnswer
 	uint32_t	state;			/* see euno_delegate.c */
 	uint32_t	status;			/* EunoStatus, or that it was refused */
 	uint32_t	leaf;			/* with "want_leaf" */
-	uint32_t	nudge[2];		/* slots whose processes this one has to wake */
+	uint32_t	nudge[2];		/* slots + 1 whose processes this one has to
+								 * wake; 0: none */
 } __attribute__((aligned(128))) EunoAnswer;
 
 /* The newest request, or what euno_delegate.c says. */

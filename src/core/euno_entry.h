@@ -228,7 +228,7 @@ euno_sieve_admits(const EunoSieve *sieve, const uint8_t *key)
 }
 
 /*
- * A batch of entries, copied out of one leaf, in the direction of the read
+ * A batch of entries, of one leaf of a B+tree, in the direction of the read
  * (descending when reading backward).  The caller owns all arrays.
  */
 typedef struct EunoBatch

@@ -22,8 +22,8 @@ typedef struct ArtCopyTail
 } ArtCopyTail;
 
 /*
- * What is known of a domain's map; under the mutex, but for "lost", "names"
- * and "bytes".
+ * What is known of a domain's map; under the mutex, but for "lost", "names",
+ * "uses" and "bytes".
  */
 typedef struct ArtMap
 {

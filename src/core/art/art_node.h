@@ -5,7 +5,7 @@
  *
  * After "The Adaptive Radix Tree" (ICDE 2013) and "The ART of Practical
  * Synchronization" (DaMoN 2016), section 2.  The tree is a trie over the
- * composites (key || TID) of euno_core.h, which are prefix-free.
+ * composites (key || TID) of euno_entry.h, which are prefix-free.
  *
  * An inner node branches on composite byte number "level".  Its path segment,
  * the bytes in front of that one which are the same in everything below, is

@@ -42,7 +42,7 @@ typedef struct ArtFrame
 typedef struct ArtRead
 {
 	EunoContext *cx;
-	EunoTree   *tree;			/* for conflicts */
+	EunoTree   *tree;
 	EunoBatch  *batch;
 	bool		forward;
 	bool		rowex;

@@ -44,8 +44,9 @@ start_batch(ArtRead *rd, bool rowex)
 
 /* Enters the tree at the root. */
 static EunoStatus
-enter_root(ArtRead *rd, EunoTree *tree)
+enter_root(ArtRead *rd)
 {
+	EunoTree   *tree = rd->tree;
 	ArtBody    *body = art_body(tree);
 	uint32_t	weight;
 	ArtRef		ref;
@@ -73,7 +74,7 @@ enter_root(ArtRead *rd, EunoTree *tree)
 
 /* Reads on until the batch is full or the range has ended. */
 static EunoStatus
-read_on(ArtRead *rd, EunoTree *tree)
+read_on(ArtRead *rd)
 {
 	EunoStatus	status = EUNO_OK;
 
@@ -84,7 +85,7 @@ read_on(ArtRead *rd, EunoTree *tree)
 		else if (!rd->truncated || !bound_behind(rd))
 			rd->ended = true;
 		else
-			status = enter_root(rd, tree);
+			status = enter_root(rd);
 		if (status != EUNO_OK)
 			return status;
 	}
@@ -110,17 +111,17 @@ position_of(const ArtKey *key, bool behind, EunoPositionBuffer *pos)
 
 /* Reads a batch; "start" is where from.  Tries again, in the end as ROWEX. */
 static EunoStatus
-read_batch(ArtRead *rd, EunoTree *tree, const EunoPosition *start)
+read_batch(ArtRead *rd, const EunoPosition *start)
 {
 	EunoStatus	status;
 
 	for (uint32_t attempts = 0;; attempts++)
 	{
-		start_batch(rd, art_body(tree)->rowex || attempts >= ART_PATIENCE);
+		start_batch(rd, art_body(rd->tree)->rowex || attempts >= ART_PATIENCE);
 		euno_art_key_position(start, &rd->at);
-		status = enter_root(rd, tree);
+		status = enter_root(rd);
 		if (status == EUNO_OK)
-			status = read_on(rd, tree);
+			status = read_on(rd);
 		if (status == EUNO_OK)
 			return status;
 		rd->cx->counters.restarts++;
@@ -198,7 +199,7 @@ euno_art_read_below(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	{
 		status = euno_art_enter(&rd, at->ref, at->depth, false, false);
 		if (status == EUNO_OK)
-			status = read_on(&rd, tree);
+			status = read_on(&rd);
 	}
 	return end_batch(&rd, cursor, status);
 }
@@ -225,7 +226,7 @@ read_range(EunoContext *cx, EunoTree *tree, EunoCursor *cursor, bool forward,
 		start = cursor->at_hi ? &cursor->hi : &cursor->right.pos;
 	rd.stop = forward ? &cursor->hi : &cursor->lo;
 	euno_epoch_enter(cx->process);
-	status = end_batch(&rd, cursor, read_batch(&rd, tree, start));
+	status = end_batch(&rd, cursor, read_batch(&rd, start));
 	euno_epoch_exit(cx->process);
 	return status;
 }

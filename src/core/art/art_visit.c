@@ -20,7 +20,6 @@ frame_child(const ArtVisitFrame *frame, uint32_t byte, ArtPlace *place)
 {
 	ArtNode    *node = art_pointer(frame->place.ref);
 
-	place->where = ART_AT_LEAF;
 	place->rowex = true;
 	place->holder = node;
 	place->slot = art_children(node) + frame->places[byte] *
@@ -91,7 +90,6 @@ seek(ArtVisit *v)
 {
 	ArtBody    *body = art_body(v->tree);
 	ArtPlace	place = {
-		.where = ART_AT_LEAF,
 		.rowex = true,
 		.slot = &body->root,
 		.lock = &body->root_lock,
