@@ -111,6 +111,7 @@ TRUNCATE t;
 INSERT INTO t VALUES (repeat('x', :len));
 SELECT try(format('INSERT INTO t VALUES (repeat(''x'', %s))', :len + 1));
 SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT length(b) FROM t WHERE b = 'x';
 SELECT length(b) = :len FROM t WHERE b = repeat('x', :len);
 SELECT length(b) = :len FROM t WHERE b > repeat('x', :len - 1);
 SELECT count(*) FROM t WHERE b > repeat('x', :len + 1) OR b = repeat('x', :len + 1);

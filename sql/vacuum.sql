@@ -35,6 +35,7 @@ SELECT leaves < :leaves * 0.65 AS fewer_leaves FROM euno_stat_indexes WHERE inde
 SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 'v' ORDER BY 1;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT count(*), min(id), max(id) FROM v WHERE id BETWEEN 8000 AND 32000;
 SELECT count(*), min(id), max(id) FROM v WHERE id BETWEEN 8000 AND 32000;
 SELECT count(*), sum(id) FROM (SELECT id FROM v ORDER BY t DESC) s;
 
@@ -55,11 +56,13 @@ SELECT indexrelname, euno_index_check(indexrelid, true) FROM euno_stat_indexes W
 
 -- Every second row, with several passes over the indexes and in parallel
 SET maintenance_work_mem = '1MB';
+SET min_parallel_index_scan_size = 0;
 DELETE FROM v WHERE id % 2 = 1;
 SELECT settle() \g /dev/null
 VACUUM (PARALLEL 2) v;
 SELECT indexrelname, entries FROM euno_stat_indexes WHERE relname = 'v' ORDER BY 1;
 RESET maintenance_work_mem;
+RESET min_parallel_index_scan_size;
 
 -- Left for later, and done then
 DELETE FROM v WHERE id % 4 = 0;

@@ -33,7 +33,9 @@ DECLARE
 	first int := (SELECT count(*) FROM $t WHERE $key{$t} BETWEEN pair * 1000 AND pair * 1000 + 99 AND mine);
 	second int := (SELECT count(*) FROM $t WHERE $key{$t} BETWEEN pair * 1000 + 800 AND pair * 1000 + 899 AND mine);
 BEGIN
-	IF first + second >= 10 THEN
+	IF first + second > 10 THEN
+		RAISE 'more than ten: %', first + second;
+	ELSIF first + second = 10 THEN
 		DELETE FROM $t WHERE $key{$t} BETWEEN pair * 1000 AND pair * 1000 + 899 AND mine AND random() < 0.4;
 		RETURN 'full';
 	END IF;

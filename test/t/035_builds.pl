@@ -211,6 +211,12 @@ $node->safe_psql('postgres', 'CREATE EXTENSION pg_stat_statements; CREATE INDEX 
 is($node->safe_psql('postgres', <<'SQL'), 't', 'what workers read is counted');
 SELECT shared_blks_hit + shared_blks_read >= pg_relation_size('t') / 8192 FROM pg_stat_statements WHERE query LIKE 'CREATE INDEX t_counted%'
 SQL
+
+# VACUUM has workers of its own; not by default, for an index's file is one block.
+$node->safe_psql('postgres', 'DELETE FROM t WHERE a % 10 = 1');
+my (undef, undef, $launched) = $node->psql('postgres', 'SET min_parallel_index_scan_size = 0; VACUUM (PARALLEL 2, VERBOSE, INDEX_CLEANUP on) t');
+like($launched, qr/launched [12] parallel vacuum workers? for index vacuuming/, 'VACUUM with workers');
+check_indexes($node, 'postgres', 'VACUUM with workers');
 $node->stop;
 
 done_testing();
