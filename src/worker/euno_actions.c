@@ -79,7 +79,7 @@ euno_actions_define_settings(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("euno.merge_threshold",
 							"Sets the percentage of a euno index's entries after whose removal underfull leaves are merged.",
-							"0 leaves that to VACUUM alone.",
+							"0 leaves that to VACUUM, but for leaves that contention has split.",
 							&merge_threshold,
 							10, 0, 100,
 							PGC_SIGHUP, 0,
