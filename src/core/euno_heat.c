@@ -36,9 +36,9 @@ typedef struct HeatEntry
 	uint32_t	causes[EUNO_LEAF_CAUSES];
 	uint32_t	apart;			/* how many more conflicts were about different
 								 * keys than about one, since this was 0 */
-	uint8_t		state;			/* of the place, at the last one */
+	uint8_t		state;			/* of the place, at the last one; 0: not known */
 	uint8_t		process;		/* whose that was, in part */
-	uint16_t	hash;			/* of its key */
+	uint16_t	hash;			/* of its key; 0: there was none yet */
 	uint64_t	tid_and_length; /* of that key: TID << 16 | prefix << 8 |
 								 * bytes << 1 | cut */
 	uint8_t		key[EUNO_HEAT_KEY];
@@ -105,6 +105,8 @@ claim(HeatEntry *entry, uint32_t place)
 	euno_store32(&entry->writes, 0);
 	euno_store32(&entry->delegated, 0);
 	euno_store32(&entry->apart, 0);
+	euno_store8(&entry->state, 0);
+	euno_store16(&entry->hash, 0);
 	for (int i = 0; i < EUNO_LEAF_CAUSES; i++)
 		euno_store32(&entry->causes[i], 0);
 }
@@ -124,11 +126,10 @@ take_from(uint32_t *count)
 /*
  * The place's entry, locked.  If it has none and its bucket is full, the
  * coldest entry there gets colder, and is the place's when it has no conflicts
- * left (*fresh).  NULL: not this time.
+ * left.  NULL: not this time.
  */
 static HeatEntry *
-find_entry(EunoHeatTable *table, uint32_t place, const EunoEnvironment *env,
-		   bool *fresh)
+find_entry(EunoHeatTable *table, uint32_t place, const EunoEnvironment *env)
 {
 	HeatEntry  *bucket = bucket_of(table, place);
 	HeatEntry  *entry = bucket;
@@ -154,11 +155,10 @@ find_entry(EunoHeatTable *table, uint32_t place, const EunoEnvironment *env,
 		return NULL;
 	}
 	claim(entry, place);
-	*fresh = true;
 	return entry;
 }
 
-/* FNV-1a.  Of the key alone: entries with one key fight for one place. */
+/* FNV-1a; not 0.  Of the key alone: entries with one key fight for one place. */
 static uint16_t
 hash_key(const EunoPosition *pos)
 {
@@ -166,7 +166,8 @@ hash_key(const EunoPosition *pos)
 
 	for (uint32_t i = 0; i < pos->keylen; i++)
 		hash = (hash ^ pos->key[i]) * UINT32_C(16777619);
-	return (uint16_t) (hash ^ hash >> 16);
+	hash = (hash ^ hash >> 16) & 0xFFFF;
+	return hash != 0 ? (uint16_t) hash : 1;
 }
 
 static void
@@ -204,11 +205,13 @@ set_key(HeatEntry *entry, const EunoPosition *pos, uint8_t prefix)
  * locked.
  */
 static void
-note_conflict(EunoContext *cx, HeatEntry *entry, bool fresh, int state,
+note_conflict(EunoContext *cx, HeatEntry *entry, int state,
 			  const EunoPosition *pos, EunoCause cause)
 {
 	uint16_t	hash = hash_key(pos);
-	bool		same = euno_load16(&entry->hash) == hash;
+	uint16_t	last = euno_load16(&entry->hash);
+	bool		same = last == hash;
+	uint8_t		state_then = euno_load8(&entry->state);
 	uint8_t		process = (uint8_t) cx->process->slot;
 	uint32_t	apart = euno_load32(&entry->apart);
 
@@ -217,9 +220,9 @@ note_conflict(EunoContext *cx, HeatEntry *entry, bool fresh, int state,
 		add_sample(&entry->delegated);
 	else
 		add_cause(cx, entry, cause);
-	if (!fresh && !(same && euno_load8(&entry->process) == process))
+	if (last != 0 && !(same && euno_load8(&entry->process) == process))
 	{
-		add_cause(cx, entry, state >= 0 && euno_load8(&entry->state) != state ?
+		add_cause(cx, entry, state > 0 && state_then > 0 && state_then != state ?
 				  EUNO_CAUSE_SPLIT : same ? EUNO_CAUSE_SAME_KEY :
 				  EUNO_CAUSE_OTHER_KEY);
 		if (!same)
@@ -247,19 +250,18 @@ euno_heat_note(EunoContext *cx, EunoTree *tree, EunoHeatTable **table,
 			   EunoCause cause)
 {
 	EunoHeatTable *heat = get_table(cx, tree, table, cause != EUNO_CAUSE_NONE);
-	bool		fresh = false;
 	HeatEntry  *entry;
 	uint32_t	apart;
 
 	if (heat == NULL || pos->key == NULL)
 		return 0;
-	entry = find_entry(heat, place->number, cx->env, &fresh);
+	entry = find_entry(heat, place->number, cx->env);
 	if (entry == NULL)
 		return 0;
 	if (cause == EUNO_CAUSE_NONE)
 		add_sample(&entry->writes);
 	else
-		note_conflict(cx, entry, fresh, place->state, pos, cause);
+		note_conflict(cx, entry, place->state, pos, cause);
 	apart = euno_load32(&entry->apart);
 	set_key(entry, pos, place->prefix);
 	euno_mutex_unlock(&entry->lock, cx->env);

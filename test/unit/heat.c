@@ -233,6 +233,33 @@ test_contended(const Universe *universe)
 	tap_end();
 }
 
+/* A place that was written to had no conflict yet that others are like. */
+static void
+test_first(const Universe *universe)
+{
+	EunoHeatPlace place = {.number = 77,.state = 3};
+	EunoHeatTable **table;
+	Case		c;
+
+	tap_begin("the first conflict of a place is not compared with another's");
+	open_some(&c, universe, 1000);
+	table = &bpt_body(c.fixture.tree)->heat;
+	for (int i = 0; i < 3; i++)
+	{
+		EunoPosition pos = {.key = universe->entries[i].entry.key,
+		.keylen = universe->entries[i].entry.keylen};
+		uint32_t	apart;
+
+		/* The table is there after the first one. */
+		place.number = i == 0 ? 5 : 77;
+		apart = euno_heat_note(&c.actor.cx, c.fixture.tree, table, &place, &pos,
+							   i == 1 ? EUNO_CAUSE_NONE : EUNO_CAUSE_CHANGED);
+		CHECK(apart == 0, "note %d: %u apart", i, apart);
+	}
+	close_case(&c);
+	tap_end();
+}
+
 static void
 test_rounds(const Universe *universe)
 {
@@ -496,6 +523,7 @@ main(void)
 	test_calm(compared);
 	test_causes(compared);
 	test_contended(plain);
+	test_first(compared);
 	test_rounds(compared);
 	test_many(compared);
 	test_idle(plain);
