@@ -308,6 +308,7 @@ extern ArtNode *euno_art_build_node(ArtBuild *build, ArtType type,
 									const uint8_t *path, uint32_t from,
 									uint32_t level);
 extern uint32_t euno_art_node_place(ArtNode *node, uint8_t byte);
+extern uint32_t euno_art_children_left(ArtNode *node);
 extern bool euno_art_node_add(ArtNode *node, uint8_t byte,
 							  const ArtChild *child);
 extern void euno_art_node_map(ArtNode *node, uint64_t map[4],

@@ -261,19 +261,6 @@ compact_node(Compact *c)
 	return false;
 }
 
-/* Children of a node that were not removed.  A guess: nothing is locked. */
-static uint32_t
-children_left(ArtNode *node)
-{
-	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
-	const ArtRef *children = art_children(node);
-	uint32_t	left = 0;
-
-	for (uint32_t i = 0; i < layout->capacity; i++)
-		left += !art_is_absent(euno_load64(&children[i * layout->words]));
-	return left;
-}
-
 /*
  * Has this context met others lately?  To put a child into its small node's
  * place writes to the node above, which they are at, and the next insert does
@@ -306,7 +293,7 @@ is_deserted(ArtNode *node, const ArtRef *slot, uint32_t few)
 	uint32_t	n = 1;
 
 	if (layout->capacity <= ART_LONELY)
-		return children_left(node) <= few;
+		return euno_art_children_left(node) <= few;
 	if (!art_is_absent(euno_load64(slot)))
 		return false;
 	for (; n < layout->capacity; n++)

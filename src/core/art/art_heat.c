@@ -164,25 +164,6 @@ find_node(EunoTree *tree, const ArtKey *key, uint32_t prefix, ArtRef *found)
 	return path;
 }
 
-static uint32_t
-count_children(ArtRef ref)
-{
-	ArtNode    *node = art_pointer(ref);
-	uint64_t	map[4];
-	uint8_t		places[256];
-	uint32_t	n = 0;
-
-	euno_art_node_map(node, map, places);
-	for (int byte = 0; byte < 256; byte++)
-	{
-		if ((map[byte / 64] >> byte % 64 & 1) != 0)
-			n += !art_is_absent(euno_load64_acquire(
-				art_children(node) +
-				places[byte] * euno_art_layouts[art_ref_type(ref)].words));
-	}
-	return n;
-}
-
 /* The gap before all composites that are not below these bytes. */
 static void
 set_fence(EunoPositionBuffer *fence, const ArtKey *key)
@@ -207,7 +188,7 @@ euno_art_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 	euno_art_key_set(&key, heat->cut ? heat->keylen : key.len);
 	euno_epoch_enter(cx->process);
 	path = find_node(tree, &key, heat->prefix, &node);
-	info->entries = node != 0 ? count_children(node) :
+	info->entries = node != 0 ? euno_art_children_left(art_pointer(node)) :
 		!art_is_absent(euno_load64_acquire(&art_body(tree)->root));
 	euno_epoch_exit(cx->process);
 	info->number = number_of(&key, path);

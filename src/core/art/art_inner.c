@@ -388,3 +388,16 @@ euno_art_path_copy(const ArtNode *node, uint32_t depth, uint8_t *path)
 		euno_copy_out(path + depth, art_segment(node) + (depth - from),
 					  level - depth);
 }
+
+/* Children of a node that were not removed.  A guess: nothing is locked. */
+uint32_t
+euno_art_children_left(ArtNode *node)
+{
+	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
+	const ArtRef *children = art_children(node);
+	uint32_t	left = 0;
+
+	for (uint32_t i = 0; i < layout->capacity; i++)
+		left += !art_is_absent(euno_load64(&children[i * layout->words]));
+	return left;
+}
