@@ -114,10 +114,10 @@ append(Make *m, ArtNode *copy)
 static bool
 try_lock(ArtNode *node)
 {
-	uint64_t	version;
+	uint64_t	word = euno_load64(&node->lock.word);
 
-	return euno_lock_glance(&node->lock, &version) &&
-		euno_lock_upgrade(&node->lock, version);
+	return (word & (EUNO_LOCK_LOCKED | EUNO_LOCK_OBSOLETE)) == 0 &&
+		euno_lock_upgrade(&node->lock, word);
 }
 
 /*
