@@ -72,22 +72,21 @@ check_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
 	EunoIndex  *idx = check->idx;
 	EunoEntry	entry;
 	EunoContext *cx;
-	EunoState	state;
-	EunoStatus	status = EUNO_OK;
+	EunoStatus	status;
 
 	if (!visible)
 		return;
 	euno_key_form(idx->schema, values, isnull, check->form_buffer, &entry);
 	entry.tid = euno_tid_pack(root);
-	state = euno_index_pin(idx, &cx);
-	if (state == EUNO_STATE_READY)
-		status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
+
+	/* If it has been evicted meanwhile, we look at the one that comes next. */
+	while (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
+	{
+		euno_index_unpin(idx);
+		euno_index_ensure_ready(idx, check->index);
+	}
+	status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
 	euno_index_unpin(idx);
-	if (state != EUNO_STATE_READY)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("euno index \"%s\" was evicted while it was being checked",
-						RelationGetRelationName(check->index))));
 	if (status == EUNO_CANCELED)
 		euno_index_error(idx, check->index, status);
 	if (status != EUNO_OK)
