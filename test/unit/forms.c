@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/art/art.h"
+#include "core/bptree/bpt_view.h"
 #include "fixture.h"
 #include "tap.h"
 
@@ -596,6 +597,81 @@ test_sizes(const EunoTreeOps *ops)
 	tap_end();
 }
 
+/* A number as a key of 9 bytes, with a TID that no other has. */
+static EunoEntry
+number_entry(uint64_t number, uint8_t *key)
+{
+	static EunoTid tid = 65537;
+
+	key[0] = 2;
+	for (int i = 0; i < 8; i++)
+		key[1 + i] = (uint8_t) (number >> (56 - 8 * i));
+	if (++tid % 65536 == 0)
+		tid++;
+	return (EunoEntry) {.key = key,.keylen = 9,.tid = tid};
+}
+
+/*
+ * Descending inserts between a full leaf and the next one: they get a leaf, and
+ * not one each.
+ */
+static void
+test_behind(void)
+{
+	const EunoTreeOps *ops = &euno_bptree_ops;
+	Universe   *universe = universe_make(shape_by_name("dense int8"), 10, seed);
+	EunoBulk   *bulk = aligned_alloc(64, (sizeof(EunoBulk) + 63) / 64 * 64);
+	EunoTreeStats stats;
+	uint64_t	leaves;
+	uint8_t		key[9];
+	Fixture		fixture;
+	Actor		actor;
+
+	tap_begin("%s: descending inserts behind full leaves", ops->name);
+	fixture_open(&fixture, ops, universe, 100, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	CHECK(ops->bulk_begin(&actor.cx, fixture.tree, bulk) == EUNO_OK, "begin");
+	for (uint64_t i = 0; i < 20000; i++)
+	{
+		EunoEntry	entry = number_entry(256 * i, key);
+
+		CHECK(ops->bulk_add(&actor.cx, bulk, &entry) == EUNO_OK, "add");
+	}
+	CHECK(ops->bulk_end(&actor.cx, bulk) == EUNO_OK, "end");
+	ops->stats(&actor.cx, fixture.tree, &stats);
+	leaves = stats.leaves;
+	for (BptLeaf *leaf = bpt_body(fixture.tree)->first, *next;
+		 (next = leaf->right) != NULL && tap_bad() == 0; leaf = next)
+	{
+		uint8_t		last[BPT_MAX_COMPOSITE + 8];
+		BptView		view;
+		BptSlot		slot;
+		uint64_t	number = 0;
+
+		(void) euno_bpt_view(leaf, &view);
+		(void) euno_bpt_slot(&view, view.count - 1, &slot);
+		(void) euno_bpt_key(&view, view.count - 1, &slot, last);
+		for (int i = 0; i < 8; i++)
+			number = number << 8 | last[1 + i];
+		for (uint64_t n = number + 255; n > number; n--)
+		{
+			EunoEntry	entry = number_entry(n, key);
+
+			CHECK(ops->insert(&actor.cx, fixture.tree, &entry, false) == EUNO_OK,
+				  "insert");
+		}
+	}
+	ops->stats(&actor.cx, fixture.tree, &stats);
+	CHECK(stats.leaves <= 3 * leaves, "%llu leaves became %llu",
+		  (unsigned long long) leaves, (unsigned long long) stats.leaves);
+	check_verify(&actor);
+	free(bulk);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
 /*
  * The types of a radix tree's nodes: where slots are, and what a reference
  * says.
@@ -653,6 +729,8 @@ run_once(void)
 			test_shrinking(subjects[s]);
 		}
 		test_sizes(subjects[s]);
+		if (subjects[s] == &euno_bptree_ops)
+			test_behind();
 		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
 			test_growth(subjects[s]);
 	}

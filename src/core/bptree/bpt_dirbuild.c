@@ -205,6 +205,8 @@ euno_bpt_directory_build(EunoContext *cx, EunoTree *tree, int domain)
 	}
 	euno_store_ptr(&dir->root, levels[0]);
 	(void) euno_add64(&dir->inners, inners);
+	euno_store64(&dir->built_inners, inners);
+	euno_store64(&dir->built_leaves, euno_load64(&bpt_body(tree)->leaves));
 	if (old != NULL)
 		retire_tree(cx, tree, domain, old);
 	return true;

@@ -364,16 +364,19 @@ measure(const BptItems *it, uint32_t a, uint32_t b, uint32_t prefix_len,
 
 /*
  * How many bytes of "right" it takes, at least, to be above "left", which is
- * below it.
+ * below it.  "lowest": the last one is made as low as may be, for what is less,
+ * and comes next, shall not go to the left.
  */
 uint32_t
-euno_bpt_separate(const uint8_t *left, uint32_t left_len,
-				  const uint8_t *right, uint32_t len)
+euno_bpt_separate(const uint8_t *left, uint32_t left_len, uint8_t *right,
+				  uint32_t len, bool lowest)
 {
 	uint32_t	same = 0;
 
 	while (same < len && same < left_len && left[same] == right[same])
 		same++;
+	if (lowest && same < len && same < left_len && left[same] + 1 < right[same])
+		right[same] = (uint8_t) (left[same] + 1);
 
 	/* Where one is longer and the rest equal, zeros decide nothing. */
 	while (same < len && same >= left_len && right[same] == 0)
@@ -383,7 +386,8 @@ euno_bpt_separate(const uint8_t *left, uint32_t left_len,
 
 /*
  * The shortest separator s with item i - 1 < s <= item i, in "to"
- * (BPT_MAX_COMPOSITE).  OPAQUE: item i's key, and its TID.
+ * (BPT_MAX_COMPOSITE); the lowest of these where that is the last one.  OPAQUE:
+ * item i's key, and its TID.
  */
 uint32_t
 euno_bpt_separator(const BptItems *it, uint32_t i, uint8_t *to, EunoTid *tid)
@@ -395,7 +399,7 @@ euno_bpt_separator(const BptItems *it, uint32_t i, uint8_t *to, EunoTid *tid)
 	if (it->opaque)
 		return len;
 	return euno_bpt_separate(left, euno_bpt_item_copy(it, i - 1, 0, left), to,
-							 len);
+							 len, i == it->n - 1);
 }
 
 /*

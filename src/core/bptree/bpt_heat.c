@@ -143,7 +143,8 @@ euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 	if (status == EUNO_OK)
 	{
 		info->number = image.leaf.number;
-		info->entries = image.leaf.ntids;
+		info->entries = place.view.format == BPT_FIXED ? place.view.entries :
+			image.leaf.ntids;
 		info->domain = (int) image.leaf.limbo.domain;
 		info->mode = place.view.scattered ? "contended" :
 			euno_heat_is_delegated(heat) ? "delegated" : "calm";

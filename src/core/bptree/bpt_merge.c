@@ -292,6 +292,23 @@ merge_pair(Merge *m)
 	return status == EUNO_STALE ? EUNO_NOT_FOUND : status;
 }
 
+/*
+ * Are a directory's nodes sparse, and was it not like that when it was built?
+ * (Where separators are long there are many.)
+ */
+static bool
+is_sparse(const BptDirectory *dir, uint64_t leaves)
+{
+	uint64_t	inners = euno_load64(&dir->inners);
+	uint64_t	built_leaves = euno_load64(&dir->built_leaves);
+
+	if (inners == 0 || leaves <= 1)
+		return inners > 0;
+	return inners >= 8 + leaves / 8 &&
+		(built_leaves == 0 ||
+		 2 * inners * built_leaves > 3 * euno_load64(&dir->built_inners) * leaves);
+}
+
 /* After many merges the inner nodes are sparse: builds them anew. */
 static void
 directories_shrink(EunoContext *cx, EunoTree *tree)
@@ -301,10 +318,8 @@ directories_shrink(EunoContext *cx, EunoTree *tree)
 	for (int d = 0; d < tree->config.ndomains; d++)
 	{
 		BptDirectory *dir = &body->directories[d];
-		uint64_t	inners = euno_load64(&dir->inners);
-		uint64_t	leaves = euno_load64(&body->leaves);
 
-		if (inners == 0 || (leaves > 1 && inners < 8 + leaves / 8))
+		if (!is_sparse(dir, euno_load64(&body->leaves)))
 			continue;
 		euno_epoch_enter(cx->process);
 		if (euno_mutex_lock_or_leave(&dir->mutex, cx->env))
@@ -337,10 +352,10 @@ merge_from(EunoContext *cx, EunoTree *tree, uint32_t max_leaves, bool calm,
 
 		/* Nobody else merges: the leaves stay linked between two steps. */
 		m.left = *at;
-		m.right = euno_load_ptr_acquire(&m.left->right);
 		euno_epoch_enter(cx->process);
 		if (calm)
-			(void) euno_bpt_calm_idle(cx, tree, m.left);
+			(void) euno_bpt_calm_idle(cx, tree, m.left);	/* may split it */
+		m.right = euno_load_ptr_acquire(&m.left->right);
 		if (m.right != NULL)
 			status = merge_pair(&m);
 		euno_epoch_exit(cx->process);

@@ -106,14 +106,16 @@ migration_prepare(Migration *m)
 	EunoContext *cx = m->cx;
 	EunoTree   *tree = m->tree;
 	EunoPosition pos;
+	EunoStatus	status;
 	BptKey		key;
 	BptLeaf    *next;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 
 	euno_bpt_key_fence(tree, m->from, &pos, buf, &key);
 	bpt_place_init(&m->before_place, &m->scratch);
-	if (euno_bpt_seek(cx, tree, &key, true, &m->before_place) != EUNO_OK)
-		return EUNO_CORRUPT;
+	status = euno_bpt_seek(cx, tree, &key, true, &m->before_place);
+	if (status != EUNO_OK)
+		return status == EUNO_CORRUPT ? status : EUNO_NOT_FOUND;
 	m->before = m->before_place.leaf;
 	next = m->before_place.copied ? m->scratch.leaf.right :
 		euno_load_ptr_acquire(&m->before->right);

@@ -291,7 +291,9 @@ typedef struct BptDirectory
 
 	EunoLock	mutex;
 	uint64_t	inners;
-	uint8_t		pad1[48];
+	uint64_t	built_inners;	/* when it was last built, and of how many leaves; */
+	uint64_t	built_leaves;	/* 0: it was not */
+	uint8_t		pad1[32];
 } BptDirectory;
 
 /* At least one for each domain. */

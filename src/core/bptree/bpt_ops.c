@@ -48,7 +48,9 @@ euno_bpt_entries(EunoTree *tree)
 
 	for (int i = 0; i < BPT_STRIPES; i++)
 		sum += euno_counter_read(&bpt_body(tree)->stripes[i].entries);
-	return sum;
+
+	/* An insert may be missed whose removal, in another stripe, is seen. */
+	return (int64_t) sum < 0 ? 0 : sum;
 }
 
 /* See EunoTreeOps.  Exact only while nobody writes. */

@@ -190,6 +190,7 @@ part_install(Part *p)
 	BptItems   *it = &s->work.it;
 	BptBody    *body = bpt_body(p->tree);
 	BptLeaf    *leaf = p->place.leaf;
+	bool		marked = euno_load8(&leaf->parted) != 0;
 
 	s->low = bpt_low_fence(&p->place.image->leaf);
 	s->high = euno_bpt_high_fence(&p->place.image->leaf, s->high_buf);
@@ -206,8 +207,11 @@ part_install(Part *p)
 	euno_bpt_install(p->right, &s->right);
 	euno_bpt_install(leaf, &s->left);
 	(void) euno_add64(&body->leaves, 1);
-	(void) euno_add64(&body->parted, euno_load8(&leaf->parted) != 0 ? 1 : 2);
-	euno_store8(&leaf->parted, 1);
+
+	/* A merging may take the mark away, and its count, as long as we leave it. */
+	(void) euno_add64(&body->parted, marked ? 1 : 2);
+	if (!marked)
+		euno_store8(&leaf->parted, 1);
 	euno_bpt_move_note(p->tree, leaf, p->right);
 	return true;
 }

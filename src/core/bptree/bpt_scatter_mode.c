@@ -17,6 +17,9 @@
 /* How full, in percent, a leaf may be after its annex has been emptied. */
 #define FOLD_FILL	85
 
+/* So often a leaf is looked at anew before it becomes contended another time. */
+#define SCATTER_TRIES	64
+
 /*
  * How would the annex of a leaf with items [a, b), whose fences have their
  * first "base" bytes in common, keep entries?  False if it cannot: they are not
@@ -400,9 +403,9 @@ euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
 /*
  * Makes a leaf contended: gives it an annex, to which entries are put from now
  * on.  To be called within an epoch in which the leaf was seen linked.
- * EUNO_OK (also if it is already), EUNO_NOT_FOUND (it is gone, or its entries
- * cannot be kept that way), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry
- * or return.
+ * EUNO_OK (also if it is already), EUNO_NOT_FOUND (it is gone, its entries
+ * cannot be kept that way, or it was written to each time), EUNO_NO_MEMORY,
+ * EUNO_CORRUPT.  No locks on entry or return.
  */
 static EunoStatus
 scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
@@ -417,7 +420,7 @@ scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 
 	if (bpt_is_opaque(tree))
 		return EUNO_NOT_FOUND;
-	for (;;)
+	for (int tries = 0; tries < SCATTER_TRIES; tries++)
 	{
 		bpt_place_init(&place, &image);
 		place.leaf = leaf;
@@ -426,7 +429,10 @@ scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 			break;
 		status = euno_bpt_copy(&place);
 		if (status == EUNO_STALE)
+		{
+			status = EUNO_NOT_FOUND;
 			continue;
+		}
 		if (status != EUNO_OK || place.view.scattered)
 			break;
 		status = EUNO_NOT_FOUND;
@@ -442,6 +448,7 @@ scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 		if (annex == NULL)
 			break;
 		euno_store64(&annex->shape, bpt_shape_word(&shape));
+		status = EUNO_NOT_FOUND;
 		if (!euno_lock_upgrade(&leaf->lock, place.version))
 			continue;
 		euno_store_ptr(&leaf->annex, annex);

@@ -84,18 +84,21 @@ walk_refused(BptLeaf *leaf)
 }
 
 /*
- * Copies a leaf's TIDs, WALK_LEAF_TIDS at most, and its right link.  EUNO_OK,
- * EUNO_STALE, EUNO_CORRUPT or EUNO_CANCELED.
+ * Copies a leaf's TIDs, WALK_LEAF_TIDS at most, and its right link; "locked":
+ * while it is, for it is written to all the time.  EUNO_OK, EUNO_STALE,
+ * EUNO_CORRUPT or EUNO_CANCELED.
  */
 static EunoStatus
-walk_copy(EunoContext *cx, WalkLeaf *wl, EunoTid *tids, BptLeaf **right)
+walk_copy(EunoContext *cx, WalkLeaf *wl, bool locked, EunoTid *tids,
+		  BptLeaf **right)
 {
 	BptLeaf    *leaf = wl->leaf;
-	uint64_t	version;
+	uint64_t	version = 0;
 	BptView		view;
 
-	if (!euno_lock_read_or_leave(&leaf->lock, &version, cx->env,
-								 &cx->counters))
+	if (locked ?
+		!euno_lock_acquire_or_leave(&leaf->lock, cx->env, &cx->counters) :
+		!euno_lock_read_or_leave(&leaf->lock, &version, cx->env, &cx->counters))
 		return walk_refused(leaf);
 	wl->seqno = euno_load64(&leaf->seqno);
 	*right = euno_load_ptr_acquire(&leaf->right);
@@ -122,7 +125,9 @@ walk_copy(EunoContext *cx, WalkLeaf *wl, EunoTid *tids, BptLeaf **right)
 	}
 	if (view.scattered && !view.torn)
 		wl->n += euno_bpt_scatter_tids(cx, leaf, tids + wl->n);
-	if (!euno_lock_validate(&leaf->lock, version))
+	if (locked)
+		euno_lock_release_unchanged(&leaf->lock, cx->env);
+	else if (!euno_lock_validate(&leaf->lock, version))
 		return EUNO_STALE;
 	return view.torn ? EUNO_CORRUPT : EUNO_OK;
 }
@@ -143,6 +148,7 @@ walk_collect(EunoContext *cx, EunoWalk *walk, BptLeaf **leaf, uint32_t *n)
 {
 	WalkStretch *stretch = (WalkStretch *) walk->room->own;
 	uint64_t   *asked = walk->room->asked;
+	uint32_t	attempts = 0;
 
 	stretch->nleaves = *n = 0;
 	while (*leaf != NULL && stretch->nleaves < WALK_LEAVES &&
@@ -157,7 +163,7 @@ walk_collect(EunoContext *cx, EunoWalk *walk, BptLeaf **leaf, uint32_t *n)
 		wl->first = *n;
 		wl->ngone = 0;
 		euno_epoch_enter(cx->process);
-		status = walk_copy(cx, wl, asked + *n, &right);
+		status = walk_copy(cx, wl, attempts++ > BPT_PATIENCE, asked + *n, &right);
 		euno_epoch_exit(cx->process);
 		if (status == EUNO_OK)
 		{
@@ -169,6 +175,7 @@ walk_collect(EunoContext *cx, EunoWalk *walk, BptLeaf **leaf, uint32_t *n)
 			*n += wl->n;
 			stretch->nleaves++;
 			*leaf = right;
+			attempts = 0;
 		}
 		else if (status != EUNO_STALE)
 			return status;
