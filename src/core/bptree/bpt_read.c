@@ -377,12 +377,13 @@ find_ends(BptRead *rd, bool forward, BptKey *from, BptKey *to)
 static bool
 window_is_ordered(BptRead *rd)
 {
-	const EunoPosition *end = &rd->cursor->right.pos;
+	const EunoCursor *cursor = rd->cursor;
+	const EunoPosition *end = &cursor->right.pos;
 	BptKey		begin;
 
-	if (rd->cursor->at_lo || rd->cursor->at_hi || end->key != rd->cursor->right.data)
+	if (cursor->at_lo || cursor->at_hi || end->key != cursor->right.data)
 		return true;
-	euno_bpt_key_position(rd->tree, &rd->cursor->left.pos, &begin);
+	euno_bpt_key_position(rd->tree, &cursor->left.pos, &begin);
 	return euno_bpt_compare_opaque(rd->cx, &begin, end->key, end->keylen,
 								   end->tid) < 0;
 }
