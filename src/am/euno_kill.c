@@ -12,7 +12,8 @@
 /*
  * Removes those entries of a range whose TIDs are in the list, which is sorted;
  * in the window's direction, up to the last of them: behind that the window may
- * have skipped any number of others.  TIDs may have been recycled since the
+ * have skipped any number of others.  (Others may have removed some; a window
+ * was made of no more than a batch.)  TIDs may have been recycled since the
  * window was read: each removal is conditional on the vacuum epoch of that time,
  * which is checked while the leaf is locked.
  */
@@ -22,6 +23,7 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 {
 	bool		forward = window->forward;
 	uint32		met = 0;
+	uint32		looked = 0;
 	EunoContext *cx;
 
 	euno_cursor_start(cursor);
@@ -35,6 +37,7 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 		euno_index_unpin(idx);
 		if (status != EUNO_OK || batch->nitems == 0)
 			break;
+		looked += batch->nitems;
 
 		for (uint32 i = 0; i < batch->nitems; i++)
 		{
@@ -55,7 +58,8 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 			}
 			euno_index_unpin(idx);
 		}
-	} while (met < ndead && !(forward ? cursor->at_hi : cursor->at_lo));
+	} while (met < ndead && looked < 2 * FULL_BATCH &&
+			 !(forward ? cursor->at_hi : cursor->at_lo));
 }
 
 /* Collects what was found dead of items [from, to), sorted. */

@@ -19,12 +19,15 @@
 #include "access/transam.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -36,13 +39,63 @@ is_foreign_function(Oid function, void *context)
 	return function >= FirstNormalObjectId;
 }
 
+static bool has_users_parts(Oid type);
+
+/* Does the server compare values of a type by a function of users? */
+static bool
+is_compared_by_users(Oid type)
+{
+	TypeCacheEntry *entry = lookup_type_cache(type, TYPECACHE_CMP_PROC);
+
+	return is_foreign_function(entry->cmp_proc, NULL) || has_users_parts(type);
+}
+
+/*
+ * Arrays, rows and ranges are compared by functions of the server, and these by
+ * those of the types that they are made of.
+ */
+static bool
+has_users_parts(Oid type)
+{
+	Oid			base = getBaseType(type);
+	Oid			element = get_element_type(base);
+
+	if (OidIsValid(element))
+		return is_compared_by_users(element);
+	switch (get_typtype(base))
+	{
+		case TYPTYPE_COMPOSITE:
+		case TYPTYPE_PSEUDO:
+			return true;
+		case TYPTYPE_RANGE:
+		case TYPTYPE_MULTIRANGE:
+			return base >= FirstNormalObjectId;
+		default:
+			return false;
+	}
+}
+
+/* May a function of the server that gets such a value call one of users? */
+static bool
+is_users_type(Oid type)
+{
+	Oid			base = getBaseType(type);
+
+	return has_users_parts(type) ||
+		(base >= FirstNormalObjectId && get_typtype(base) != TYPTYPE_ENUM);
+}
+
 /* Does an expression run functions of users?  Checks of domains may do so. */
 static bool
 runs_functions(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	return IsA(node, CoerceToDomain) ||
+	return IsA(node, CoerceToDomain) || IsA(node, RowExpr) ||
+		(IsA(node, Var) && is_users_type(castNode(Var, node)->vartype)) ||
+		(IsA(node, Const) && is_users_type(castNode(Const, node)->consttype)) ||
+		(IsA(node, MinMaxExpr) &&
+		 is_compared_by_users(castNode(MinMaxExpr, node)->minmaxtype)) ||
 		check_functions_in_node(node, is_foreign_function, context) ||
 		expression_tree_walker(node, runs_functions, context);
 }
@@ -68,12 +121,17 @@ build_runs_functions(Relation index)
 {
 	HeapTuple	tuple;
 	bool		runs;
-	int			nsupport = index->rd_indam->amsupport *
-		IndexRelationGetNumberOfKeyAttributes(index);
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	int			nsupport = index->rd_indam->amsupport * nkeys;
 
 	for (int i = 0; i < nsupport; i++)
 	{
 		if (is_foreign_function(index->rd_support[i], NULL))
+			return true;
+	}
+	for (int i = 0; i < nkeys; i++)
+	{
+		if (has_users_parts(TupleDescAttr(RelationGetDescr(index), i)->atttypid))
 			return true;
 	}
 	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(RelationGetRelid(index)));

@@ -42,13 +42,16 @@ sieve_random(Actor *actor, const Model *model)
 {
 	const Universe *universe = model->universe;
 	Random	   *random = &actor->random;
-	const EunoEntry *entry =
-		&universe->entries[random_below(random, universe->n)].entry;
-	uint32_t	bytes = 2 << random_below(random, 3);
+	const EunoEntry *entry;
+	uint32_t	bytes;
 	Sieve	   *sieve;
 
-	if (universe->shape->order != EUNO_ORDER_BYTES || entry->keylen < bytes ||
+	if (universe->shape->order != EUNO_ORDER_BYTES ||
 		random_below(random, 3) != 0)
+		return NULL;
+	entry = &universe->entries[random_below(random, universe->n)].entry;
+	bytes = 2 << random_below(random, 3);
+	if (entry->keylen < bytes)
 		return NULL;
 	sieve = calloc(1, sizeof(Sieve));
 	sieve->core.keylen = entry->keylen;
