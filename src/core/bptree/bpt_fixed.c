@@ -429,7 +429,7 @@ euno_bpt_halve(EunoTree *tree, BptSplit *s, const BptView *view,
 	(void) run_composite(run, m, s->middle_buf);
 	s->middle.bytes = s->middle_buf;
 	s->middle.len = euno_bpt_separate(before, len, s->middle_buf, len,
-									  m == n - 1);
+									  m == n - 1 && s->high.bytes != NULL);
 	s->middle.tid = 0;
 	s->at = at;
 	if (half_prefix(run, n, &s->middle, &s->high) - plen > HALF_CUT)

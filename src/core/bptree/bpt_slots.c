@@ -274,7 +274,7 @@ euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
 	if (ps->format == BPT_SLOTTED)
 		s->middle.len = euno_bpt_separate(before, piece_bytes(ps, m - 1, true, before),
 										  s->middle_buf, s->middle.len,
-										  m == ps->n - 1);
+										  m == ps->n - 1 && s->high.bytes != NULL);
 	s->at = ps->put.slot + ps->put.mine;
 	measure(ps, m, ps->n, &s->middle, &s->high, &e);
 	if (e.by > SLOTS_CUT || e.fixed || e.ntids > BPT_LEAF_TIDS - 2)
