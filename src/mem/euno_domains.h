@@ -30,7 +30,6 @@ typedef struct EunoDomainStats
 	char		cpus[256];		/* served by it, as a list: "0-3,8"; cut off if long */
 } EunoDomainStats;
 
-
 /* Domains reserved at server start: 1 to EUNO_MAX_DOMAINS. */
 extern int	euno_ndomains;
 
