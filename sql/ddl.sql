@@ -73,6 +73,36 @@ INSERT INTO t SELECT n, 'v' || n % 100, n FROM generate_series(1, 500) n;
 COMMIT;
 SELECT * FROM state() ORDER BY 1;
 
+-- TRUNCATE again and again: trees that nobody will see do not stay until the end
+BEGIN;
+CREATE TEMP TABLE trees ON COMMIT DROP AS SELECT count(*) AS before FROM euno_stat_get_indexes();
+SAVEPOINT s;
+DO $$
+BEGIN
+	FOR i IN 1..60 LOOP
+		BEGIN
+			TRUNCATE t;
+			INSERT INTO t VALUES (i);
+			IF i % 3 = 0 THEN
+				REINDEX TABLE t;
+				RAISE EXCEPTION 'undone';
+			END IF;
+		EXCEPTION WHEN raise_exception THEN
+		END;
+		IF i = 30 THEN
+			REINDEX TABLE t;
+			REINDEX TABLE t;
+		END IF;
+	END LOOP;
+END $$;
+SELECT count(*) - before < 10 AS few FROM euno_stat_get_indexes(), trees GROUP BY before;
+SELECT id FROM t WHERE id > 0;
+SELECT * FROM state() ORDER BY 1;
+ROLLBACK TO s;
+SELECT index, state, count, "check" FROM state() ORDER BY 1;
+COMMIT;
+SELECT index, state, count, "check" FROM state() ORDER BY 1;
+
 -- ALTER TYPE: with the old file, with a new one, with other semantics
 ALTER TABLE t ALTER v TYPE varchar(50) COLLATE "C";
 SELECT * FROM state() ORDER BY 1;

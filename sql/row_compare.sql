@@ -45,6 +45,20 @@ CREATE INDEX r_twice ON r USING euno (t text_pattern_ops, a, t, b);
 SELECT (dropped('WHERE (t, b) > (''t2'', 70) ORDER BY t USING ~<~, a')).*;
 DROP INDEX r_twice;
 
+-- In joins too, where before 18 a unique index has to pass for a btree, and on types whose families do
+SET client_min_messages = error; -- of ON CONFLICT, before 18
+CREATE UNIQUE INDEX r_unique ON r USING euno (id, b);
+SET client_min_messages = warning;
+EXPLAIN (COSTS OFF) SELECT id, x FROM r, generate_series(1, 2) x WHERE (id, b) > (2990, 70) ORDER BY id, b;
+SELECT id, x FROM r, generate_series(1, 2) x WHERE (id, b) > (2998, 70) ORDER BY id, b, x;
+DROP INDEX r_unique;
+CREATE INDEX r_odd ON r USING euno ((c > 5), b);
+SELECT (dropped('WHERE (c > 5, b) > (true, 90) ORDER BY c > 5, b')).*;
+DROP INDEX r_odd;
+CREATE INDEX r_net ON r USING euno (('10.0.0.0'::inet + id), b);
+SELECT (dropped('WHERE (''10.0.0.0''::inet + id, b) > (''10.0.11.180'', 70) ORDER BY ''10.0.0.0''::inet + id, b')).*;
+DROP INDEX r_net;
+
 -- Where there is no right to call the operators' function, and where they would come before a policy, the
 -- first column is all
 CREATE INDEX r_ab ON r USING euno (a, b);

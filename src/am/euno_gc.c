@@ -42,10 +42,10 @@
 typedef struct Suspect
 {
 	EunoTreeKey key;
-	bool		created;		/* here; if so, abort of "subid" kills it */
-	bool		moved;			/* its table was, here; the same */
-	SubTransactionId subid;
+	bool		moved;			/* its table was, by "maker" */
 	bool		gone;			/* found missing just before commit */
+	SubTransactionId maker;		/* its abort kills it; or invalid */
+	SubTransactionId successor; /* made another file in its place; the same */
 } Suspect;
 
 static List *suspects = NIL;	/* in TopTransactionContext */
@@ -53,35 +53,77 @@ static bool committing = false; /* too late to look at pg_class */
 static object_access_hook_type previous_hook = NULL;
 
 static Suspect *
-remember(const EunoTreeKey *key, bool created)
+remember(const EunoTreeKey *key, bool moved)
 {
-	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
-	Suspect    *suspect = palloc0(sizeof(Suspect));
+	MemoryContext old;
+	Suspect    *suspect;
+	ListCell   *lc;
 
+	foreach(lc, suspects)
+	{
+		suspect = lfirst(lc);
+		if (!moved && !suspect->moved &&
+			memcmp(&suspect->key, key, sizeof(EunoTreeKey)) == 0)
+			return suspect;
+	}
+	old = MemoryContextSwitchTo(TopTransactionContext);
+	suspect = palloc0(sizeof(Suspect));
 	suspect->key = *key;
-	suspect->created = created;
-	suspect->subid = GetCurrentSubTransactionId();
+	suspect->moved = moved;
 	suspects = lappend(suspects, suspect);
 	MemoryContextSwitchTo(old);
 	return suspect;
 }
 
-void
-euno_gc_created(const EunoTreeKey *key, Oid index_oid)
+/*
+ * Free the trees whose makers have also replaced them: whether these commit or
+ * not, nobody will see their files again.
+ */
+static void
+drop_past(void)
 {
-	/* Other files of this index: REINDEX and TRUNCATE leave them behind. */
+	ListCell   *lc;
+
+	foreach(lc, suspects)
+	{
+		Suspect    *suspect = lfirst(lc);
+
+		if (suspect->maker == InvalidSubTransactionId ||
+			suspect->maker != suspect->successor)
+			continue;
+		euno_tree_drop(&suspect->key);
+		suspects = foreach_delete_current(suspects, lc);
+		pfree(suspect);
+	}
+}
+
+/* REINDEX and TRUNCATE leave other files of an index behind. */
+static void
+remember_replaced(const EunoTreeKey *key, Oid index_oid)
+{
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
 		EunoTreeDescription tree;
+		Suspect    *suspect;
 
-		if (euno_tree_describe(i, &tree) &&
-			tree.index_oid == index_oid &&
-			tree.key.database == key->database &&
-			tree.key.temp_owner == key->temp_owner &&
-			tree.key.number != key->number)
-			remember(&tree.key, false);
+		if (!euno_tree_describe(i, &tree) ||
+			tree.index_oid != index_oid ||
+			tree.key.database != key->database ||
+			tree.key.temp_owner != key->temp_owner ||
+			tree.key.number == key->number)
+			continue;
+		suspect = remember(&tree.key, false);
+		if (suspect->successor == InvalidSubTransactionId)
+			suspect->successor = GetCurrentSubTransactionId();
 	}
-	remember(key, true);
+	drop_past();
+}
+
+void
+euno_gc_created(const EunoTreeKey *key, Oid index_oid)
+{
+	remember_replaced(key, index_oid);
+	remember(key, false)->maker = GetCurrentSubTransactionId();
 }
 
 /*
@@ -159,7 +201,7 @@ xact_callback(XactEvent event, void *arg)
 			{
 				Suspect    *suspect = lfirst(lc);
 
-				if (suspect->created)
+				if (suspect->maker != InvalidSubTransactionId)
 					euno_tree_drop(&suspect->key);
 			}
 			suspects = NIL;
@@ -184,22 +226,23 @@ static void
 subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 				 SubTransactionId parent_subid, void *arg)
 {
+	bool		aborted = event == SUBXACT_EVENT_ABORT_SUB;
 	ListCell   *lc;
 
+	if (!aborted && event != SUBXACT_EVENT_COMMIT_SUB)
+		return;
 	foreach(lc, suspects)
 	{
 		Suspect    *suspect = lfirst(lc);
 
-		if (suspect->subid != my_subid)
-			continue;
-		if (event == SUBXACT_EVENT_COMMIT_SUB)
-			suspect->subid = parent_subid;
-		else if (event == SUBXACT_EVENT_ABORT_SUB && suspect->created)
-		{
-			euno_tree_drop(&suspect->key);
-			suspect->created = false;
-		}
+		if (suspect->successor == my_subid)
+			suspect->successor = aborted ? InvalidSubTransactionId : parent_subid;
+		if (suspect->maker == my_subid && !aborted)
+			suspect->maker = parent_subid;
+		else if (suspect->maker == my_subid)
+			suspect->successor = my_subid;	/* none, but it is past */
 	}
+	drop_past();
 }
 
 /* Free the trees of a database, or of those in "space", if that is one. */

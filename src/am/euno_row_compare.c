@@ -22,6 +22,7 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/stratnum.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
@@ -34,6 +35,7 @@
 #include "optimizer/restrictinfo.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
+#include "utils/rel.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -286,17 +288,38 @@ euno_row_compare_whole(const IndexOptInfo *index, RestrictInfo *condition)
 	return condition;
 }
 
-/* Makes the paths of one index again, with more conditions. */
+/* The index's own families, where the planner has been told of btree's. */
+static Oid *
+own_families(const IndexOptInfo *info)
+{
+	Size		size = sizeof(Oid) * info->nkeycolumns;
+	Oid		   *families = palloc(size);
+	Relation	index = index_open(info->indexoid, NoLock); /* it is locked */
+
+	memcpy(families, index->rd_opfamily, size);
+	index_close(index, NoLock);
+	return families;
+}
+
+/*
+ * Makes the paths of one index again, with more conditions, if its table's row
+ * comparisons imply any.
+ */
 static void
-add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index,
-		  List *implied)
+add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 {
 	List	   *indexes = rel->indexlist;
 	List	   *conditions = index->indrestrictinfo;
+	Oid		   *families = index->opfamily;
+	List	   *implied;
 
+	index->opfamily = own_families(index);
+	implied = implied_conditions(root, index);
 	rel->indexlist = list_make1(index);
 	index->indrestrictinfo = list_concat_copy(conditions, implied);
-	create_index_paths(root, rel);
+	if (implied != NIL)
+		create_index_paths(root, rel);
+	index->opfamily = families;
 	index->indrestrictinfo = conditions;
 	rel->indexlist = indexes;
 }
@@ -329,10 +352,8 @@ euno_row_compare_paths(PlannerInfo *root, RelOptInfo *rel,
 	foreach(lc, rel->indexlist)
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
-		List	   *implied = euno_planner_is_ours(index) ?
-			implied_conditions(root, index) : NIL;
 
-		if (implied != NIL)
-			add_paths(root, rel, index, implied);
+		if (euno_planner_is_ours(index))
+			add_paths(root, rel, index);
 	}
 }
