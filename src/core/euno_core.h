@@ -78,7 +78,7 @@ typedef struct EunoTreeStats
 	uint64_t	leaves;
 	uint64_t	domains;		/* those that have a directory, as bits */
 	uint64_t	inners;			/* in the directory of the caller's domain */
-	uint64_t	inner_bytes;	/* and about what they take */
+	uint64_t	inner_bytes;	/* and what they take; of a radix tree about */
 	uint64_t	lag;			/* leaves it may not know yet */
 	uint32_t	height;			/* levels, 1 = a single leaf */
 	uint64_t	splits;

@@ -200,6 +200,10 @@ extern size_t euno_bpt_leaf_size_for(BptFormat format, uint32_t low_len,
 									  size_t body);
 extern BptInner *euno_bpt_inner_alloc(EunoContext *cx, EunoTree *tree,
 									  int domain, size_t size, uint8_t level);
+extern void euno_bpt_inner_drop(EunoContext *cx, EunoTree *tree, int domain,
+								BptInner *node);
+extern void euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
+								  BptInner *node);
 extern void euno_bpt_free(EunoContext *cx, EunoTree *tree, int domain,
 						  void *node, size_t size);
 extern void euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node,

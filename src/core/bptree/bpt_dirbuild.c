@@ -41,7 +41,7 @@ drop_level(EunoContext *cx, EunoTree *tree, int domain, BptInner *node)
 	{
 		BptInner   *next = next_node(node);
 
-		euno_bpt_free(cx, tree, domain, node, bpt_inner_size(node));
+		euno_bpt_inner_drop(cx, tree, domain, node);
 		node = next;
 	}
 }
@@ -204,7 +204,6 @@ euno_bpt_directory_build(EunoContext *cx, EunoTree *tree, int domain)
 		levels[0] = levels[n - 1];
 	}
 	euno_store_ptr(&dir->root, levels[0]);
-	(void) euno_add64(&dir->inners, inners);
 	euno_store64(&dir->built_inners, inners);
 	euno_store64(&dir->built_leaves, euno_load64(&bpt_body(tree)->leaves));
 	if (old != NULL)

@@ -49,18 +49,6 @@ euno_bpt_path_current(EunoTree *tree, int domain, const BptPath *path)
 	return true;
 }
 
-/* Marks a node that no pointer leads to any more, and gives it back. */
-void
-euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
-					  BptInner *node)
-{
-	(void) euno_lock_acquire(&node->lock, cx->env, &cx->counters);
-	euno_lock_release_obsolete(&node->lock, cx->env);
-	euno_bpt_retire(cx, tree, node, bpt_inner_size(node), &node->limbo);
-	(void) euno_add64(&bpt_body(tree)->directories[domain].inners,
-					  (uint64_t) -1);
-}
-
 /* A new node with separators [a, b) of the set; NULL: no memory. */
 static BptInner *
 new_node(Change *ch, uint32_t a, uint32_t b, size_t size, uint8_t level)
@@ -75,20 +63,9 @@ new_node(Change *ch, uint32_t a, uint32_t b, size_t size, uint8_t level)
 			return NULL;
 	}
 	node = euno_bpt_inner_alloc(ch->cx, ch->tree, ch->domain, size, level);
-	if (node == NULL)
-		return NULL;
-	euno_bpt_inner_install(ch->cx, node, &image, true);
-	(void) euno_add64(&bpt_body(ch->tree)->directories[ch->domain].inners, 1);
+	if (node != NULL)
+		euno_bpt_inner_install(ch->cx, node, &image, true);
 	return node;
-}
-
-/* Gives back a node that new_node made and nobody saw. */
-static void
-drop_node(Change *ch, BptInner *node)
-{
-	(void) euno_add64(&bpt_body(ch->tree)->directories[ch->domain].inners,
-					  (uint64_t) -1);
-	euno_bpt_free(ch->cx, ch->tree, ch->domain, node, bpt_inner_size(node));
 }
 
 static void
@@ -185,7 +162,7 @@ split_node(Change *ch, int at)
 	/* From here on the set is used for the nodes above. */
 	if (!insert_at(ch, at - 1, &fence, right))
 	{
-		drop_node(ch, right);
+		euno_bpt_inner_drop(ch->cx, ch->tree, ch->domain, right);
 		return false;
 	}
 	euno_bpt_inner_install(ch->cx, node, &left, false);

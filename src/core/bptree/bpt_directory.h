@@ -118,7 +118,5 @@ extern bool euno_bpt_can_unpost(int domain, const BptPath *path,
 								const BptLeaf *leaf);
 extern bool euno_bpt_unpost(EunoContext *cx, EunoTree *tree, int domain,
 							const BptPath *path, BptLeaf *leaf);
-extern void euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
-								  BptInner *node);
 
 #endif							/* BPT_DIRECTORY_H */

@@ -130,9 +130,19 @@ euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, int domain, size_t size,
 	return leaf;
 }
 
+/* The directory has a node of this size more, or ("n" is -1) less. */
+static void
+count_inner(EunoTree *tree, int domain, size_t size, int64_t n)
+{
+	BptDirectory *dir = &bpt_body(tree)->directories[domain];
+
+	(void) euno_add64(&dir->inners, (uint64_t) n);
+	(void) euno_add64(&dir->inner_bytes, (uint64_t) (n * (int64_t) size));
+}
+
 /*
- * An inner node, not yet reachable.  NULL if there is no memory.  The caller
- * may hold the directory's mutex, but no node.
+ * An inner node, not yet reachable, but counted.  NULL if there is no memory.
+ * The caller may hold the directory's mutex, but no node.
  */
 BptInner *
 euno_bpt_inner_alloc(EunoContext *cx, EunoTree *tree, int domain, size_t size,
@@ -148,10 +158,38 @@ euno_bpt_inner_alloc(EunoContext *cx, EunoTree *tree, int domain, size_t size,
 	header.level = level;
 	header.limbo.domain = (uint32_t) domain;
 	euno_copy_in(node, &header, BPT_INNER_HEADER);
+	count_inner(tree, domain, size, 1);
 	return node;
 }
 
-/* Gives back a node that nobody ever saw. */
+/* Gives back an inner node that nobody ever saw. */
+void
+euno_bpt_inner_drop(EunoContext *cx, EunoTree *tree, int domain,
+					BptInner *node)
+{
+	size_t		size = bpt_inner_size(node);
+
+	count_inner(tree, domain, size, -1);
+	euno_bpt_free(cx, tree, domain, node, size);
+}
+
+/*
+ * Marks an inner node that no pointer leads to any more, and gives it back when
+ * nobody can see it.
+ */
+void
+euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
+					  BptInner *node)
+{
+	size_t		size = bpt_inner_size(node);
+
+	(void) euno_lock_acquire(&node->lock, cx->env, &cx->counters);
+	euno_lock_release_obsolete(&node->lock, cx->env);
+	euno_bpt_retire(cx, tree, node, size, &node->limbo);
+	count_inner(tree, domain, size, -1);
+}
+
+/* Gives back what nobody ever saw. */
 void
 euno_bpt_free(EunoContext *cx, EunoTree *tree, int domain, void *node,
 			  size_t size)

@@ -291,9 +291,10 @@ typedef struct BptDirectory
 
 	EunoLock	mutex;
 	uint64_t	inners;
+	uint64_t	inner_bytes;	/* that these take */
 	uint64_t	built_inners;	/* when it was last built, and of how many leaves; */
 	uint64_t	built_leaves;	/* 0: it was not */
-	uint8_t		pad1[32];
+	uint8_t		pad1[24];
 } BptDirectory;
 
 /* At least one for each domain. */

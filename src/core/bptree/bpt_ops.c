@@ -67,7 +67,7 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	stats->leaves = euno_load64(&body->leaves);
 	stats->domains = euno_load64(&body->active);
 	stats->inners = euno_load64(&dir->inners);
-	stats->inner_bytes = stats->inners * BPT_INNER_SIZE;
+	stats->inner_bytes = euno_load64(&dir->inner_bytes);
 	stats->lag = euno_bpt_log_lag(tree, domain);
 	stats->splits = euno_load64(&body->splits);
 	stats->merges = euno_load64(&body->merges);

@@ -325,33 +325,44 @@ check_chain(Verifier *v)
 	}
 }
 
+/* What is found in a directory. */
+typedef struct Directory
+{
+	EunoContext *cx;
+	EunoTree   *tree;
+	int			domain;
+	uint64_t	nodes;
+	uint64_t	bytes;
+	const char *what;			/* is wrong; NULL: nothing */
+} Directory;
+
 /*
  * A directory's nodes from this one down.  The mutex is held: what is wrong is
- * kept in *what and reported afterwards.  Returns the number of nodes.
+ * reported afterwards.
  */
-static uint64_t
-check_inner(EunoContext *cx, EunoTree *tree, int domain, BptInner *node,
-			uint8_t level, const char **what)
+static void
+check_inner(Directory *d, BptInner *node, uint8_t level)
 {
 	BptSeps		set;
-	uint64_t	nodes = 1;
 	uint8_t		sep[BPT_MAX_COMPOSITE + 8];
 	uint8_t		before[BPT_MAX_COMPOSITE + 8];
 	uint32_t	before_len = 0;
 
 	if (node->level != level || level == 0)
 	{
-		*what = "an inner node is on the wrong level";
-		return nodes;
+		d->what = "an inner node is on the wrong level";
+		return;
 	}
 	if ((euno_load64(&node->lock.word) & EUNO_LOCK_OBSOLETE) != 0 ||
-		!euno_bpt_seps_load(&set, cx, tree, node))
+		!euno_bpt_seps_load(&set, d->cx, d->tree, node))
 	{
-		*what = "an inner node makes no sense";
-		return nodes;
+		d->what = "an inner node makes no sense";
+		return;
 	}
+	d->nodes++;
+	d->bytes += bpt_inner_size(node);
 	if (set.opaque && !euno_bpt_heads_match(&set))
-		*what = "a separator's head is not its abbreviation's";
+		d->what = "a separator's head is not its abbreviation's";
 	for (uint32_t i = 0; i <= set.n; i++)
 	{
 		uint32_t	len = 0;
@@ -366,53 +377,52 @@ check_inner(EunoContext *cx, EunoTree *tree, int domain, BptInner *node,
 			key.len = len;
 			if (i > 1 && !set.opaque &&
 				euno_bpt_compare_rest(&key, 0, before, before_len) < 0)
-				*what = "separators are not in order";
+				d->what = "separators are not in order";
 			if (level == 1)
 			{
 				const BptLeaf *leaf = set.children[i];
 
 				if (euno_load64(&leaf->lock.word) & EUNO_LOCK_OBSOLETE)
-					*what = "the directory leads to an obsolete leaf";
-				else if (!bpt_posted(leaf, domain))
-					*what = "a leaf does not know of its separator";
+					d->what = "the directory leads to an obsolete leaf";
+				else if (!bpt_posted(leaf, d->domain))
+					d->what = "a leaf does not know of its separator";
 				else if (set.opaque ? len != leaf->low_len ||
 						 memcmp(sep, bpt_low(leaf), len) != 0 :
 						 euno_bpt_compare_rest(&key, 0, bpt_low(leaf),
 											   leaf->low_len) != 0)
-					*what = "a separator is not its leaf's low fence";
+					d->what = "a separator is not its leaf's low fence";
 			}
 			memcpy(before, sep, len);
 			before_len = len;
 		}
 		if (level > 1)
-			nodes += check_inner(cx, tree, domain, set.children[i], level - 1,
-								 what);
+			check_inner(d, set.children[i], level - 1);
 		else if (euno_load64(&((BptLeaf *) set.children[i])->lock.word) &
 				 EUNO_LOCK_OBSOLETE)
-			*what = "the directory leads to an obsolete leaf";
+			d->what = "the directory leads to an obsolete leaf";
 	}
-	return nodes;
 }
 
 static void
 check_directory(Verifier *v, int domain)
 {
 	BptDirectory *dir = &bpt_body(v->tree)->directories[domain];
-	const char *what = NULL;
+	Directory	d = {.cx = v->cx,.tree = v->tree,.domain = domain};
 	BptInner   *root;
-	uint64_t	nodes = 0;
 
 	euno_epoch_enter(v->cx->process);
 	euno_mutex_lock(&dir->mutex, v->cx->env);
 	root = euno_load_ptr(&dir->root);
 	if (root != NULL)
-		nodes = check_inner(v->cx, v->tree, domain, root, root->level, &what);
-	if (what == NULL && nodes != euno_load64(&dir->inners))
-		what = "the number of inner nodes is wrong";
+		check_inner(&d, root, root->level);
+	if (d.what == NULL && d.nodes != euno_load64(&dir->inners))
+		d.what = "the number of inner nodes is wrong";
+	if (d.what == NULL && d.bytes != euno_load64(&dir->inner_bytes))
+		d.what = "the size of the inner nodes is wrong";
 	euno_mutex_unlock(&dir->mutex, v->cx->env);
 	euno_epoch_exit(v->cx->process);
-	if (what != NULL)
-		found(v, what);
+	if (d.what != NULL)
+		found(v, d.what);
 }
 
 /*
