@@ -112,13 +112,20 @@ leads_to(Case *c, const EunoHeat *heat, uint32_t i)
 	EunoStatus	status = euno_bptree_ops.leaf(&c->actor.cx, c->fixture.tree,
 											  heat, &info);
 	const Universe *universe = c->fixture.universe;
+	uint32_t	low;
+	uint32_t	high;
+	uint32_t	n = 0;
 
 	CHECK(status == EUNO_OK, "leaf: status %d", status);
 	if (status != EUNO_OK)
 		return false;
-	CHECK(info.entries > 0, "an empty leaf");
-	return (!info.has_low || universe_below(universe, &info.low.pos) <= i) &&
-		(!info.has_high || universe_below(universe, &info.high.pos) > i);
+	low = info.has_low ? universe_below(universe, &info.low.pos) : 0;
+	high = info.has_high ? universe_below(universe, &info.high.pos) :
+		universe->n;
+	for (uint32_t e = low; e < high; e++)
+		n += c->model.present[e];
+	CHECK(info.entries == n && n > 0, "%u entries instead of %u", info.entries, n);
+	return low <= i && i < high;
 }
 
 static uint64_t
@@ -221,7 +228,7 @@ test_contended(const Universe *universe)
 		  EUNO_OK, "it cannot be contended");
 	make_table(&c);
 	do_remove(&c.actor, &c.model, 1000);
-	for (int i = 0; i < 200; i++)
+	for (int i = 0; i < 201; i++)
 		toggle(&c.actor, &c.model, 1000);
 	CHECK(c.actor.cx.counters.contended >= 200, "%llu writes",
 		  (unsigned long long) c.actor.cx.counters.contended);

@@ -6,6 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "core/bptree/bpt.h"
+#include "core/bptree/bpt_scatter.h"
 
 /*
  * Leaves to go right from where a key leads, in search of the leaf it was in.
@@ -125,6 +126,7 @@ euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 {
 	EunoPosition pos = {.key = heat->key, .keylen = heat->keylen,
 	.side = heat->cut ? -1 : 0, .tid = heat->tid};
+	EunoTid		annex[BPT_ANNEX_SLOTS];
 	EunoStatus	status;
 	BptImage	image;
 	BptPlace	place;
@@ -143,8 +145,9 @@ euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 	if (status == EUNO_OK)
 	{
 		info->number = image.leaf.number;
-		info->entries = place.view.format == BPT_FIXED ? place.view.entries :
-			image.leaf.ntids;
+		info->entries = euno_bpt_scatter_tids(cx, place.leaf, annex) +
+			(place.view.format == BPT_FIXED ? place.view.entries :
+			 image.leaf.ntids);
 		info->domain = (int) image.leaf.limbo.domain;
 		info->mode = place.view.scattered ? "contended" :
 			euno_heat_is_delegated(heat) ? "delegated" : "calm";
