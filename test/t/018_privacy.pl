@@ -119,14 +119,13 @@ $node->restart;
 $node->safe_psql('postgres', "SELECT euno_evict('app.t_norm')");
 like(stranger('postgres', "INSERT INTO app.t VALUES ('name8')", 'thief'), qr/could not start a worker to build euno index "t_norm"/, 'without a worker nothing is built');
 $node->append_conf('postgresql.conf', 'max_worker_processes = 8');
-
-# A comparator of users that the server's own calls, for arrays: nor is that run
-# with the owner's rights in the session of somebody else.
-$node->append_conf('postgresql.conf', 'max_worker_processes = 8');
 $node->restart;
-my ($array_ret, $array_out, $array_err) = $node->psql('postgres', <<'SQL');
-CREATE ROLE array_owner;
-CREATE ROLE array_writer;
+
+# A comparator of users that the server's own calls, for what is made of their
+# type: nor is that run with the owner's rights in the session of somebody else.
+$node->safe_psql('postgres', <<'SQL');
+CREATE ROLE comp_owner;
+CREATE ROLE comp_writer;
 CREATE TYPE comp AS (a int);
 CREATE FUNCTION comp_cmp(comp, comp) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE WARNING 'compared as %', current_user; RETURN btint4cmp($1.a, $2.a); END $$;
 CREATE FUNCTION comp_lt(comp, comp) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT ($1).a < ($2).a';
@@ -134,20 +133,39 @@ CREATE FUNCTION comp_eq(comp, comp) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELE
 CREATE OPERATOR <! (FUNCTION = comp_lt, LEFTARG = comp, RIGHTARG = comp);
 CREATE OPERATOR =! (FUNCTION = comp_eq, LEFTARG = comp, RIGHTARG = comp);
 CREATE OPERATOR CLASS comp_ops DEFAULT FOR TYPE comp USING btree AS OPERATOR 1 <!, OPERATOR 3 =!, FUNCTION 1 comp_cmp(comp, comp);
-CREATE TABLE arrays (k comp[]);
-ALTER TABLE arrays OWNER TO array_owner;
-INSERT INTO arrays SELECT ARRAY[row(g)::comp] FROM generate_series(1, 3) g;
-CREATE UNIQUE INDEX arrays_k ON arrays USING euno (k);
-GRANT SELECT, INSERT ON arrays TO array_writer;
-SELECT euno_evict('arrays_k');
-SET SESSION AUTHORIZATION array_writer;
-DO $$ BEGIN RAISE WARNING 'now'; END $$;
-INSERT INTO arrays VALUES (ARRAY[row(10)::comp]);
+CREATE TYPE comp_range AS RANGE (subtype = comp);
+CREATE TYPE comp_row AS (c comp, b int);
+CREATE DOMAIN comp_domain AS comp[];
 SQL
-is($array_ret, 0, 'an index on an array of a type of users is built');
-like($array_err, qr/now.*compared as array_writer/s, 'a writer compares');
-unlike($array_err, qr/now.*compared as array_owner/s, 'but does not build');
-$node->safe_psql('postgres', 'DROP TABLE arrays');
+my %made_of = (
+	'comp[]' => ['k', 'ARRAY[row(%s)::comp]'],
+	'comp_domain' => ['k', 'ARRAY[row(%s)::comp]'],
+	'comp_range' => ['k', 'comp_range(row(%1$s)::comp, row(%1$s + 1)::comp)'],
+	'comp_multirange' => ['k', 'comp_multirange(comp_range(row(%1$s)::comp, row(%1$s + 1)::comp))'],
+	'comp_row' => ['k', 'row(row(%s)::comp, 1)::comp_row'],
+	'comp' => ['((GREATEST(k, k)).a)', 'row(%s)::comp'],
+	'int' => ['((ARRAY[row(k)::comp] < ARRAY[row(2)::comp])::int + 2 * k)', '%s'],
+);
+for my $type (sort keys %made_of)
+{
+	my ($key, $value) = @{ $made_of{$type} };
+	my ($some, $one) = (sprintf($value, 'g'), sprintf($value, '10'));
+	my ($ret, $out, $err) = $node->psql('postgres', <<SQL);
+CREATE TABLE made_of (k $type);
+ALTER TABLE made_of OWNER TO comp_owner;
+INSERT INTO made_of SELECT $some FROM generate_series(1, 3) g;
+CREATE UNIQUE INDEX made_of_k ON made_of USING euno ($key);
+GRANT SELECT, INSERT ON made_of TO comp_writer;
+SELECT euno_evict('made_of_k');
+SET SESSION AUTHORIZATION comp_writer;
+DO \$\$ BEGIN RAISE WARNING 'now'; END \$\$;
+INSERT INTO made_of VALUES ($one);
+SQL
+	is($ret, 0, "$type, $key: the index is built") or diag $err;
+	like($err, qr/now.*compared as comp_writer/s, "$type, $key: a writer compares");
+	unlike($err, qr/now.*compared as comp_owner/s, "$type, $key: but does not build");
+	$node->safe_psql('postgres', 'DROP TABLE made_of');
+}
 
 # Nothing of what is done in the background writes keys to the log: neither a
 # rebuild after a crash nor its failure.
