@@ -262,9 +262,13 @@ euno_set_version_fields(IndexAmRoutine *amroutine)
 #include "catalog/pg_proc.h"
 #define euno_function_aclcheck(function, role) \
 	object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE)
+#define euno_is_table_owner(table, role) \
+	object_ownercheck(RelationRelationId, table, role)
 #else
 #define euno_function_aclcheck(function, role) \
 	pg_proc_aclcheck(function, role, ACL_EXECUTE)
+#define euno_is_table_owner(table, role) \
+	pg_class_ownercheck(table, role)
 #endif
 
 /* Sleep where pg_stat_activity can see it. */

@@ -72,6 +72,7 @@ typedef struct EunoIndex
 {
 	Oid			oid;
 	EunoTreeKey key;
+	bool		other_temp;		/* of another session's temporary table */
 	EunoKeySchema *schema;
 	EunoOrder	order;
 	EunoReplicate replicate;
@@ -249,8 +250,8 @@ extern void euno_restore_user(EunoOwner *owner);
 /* ---- euno_trust.c ---- */
 
 /*
- * May this session build the index?  Only the table's owner, and who may become
- * that, if the build runs functions of users.
+ * May this session build the index, or check it?  Only the table's owner, and
+ * who may become that, if functions of users are run.
  */
 extern bool euno_session_may_build(Relation index);
 
@@ -337,11 +338,12 @@ extern void euno_paths_init(void);
 extern void euno_full_define_settings(void);
 
 /*
- * There was no memory for a change to this index.  Makes room by giving up
- * some tree, perhaps this one, and says so in a WARNING; true if it is worth
- * trying again, false if the statement has to fail.  Nothing pinned on entry.
+ * There was no memory for a change to this index.  Makes room by freeing trees
+ * whose relation is gone, or, with "evict", by giving up some tree, perhaps this
+ * one, and says so in a WARNING; true if it is worth trying again, false if the
+ * statement has to fail.  Nothing pinned on entry.
  */
-extern bool euno_full_make_room(EunoIndex *idx);
+extern bool euno_full_make_room(EunoIndex *idx, bool evict);
 
 /* A tree of this many bytes did not fit: not to be tried again for a while. */
 extern void euno_full_note(EunoTreeSlot *slot, uint64 bytes);
@@ -483,6 +485,11 @@ extern void euno_gc_init(void);
 
 /* Remember that this (sub)transaction made "key" a tree's name. */
 extern void euno_gc_created(const EunoTreeKey *key, Oid index_oid);
+
+/*
+ * After COMMIT or ROLLBACK PREPARED: frees the trees that are of no use any more.
+ */
+extern void euno_gc_prepared(void);
 
 /* Collect what DROP, rollback and rewrites left behind in this database. */
 extern int	euno_gc_database(void);

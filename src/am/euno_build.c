@@ -151,7 +151,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	slot = fresh_slot(idx);
 	do
 		status = euno_tree_create(idx, slot, index);
-	while (status == EUNO_NO_MEMORY && euno_full_make_room(idx));
+	while (status == EUNO_NO_MEMORY && euno_full_make_room(idx, true));
 	if (status != EUNO_OK)
 		euno_index_error(idx, index, status);
 

@@ -254,6 +254,13 @@ euno_index_check(PG_FUNCTION_ARGS)
 				 errmsg("cannot check index \"%s\"",
 						RelationGetRelationName(check.index)),
 				 errdetail("Index is not valid.")));
+	if (!euno_session_may_build(check.index))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be owner of table \"%s\" to check euno index \"%s\"",
+						RelationGetRelationName(check.heap),
+						RelationGetRelationName(check.index)),
+				 errdetail("The check calls functions of users with the rights of the table's owner.")));
 	if (with_heap && check.heap->rd_rel->relam != HEAP_TABLE_AM_OID)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

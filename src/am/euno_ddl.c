@@ -38,6 +38,7 @@
 #include "nodes/parsenodes.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -67,6 +68,24 @@ open_if_ours(Oid oid)
 	return index;
 }
 
+/* The same, of what nobody has locked. */
+static bool
+is_ours(Oid oid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(oid));
+	Form_pg_class form;
+	bool		ours;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	ours = form->relkind == RELKIND_INDEX &&
+		GetIndexAmRoutineByAmId(form->relam, false)->ambuild == eunobuild;
+	ReleaseSysCache(tuple);
+	return ours;
+}
+
+/* Whoever may not alter the table is told so by the server. */
 static void
 refuse_replica_identity(AlterTableStmt *stmt)
 {
@@ -78,12 +97,13 @@ refuse_replica_identity(AlterTableStmt *stmt)
 		AlterTableCmd *cmd = lfirst_node(AlterTableCmd, lc);
 		ReplicaIdentityStmt *identity;
 
-		if (cmd->subtype != AT_ReplicaIdentity || !OidIsValid(table))
+		if (cmd->subtype != AT_ReplicaIdentity || !OidIsValid(table) ||
+			!euno_is_table_owner(table, GetUserId()))
 			continue;
 		identity = castNode(ReplicaIdentityStmt, cmd->def);
 		if (identity->identity_type == REPLICA_IDENTITY_INDEX &&
-			open_if_ours(get_relname_relid(identity->name,
-										   get_rel_namespace(table))) != NULL)
+			is_ours(get_relname_relid(identity->name,
+									  get_rel_namespace(table))))
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot use euno index \"%s\" as replica identity",
@@ -271,6 +291,9 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	char	   *warn = NULL;	/* of this table's unique index */
 	EunoLabel  *labels = NULL;
 	int			nlabels = 0;
+	bool		ends_prepared = IsA(stmt, TransactionStmt) &&
+		(((TransactionStmt *) stmt)->kind == TRANS_STMT_COMMIT_PREPARED ||
+		 ((TransactionStmt *) stmt)->kind == TRANS_STMT_ROLLBACK_PREPARED);
 
 	if (IsA(stmt, AlterEnumStmt) &&
 		((AlterEnumStmt *) stmt)->newValNeighbor != NULL)
@@ -295,6 +318,8 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		check_options(alter);
 	if (labels != NULL)
 		check_labels(labels, nlabels);
+	if (ends_prepared)
+		euno_gc_prepared();
 	if (warn != NULL)
 		ereport(WARNING,
 				(errmsg("INSERT ... ON CONFLICT will fail on table \"%s\" while it has a unique euno index", warn),

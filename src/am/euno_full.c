@@ -117,6 +117,19 @@ finish_retired(void)
 	return found;
 }
 
+/*
+ * Frees the trees of this database whose relation is gone and nobody has freed,
+ * as after COMMIT PREPARED of a DROP.  True if there were any.
+ */
+static bool
+collect(void)
+{
+	if (euno_gc_database() == 0)
+		return false;
+	(void) finish_retired();
+	return true;
+}
+
 /* Searches for each byte.  An insert counts as a descent, but is none of them. */
 static double
 usefulness(EunoTreeSlot *slot)
@@ -153,8 +166,9 @@ choose_victim(EunoIndex *idx, uint64 *generation)
 		uint64		found = pg_atomic_read_u64(&slot->generation);
 		double		use;
 
+		/* Nobody would build the tree of a temporary index again. */
 		if (euno_tree_state(slot) != EUNO_STATE_READY || slot->must_stay ||
-			euno_tree_bytes(slot) == 0)
+			slot->key.temp_owner >= 0 || euno_tree_bytes(slot) == 0)
 			continue;
 		use = usefulness(slot);
 		if (victim == NULL || use < least ||
@@ -190,7 +204,7 @@ report_eviction(Oid database, Oid index_oid, uint64 bytes)
 }
 
 bool
-euno_full_make_room(EunoIndex *idx)
+euno_full_make_room(EunoIndex *idx, bool evict)
 {
 	EunoTreeSlot *victim;
 	uint64		generation;
@@ -199,12 +213,14 @@ euno_full_make_room(EunoIndex *idx)
 	Oid			heap_oid;
 	uint64		bytes;
 
-	if (on_full != ON_FULL_EVICT)
-		return false;
 	CHECK_FOR_INTERRUPTS();
 
 	/* A comparator's statement: our own epoch would keep what is given up. */
 	if (euno_process()->depth > 0)
+		return false;
+	if (collect())
+		return true;
+	if (!evict || on_full != ON_FULL_EVICT)
 		return false;
 
 	/* Others may have had the same trouble just now. */

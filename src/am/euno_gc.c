@@ -44,11 +44,16 @@ typedef struct Suspect
 	EunoTreeKey key;
 	bool		moved;			/* its table was, by "maker" */
 	bool		gone;			/* found missing just before commit */
+	int			lives;			/* commits that it may yet be looked for at */
 	SubTransactionId maker;		/* its abort kills it; or invalid */
-	SubTransactionId successor; /* made another file in its place; the same */
+	SubTransactionId successor; /* dropped it, or made another file in its
+								 * place; or invalid */
 } Suspect;
 
-static List *suspects = NIL;	/* in TopTransactionContext */
+/* DROP INDEX CONCURRENTLY announces itself in the first of three. */
+#define DROP_COMMITS	3
+
+static List *suspects = NIL;	/* in TopMemoryContext */
 static bool committing = false; /* too late to look at pg_class */
 static object_access_hook_type previous_hook = NULL;
 
@@ -66,7 +71,7 @@ remember(const EunoTreeKey *key, bool moved)
 			memcmp(&suspect->key, key, sizeof(EunoTreeKey)) == 0)
 			return suspect;
 	}
-	old = MemoryContextSwitchTo(TopTransactionContext);
+	old = MemoryContextSwitchTo(TopMemoryContext);
 	suspect = palloc0(sizeof(Suspect));
 	suspect->key = *key;
 	suspect->moved = moved;
@@ -76,8 +81,8 @@ remember(const EunoTreeKey *key, bool moved)
 }
 
 /*
- * Free the trees whose makers have also replaced them: whether these commit or
- * not, nobody will see their files again.
+ * Free the trees whose makers have also dropped or replaced them: whether these
+ * commit or not, nobody will see their files again.
  */
 static void
 drop_past(void)
@@ -168,6 +173,61 @@ relation_file_exists(const EunoTreeKey *key)
 	return found;
 }
 
+/* Whoever ends this transaction, which is being prepared, looks again. */
+static void
+leave_to_prepared(const EunoTreeKey *key)
+{
+	EunoTreeSlot *slot = euno_tree_lookup(key);
+
+	if (slot != NULL)
+		slot->prepared = GetTopTransactionIdIfAny();
+}
+
+void
+euno_gc_prepared(void)
+{
+	bool		decided = false;
+
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+
+		if (slot->key.database == MyDatabaseId &&
+			TransactionIdIsValid(slot->prepared) &&
+			!TransactionIdIsInProgress(slot->prepared))
+		{
+			slot->prepared = InvalidTransactionId;
+			decided = true;
+		}
+	}
+
+	/* Not to be canceled: the transaction has ended, whatever we say now. */
+	HOLD_INTERRUPTS();
+	if (decided)
+		(void) euno_gc_database();
+	RESUME_INTERRUPTS();
+}
+
+/* Nothing more is known of those whose fate is decided. */
+static void
+forget(bool committed)
+{
+	ListCell   *lc;
+
+	foreach(lc, suspects)
+	{
+		Suspect    *suspect = lfirst(lc);
+
+		if (committed && !suspect->gone && --suspect->lives > 0)
+		{
+			suspect->maker = suspect->successor = InvalidSubTransactionId;
+			continue;
+		}
+		suspects = foreach_delete_current(suspects, lc);
+		pfree(suspect);
+	}
+}
+
 static void
 xact_callback(XactEvent event, void *arg)
 {
@@ -194,7 +254,7 @@ xact_callback(XactEvent event, void *arg)
 				if (suspect->gone)
 					euno_tree_drop(&suspect->key);
 			}
-			suspects = NIL;
+			forget(true);
 			break;
 		case XACT_EVENT_ABORT:
 			foreach(lc, suspects)
@@ -204,7 +264,7 @@ xact_callback(XactEvent event, void *arg)
 				if (suspect->maker != InvalidSubTransactionId)
 					euno_tree_drop(&suspect->key);
 			}
-			suspects = NIL;
+			forget(false);
 			break;
 		case XACT_EVENT_PREPARE:
 			/* Their fate is not ours any more; what is moved may come back. */
@@ -214,8 +274,10 @@ xact_callback(XactEvent event, void *arg)
 
 				if (suspect->moved)
 					euno_tree_drop(&suspect->key);
+				else
+					leave_to_prepared(&suspect->key);
 			}
-			suspects = NIL;
+			forget(false);
 			break;
 		default:
 			break;
@@ -338,20 +400,14 @@ key_of_index(Oid oid, EunoTreeKey *key)
 	return is_index;
 }
 
-/* The tablespace of a table, as "snapshot" sees it; false if it is no table. */
-static bool
-table_space(Oid table, Snapshot snapshot, Oid *space)
+/* The row of a relation in pg_class, as "snapshot" sees it, or NULL. */
+static Form_pg_class
+relation_row(Oid relation, Snapshot snapshot)
 {
 	HeapTuple	tuple = catalog_row(RelationRelationId, ClassOidIndexId,
-									Anum_pg_class_oid, table, snapshot);
-	Form_pg_class form;
+									Anum_pg_class_oid, relation, snapshot);
 
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_class) GETSTRUCT(tuple);
-	*space = form->reltablespace;
-	return form->relkind == RELKIND_RELATION ||
-		form->relkind == RELKIND_MATVIEW;
+	return HeapTupleIsValid(tuple) ? (Form_pg_class) GETSTRUCT(tuple) : NULL;
 }
 
 /*
@@ -360,35 +416,66 @@ table_space(Oid table, Snapshot snapshot, Oid *space)
  * meanwhile is not in the old file, so trees must not keep it either.
  */
 static void
-table_access(Oid table)
+table_moved(Oid table)
 {
-	Oid			old_space;
-	Oid			new_space;
-	Relation	rel;
-	List	   *indexes;
+	Relation	rel = table_open(table, NoLock);
+	List	   *indexes = RelationGetIndexList(rel);
 	ListCell   *lc;
 
-	/* its new row is not visible yet, but to SnapshotSelf */
-	if (!table_space(table, NULL, &old_space) ||
-		!table_space(table, SnapshotSelf, &new_space) ||
-		new_space == old_space)
-		return;
-	rel = table_open(table, NoLock);
-	indexes = RelationGetIndexList(rel);
 	foreach(lc, indexes)
 	{
 		EunoTreeKey key;
 
 		if (key_of_index(lfirst_oid(lc), &key))
-			remember(&key, true)->moved = true;
+			remember(&key, true)->maker = GetCurrentSubTransactionId();
 	}
 	list_free(indexes);
 	table_close(rel, NoLock);
 }
 
+/* An index's tree does not go along, and nobody finds it under its old name. */
+static void
+index_moved(Oid index)
+{
+	EunoTreeKey key;
+
+	if (key_of_index(index, &key) && euno_tree_lookup(&key) != NULL)
+		(void) remember(&key, false);
+}
+
+static void
+relation_altered(Oid relation)
+{
+	/* its new row is not visible yet, but to SnapshotSelf */
+	Form_pg_class before = relation_row(relation, NULL);
+	Form_pg_class after = relation_row(relation, SnapshotSelf);
+
+	if (before == NULL || after == NULL ||
+		before->reltablespace == after->reltablespace)
+		return;
+	if (before->relkind == RELKIND_INDEX)
+		index_moved(relation);
+	else if (before->relkind == RELKIND_RELATION ||
+			 before->relkind == RELKIND_MATVIEW)
+		table_moved(relation);
+}
+
+/* A hint to look at commit.  ON COMMIT DROP comes when that has begun. */
+static void
+index_dropped(const EunoTreeKey *key)
+{
+	Suspect    *suspect = remember(key, false);
+
+	suspect->gone = committing;
+	suspect->lives = DROP_COMMITS;
+	if (suspect->successor == InvalidSubTransactionId)
+		suspect->successor = GetCurrentSubTransactionId();
+	drop_past();
+}
+
 /*
- * DROP of anything that may be an index of ours: a hint to look at commit.
- * The catalog still has the relation, so its file says which tree it is.
+ * DROP, or ALTER, of anything that may be an index of ours.  The catalog still
+ * has the relation, so its file says which tree it is.
  */
 static void
 object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
@@ -403,12 +490,10 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 	if (class_id != RelationRelationId || sub_id != 0)
 		return;
 	if (access == OAT_POST_ALTER)
-		table_access(object_id);
-
-	/* ON COMMIT DROP comes when the commit has begun. */
+		relation_altered(object_id);
 	else if (access == OAT_DROP && key_of_index(object_id, &key) &&
 			 euno_tree_lookup(&key) != NULL)
-		remember(&key, false)->gone = committing;
+		index_dropped(&key);
 }
 
 void

@@ -101,6 +101,7 @@ make_index(Relation index)
 		idx->key.number = euno_rel_number(index);
 		idx->key.temp_owner = RelationUsesLocalBuffers(index) ?
 			euno_my_proc_number() : -1;
+		idx->other_temp = RELATION_IS_OTHER_TEMP(index);
 		idx->schema = euno_key_schema(index, context);
 		idx->order = euno_key_order(idx->schema);
 		if (euno_preloaded)

@@ -94,7 +94,7 @@ euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 			tried_deletion = true;
 		}
 		else if (unlikely(status == EUNO_NO_MEMORY))
-			again = euno_full_make_room(idx);
+			again = euno_full_make_room(idx, true);
 	} while (again);
 
 	if (status != EUNO_OK && status != EUNO_EXISTS)

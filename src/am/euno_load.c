@@ -62,18 +62,19 @@ insert_entry(EunoIndex *idx, EunoTreeSlot *slot, const EunoEntry *entry)
 		(void) euno_index_pin(idx, &cx);
 		status = slot->ops->insert(cx, &slot->tree, entry, false);
 		euno_index_unpin(idx);
-	} while (status == EUNO_NO_MEMORY && slot->must_stay &&
-			 euno_full_make_room(idx));
+	} while (status == EUNO_NO_MEMORY &&
+			 euno_full_make_room(idx, slot->must_stay));
 	return status;
 }
 
-/* The index that is being loaded. */
+/* The index that is being loaded, and whether others may be evicted for it. */
 static EunoIndex *loading = NULL;
+static bool loading_must_stay;
 
 static bool
 make_room(void)
 {
-	return euno_full_make_room(loading);
+	return euno_full_make_room(loading, loading_must_stay);
 }
 
 /*
@@ -91,7 +92,7 @@ make_room_for_end(EunoIndex *idx, EunoTreeSlot *slot)
 	do
 		euno_registry_memory(&reserved, &used, &peak);
 	while (used + needed + euno_arena_kept(euno_registry_arena()) > reserved &&
-		   euno_full_make_room(idx));
+		   euno_full_make_room(idx, slot->must_stay));
 }
 
 /*
@@ -107,8 +108,8 @@ load_entry(EunoIndex *idx, EunoTreeSlot *slot, EunoBulk *bulk,
 	EunoStatus	status;
 
 	loading = idx;
-	if (slot->must_stay)
-		euno_make_room = make_room;
+	loading_must_stay = slot->must_stay;
+	euno_make_room = make_room;
 	status = slot->ops->bulk_add(&idx->cx, bulk, entry);
 	euno_make_room = NULL;
 	return status;
@@ -187,7 +188,7 @@ load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 				expect_rest(slot, (double) loaded, total);
 		}
 	}
-	if (status == EUNO_OK && slot->must_stay)
+	if (status == EUNO_OK)
 		make_room_for_end(idx, slot);
 	if (status == EUNO_OK)
 		status = ops->bulk_end(cx, bulk);

@@ -103,8 +103,12 @@ name_families(const PlannerInfo *root, IndexOptInfo *info)
 static void
 want_tree(EunoIndex *idx)
 {
-	EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
+	EunoTreeSlot *slot;
 
+	/* Nobody but this session could build it. */
+	if (idx->key.temp_owner >= 0)
+		return;
+	slot = euno_tree_get(&idx->key, idx->oid);
 	if (slot == NULL || slot->evicted || slot->wanted ||
 		!euno_full_may_return(slot))
 		return;
@@ -139,6 +143,8 @@ describe_index(IndexOptInfo *info)
 		idx = euno_index_open(index);
 		index_close(index, NoLock);
 	}
+	if (idx->other_temp)
+		return false;
 	state = euno_index_pin(idx, &cx);
 	ready = state == EUNO_STATE_READY;
 	if (ready)

@@ -79,7 +79,8 @@ start_progress(Relation heap, Relation index)
 static int
 plan_workers(Relation heap, Relation index, IndexInfo *index_info)
 {
-	int			spare = euno_rebuild_workers - euno_tree_builders();
+	int			spare = Min(euno_rebuild_workers - euno_tree_builders(),
+							max_parallel_maintenance_workers);
 	char		value[16];
 
 	if (spare <= 0 || IsInParallelMode() ||
@@ -184,8 +185,8 @@ euno_rebuild_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	euno_become_owner(heap, &owner);
 	do
 		status = euno_tree_create(idx, slot, index);
-	while (status == EUNO_NO_MEMORY && slot->must_stay &&
-		   euno_full_make_room(idx));
+	while (status == EUNO_NO_MEMORY &&
+		   euno_full_make_room(idx, slot->must_stay));
 	if (status != EUNO_OK && status != EUNO_EXISTS)
 		euno_index_error(idx, index, status);
 	if (status == EUNO_OK)

@@ -353,7 +353,7 @@ euno_row_compare_paths(PlannerInfo *root, RelOptInfo *rel,
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, lc);
 
-		if (euno_planner_is_ours(index))
+		if (euno_planner_is_ours(index) && !index->hypothetical)
 			add_paths(root, rel, index);
 	}
 }

@@ -352,6 +352,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->drop_when_retired = false;
 		slot->evicted = slot->wanted = slot->from_snapshot = false;
 		slot->must_stay = false;
+		slot->prepared = InvalidTransactionId;
 		pg_atomic_write_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
 		slot->heap_oid = InvalidOid;
 		slot->failed_at = 0;

@@ -139,6 +139,8 @@ typedef struct EunoTreeSlot
 	/* From here on what is used now and then. */
 	FullTransactionId creator;	/* the transaction that made the relation file
 								 * known to us; invalid if it had no xid */
+	TransactionId prepared;		/* a prepared one that may have made, dropped or
+								 * replaced the file; a hint, or invalid */
 	uint64		side_epoch;		/* set when MERGING begins */
 	uint64		retired_epoch;	/* while RETIRING */
 	pg_atomic_uint32 holders;	/* operations that keep the tree in memory

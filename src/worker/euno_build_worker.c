@@ -4,9 +4,11 @@
  *	  A background worker builds an index for a session that must not do so.
  *
  * It has nothing of that session: no settings, no temporary relations.  The
- * session waits for it, and holds whatever locks it has meanwhile; so the worker
- * waits for no lock on the table or the index, and gives up instead.  It does
- * wait for another who builds the index.
+ * session waits for it, and holds whatever locks it has meanwhile, of which the
+ * server's search for deadlocks knows nothing.  So the worker waits for no lock
+ * on the table or the index, and for others, of what the index's functions use,
+ * no longer than deadlock_timeout.  It does wait for another who builds the
+ * index.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,13 +18,23 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
 #include "tcop/tcopprot.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
 #include "worker/euno_errands.h"
 #include "worker/euno_worker.h"
+
+/* Nobody waits for it any more. */
+static void
+end_worker(int code, Datum handle)
+{
+	TerminateBackgroundWorker((BackgroundWorkerHandle *) DatumGetPointer(handle));
+}
 
 void
 euno_build_by_worker(EunoIndex *idx, Relation index)
@@ -42,7 +54,11 @@ euno_build_by_worker(EunoIndex *idx, Relation index)
 				 errmsg("could not start a worker to build euno index \"%s\"",
 						RelationGetRelationName(index)),
 				 errhint("Consider increasing \"max_worker_processes\".")));
-	(void) WaitForBackgroundWorkerShutdown(handle);
+	PG_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(handle));
+	{
+		(void) WaitForBackgroundWorkerShutdown(handle);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(handle));
 	pfree(handle);
 	CHECK_FOR_INTERRUPTS();
 
@@ -56,6 +72,15 @@ euno_build_by_worker(EunoIndex *idx, Relation index)
 				 errhint("The server's log has the reason.")));
 }
 
+static void
+limit_lock_waits(void)
+{
+	char		value[16];
+
+	snprintf(value, sizeof(value), "%dms", DeadlockTimeout);
+	SetConfigOption("lock_timeout", value, PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 void
 euno_build_main(Datum database)
 {
@@ -66,12 +91,14 @@ euno_build_main(Datum database)
 	memcpy(&index_oid, MyBgworkerEntry->bgw_extra, sizeof(Oid));
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(database),
-											  InvalidOid, 0);
+	euno_worker_connect(DatumGetObjectId(database));
 	StartTransactionCommand();
 	index = euno_open_unless_locked(index_oid, &heap);
 	if (index != NULL)
 	{
+		euno_build_lock(index_oid, ExclusiveLock);
+		euno_build_unlock(index_oid, ExclusiveLock);
+		limit_lock_waits();
 		euno_index_ensure_ready(euno_index_open(index), index);
 		relation_close(index, NoLock);
 		relation_close(heap, NoLock);

@@ -173,6 +173,25 @@ start_worker(const Errand *errand)
 	return started;
 }
 
+/* Forget errands to databases that are gone, or let nobody in. */
+static void
+drop_hopeless(void)
+{
+	List	   *databases = euno_list_databases(true);
+	ListCell   *lc;
+
+	foreach(lc, errands)
+	{
+		Errand	   *errand = lfirst(lc);
+
+		if (list_member_oid(databases, errand->database))
+			continue;
+		pfree(errand);
+		errands = foreach_delete_current(errands, lc);
+	}
+	list_free(databases);
+}
+
 /*
  * Start as many workers as may be.  Errands for which there is no process now
  * wait for the next one that ends, or the next round.
@@ -180,6 +199,10 @@ start_worker(const Errand *errand)
 void
 euno_workers_start(void)
 {
+	if (errands == NIL || no_process ||
+		list_length(workers) >= euno_rebuild_workers)
+		return;
+	drop_hopeless();
 	while (errands != NIL && !no_process &&
 		   list_length(workers) < euno_rebuild_workers)
 	{
@@ -275,22 +298,14 @@ euno_workers_watch(void)
 	}
 }
 
-/* Workers that were sent away come back, if the database is still there. */
+/* Workers that were sent away come back. */
 void
 euno_errands_to_unfinished(void)
 {
-	List	   *databases;
 	ListCell   *lc;
 
-	if (unfinished == NIL)
-		return;
-	databases = euno_list_databases(true);
 	foreach(lc, unfinished)
-	{
-		if (list_member_oid(databases, lfirst_oid(lc)))
-			euno_errand_add(lfirst_oid(lc), true);
-	}
-	list_free(databases);
+		euno_errand_add(lfirst_oid(lc), true);
 	list_free(unfinished);
 	unfinished = NIL;
 }

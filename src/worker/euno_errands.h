@@ -46,5 +46,6 @@ extern bool euno_workers_any(void);
 extern List *euno_list_databases(bool connectable_only);
 extern void euno_fill_worker(BackgroundWorker *worker, const char *name,
 							 const char *function);
+extern void euno_worker_connect(Oid database);
 
 #endif							/* EUNO_ERRANDS_H */

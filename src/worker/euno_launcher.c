@@ -88,6 +88,32 @@ euno_fill_worker(BackgroundWorker *worker, const char *name,
 	snprintf(worker->bgw_type, BGW_MAXLEN, "%s", name);
 }
 
+/*
+ * What a database's settings, or the server's, must not do to a worker: end it,
+ * or have its transactions wait for others.
+ */
+void
+euno_worker_connect(Oid database)
+{
+	static const char *const settings[][2] = {
+		{"statement_timeout", "0"},
+		{"lock_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"transaction_timeout", "0"},	/* since 17 */
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		{"default_transaction_deferrable", "off"}
+	};
+
+	for (size_t i = 0; i < lengthof(settings); i++)
+	{
+		if (GetConfigOption(settings[i][0], true, false) != NULL)
+			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET,
+							PGC_S_OVERRIDE);
+	}
+	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
+}
+
 void
 euno_worker_register(void)
 {
@@ -123,7 +149,9 @@ euno_list_databases(bool connectable_only)
 	{
 		Form_pg_database form = (Form_pg_database) GETSTRUCT(tuple);
 
-		if (form->datallowconn || !connectable_only)
+		/* -2: DROP DATABASE has failed halfway */
+		if ((form->datallowconn && form->datconnlimit != -2) ||
+			!connectable_only)
 		{
 			MemoryContext old = MemoryContextSwitchTo(context);
 
@@ -293,7 +321,7 @@ euno_launcher_main(Datum arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	euno_worker_connect(InvalidOid);
 	euno_tree_set_launcher();
 	euno_worker_stats_start();
 	context = AllocSetContextCreate(TopMemoryContext, "euno launcher",

@@ -35,6 +35,7 @@
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "worker/euno_errands.h"
 #include "worker/euno_worker.h"
 
 /* An index, and what it is worth to have it soon. */
@@ -268,8 +269,7 @@ euno_rebuild_main(Datum database)
 	pqsignal(SIGTERM, die);
 	pqsignal(SIGINT, StatementCancelHandler);
 	BackgroundWorkerUnblockSignals();
-	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(database),
-											  InvalidOid, 0);
+	euno_worker_connect(DatumGetObjectId(database));
 	context = AllocSetContextCreate(TopMemoryContext, "euno rebuild",
 									ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);

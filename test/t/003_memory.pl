@@ -50,6 +50,13 @@ gives_back("BEGIN; CREATE TEMP TABLE t (a int) ON COMMIT DROP; CREATE INDEX ON t
 gives_back("SELECT make('t'); ALTER TABLE t ALTER b TYPE varchar; DROP TABLE t", 'ALTER TYPE, then DROP');
 gives_back("SELECT make('t'); REINDEX TABLE t; BEGIN; TRUNCATE t; ROLLBACK; VACUUM FULL t; DROP TABLE t",
 	'new files, then DROP');
+gives_back("SELECT make('t'); DROP INDEX CONCURRENTLY t_a_idx; DROP INDEX CONCURRENTLY t_b_idx; DROP TABLE t", 'DROP INDEX CONCURRENTLY');
+gives_back("SELECT make('t'); BEGIN; DROP TABLE t; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'", 'DROP TABLE, prepared');
+gives_back("BEGIN; SELECT make('t'); PREPARE TRANSACTION 'p'; ROLLBACK PREPARED 'p'", 'CREATE INDEX, prepared and rolled back');
+gives_back("SELECT make('t'); BEGIN; TRUNCATE t; PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'; BEGIN; REINDEX TABLE t; PREPARE TRANSACTION 'p'; ROLLBACK PREPARED 'p'; DROP TABLE t",
+	'new files, prepared, then DROP');
+gives_back("DO \$\$ BEGIN FOR i IN 1..1100 LOOP CREATE TABLE l (a int); CREATE INDEX ON l USING euno (a); TRUNCATE l; DROP TABLE l; END LOOP; END \$\$",
+	'many tables in one transaction');
 
 # The session ends some time after psql has.
 $node->safe_psql('postgres', "SELECT make('t', 'TEMP')");
@@ -206,6 +213,24 @@ $node->safe_psql('postgres', "DELETE FROM t WHERE a > 1100");
 $node->safe_psql('postgres', "VACUUM t");
 $node->safe_psql('postgres', "SELECT euno_rebuild('t_a')");
 same_answers($node, 'postgres', 'SELECT count(*), max(a) FROM t WHERE a > 0', 'rebuilt when it fits');
+$node->stop;
+
+# A tree whose end nobody has noticed goes when memory is short.
+$node = euno_node('unnoticed', "euno.max_memory = 16MB\neuno.naptime = 1h\neuno.snapshot_on_shutdown = on");
+$node->start;
+$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION euno_index;
+CREATE TABLE t AS SELECT repeat(md5(g::text), 2) AS b FROM generate_series(1, 120000) g;
+CREATE INDEX t_b ON t USING euno (b);
+BEGIN;
+DROP INDEX t_b;
+PREPARE TRANSACTION 'p';
+SQL
+$node->restart;
+$node->safe_psql('postgres', "COMMIT PREPARED 'p'");
+cmp_ok(used_bytes($node), '>', 8 << 20, 'an index that was dropped before a restart is still there');
+$node->safe_psql('postgres', 'CREATE INDEX t_b ON t USING euno (b)');
+check_indexes($node, 'postgres', 'made in its place');
 $node->stop;
 
 # While a build sorts, memory is made ready for the tree; if it is canceled, what is

@@ -87,6 +87,57 @@ for my $new (1 .. 3)
 $node->safe_psql('postgres', "EXPLAIN SELECT * FROM c$_ WHERE breaks(a) = 1") for 1 .. 3;
 sleep 0.5;
 is($node->safe_psql('postgres', $errors), $before + 3, 'but not again and again, nor with others');
+# A database's settings for its sessions are not for the workers.
+$node->safe_psql('postgres', q{
+	CREATE TABLE s (a int);
+	INSERT INTO s VALUES (1);
+	ALTER DATABASE postgres SET default_transaction_isolation = serializable;
+	ALTER DATABASE postgres SET default_transaction_read_only = on;
+	ALTER DATABASE postgres SET default_transaction_deferrable = on;
+	ALTER DATABASE postgres SET statement_timeout = 1;
+	ALTER DATABASE postgres SET lock_timeout = 1;
+});
+my $writes = 'SET statement_timeout = 0; SET default_transaction_read_only = off';
+my $writer = $node->background_psql('postgres');
+$writer->query_safe("$writes; BEGIN; UPDATE s SET a = 2");
+$node->safe_psql('postgres', "$writes; ALTER INDEX w_a SET TABLESPACE pg_default; EXPLAIN SELECT * FROM w WHERE a = 5");
+my $found = '';
+for my $try (1 .. 100)
+{
+	$found = $node->safe_psql('postgres', "$writes; $state 'w_a'");
+	last if $found eq 'ready';
+	sleep 0.1;
+}
+is($found, 'ready', 'a worker waits for no safe snapshot');
+$writer->query_safe('ROLLBACK');
+$writer->quit;
+$node->safe_psql('postgres', "$writes; ALTER DATABASE postgres RESET ALL");
+
+# Where nobody may connect to, no worker is sent.
+$node->safe_psql('postgres', 'CREATE DATABASE closed');
+$node->safe_psql('closed', q{
+	CREATE EXTENSION euno_index;
+	CREATE TABLE w AS SELECT g AS a FROM generate_series(1, 1000) g;
+	CREATE INDEX w_a ON w USING euno (a);
+});
+my $open = $node->background_psql('closed');
+$open->query_safe('SELECT 1');
+$node->safe_psql('postgres', 'ALTER DATABASE closed ALLOW_CONNECTIONS false');
+$open->query_safe('ALTER INDEX w_a SET TABLESPACE elsewhere; EXPLAIN SELECT * FROM w WHERE a = 5');
+sleep 0.5;
+$open->quit;
+
+# An index of a temporary table is its session's own to build.
+my $temporary = $node->background_psql('postgres');
+$temporary->query_safe('CREATE TEMP TABLE w2 AS SELECT g AS a FROM generate_series(1, 1000) g; CREATE INDEX w2_a ON w2 USING euno (a)');
+$temporary->query_safe('ALTER INDEX w2_a SET TABLESPACE elsewhere; EXPLAIN SELECT * FROM w2 WHERE a = 5');
+is($temporary->query_safe("SELECT count(*) FROM euno_stat_indexes WHERE indexrelname = 'w2_a' AND state = 'absent'"), '1', 'a temporary one stays absent');
+my $w2 = $temporary->query_safe("SELECT relnamespace::regnamespace || '.w2' FROM pg_class WHERE relname = 'w2'");
+my $others = $node->safe_psql('postgres', "EXPLAIN SELECT * FROM $w2 WHERE a = 5; SELECT count(*) FROM euno_stat_get_indexes() WHERE temporary");
+is((split /\n/, $others)[-1], '0', 'for another session there is none');
+$temporary->query_safe("SELECT euno_rebuild('w2_a')");
+is($temporary->query_safe("$state 'w2_a'"), 'ready', 'until its session builds it');
+$temporary->quit;
 $node->stop;
 # (A session whose psql has gone may be told to end, too: its lines have its name.)
 unlike(slurp_file($node->logfile), qr/^(?!.* 010_wanted\.pl ).*FATAL/m, 'the launcher ends in peace');

@@ -114,6 +114,34 @@ is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT a) FROM app.t')
 $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; DELETE FROM app.s WHERE a = 'name7'");
 $node->safe_psql('postgres', 'VACUUM app.s');
 check_indexes($node, 'postgres', 'built for a thief');
+# Nor does a check run them for somebody else.
+$node->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION euno_index_check TO thief');
+like(stranger('postgres', "SELECT euno_index_check('app.t_norm', true)", 'thief'), qr/must be owner of table "t" to check euno index "t_norm"/, 'only the owner checks what runs functions');
+unlike(stranger('postgres', "SELECT euno_index_check('private_n', true)", 'thief'), qr/must be owner/, 'whoever may, the others');
+
+# Whoever waits for the worker may hold what its functions want: a deadlock that
+# the server does not see.  And one that nobody waits for ends.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE app.wanted (a int);
+CREATE FUNCTION app.wants(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN a + (SELECT count(*) FROM app.wanted); END $$;
+CREATE FUNCTION app.sleeps(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM pg_sleep(0.02); RETURN a; END $$;
+CREATE TABLE app.w (a int);
+CREATE UNIQUE INDEX w_wants ON app.w USING euno (app.wants(a));
+INSERT INTO app.w SELECT generate_series(1, 500);
+CREATE TABLE app.z AS TABLE app.w;
+GRANT ALL ON app.w, app.z, app.wanted TO thief;
+SELECT euno_evict('app.w_wants');
+SQL
+like(stranger('postgres', "SET statement_timeout = '60s'; BEGIN; LOCK TABLE app.wanted; INSERT INTO app.w VALUES (1000)", 'thief'),
+	qr/euno index "w_wants" is absent, and could not be built/, 'a worker that waits for whoever waits for it gives up');
+like(slurp_file($node->logfile), qr/canceling statement due to lock timeout/, 'and says why');
+$node->safe_psql('postgres', "CREATE UNIQUE INDEX z_sleeps ON app.z USING euno (app.sleeps(a)); SELECT euno_evict('app.z_sleeps')");
+like(stranger('postgres', "SET statement_timeout = '1s'; INSERT INTO app.z VALUES (1000)", 'thief'), qr/canceling statement due to statement timeout/, 'a session that waits for a worker can be canceled');
+my $canceled = time;
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'euno rebuild'"), 'the worker ends');
+cmp_ok(time - $canceled, '<', 7, 'before it is done');
+$node->safe_psql('postgres', 'DROP TABLE app.w, app.z');
+
 $node->append_conf('postgresql.conf', 'max_worker_processes = 0');
 $node->restart;
 $node->safe_psql('postgres', "SELECT euno_evict('app.t_norm')");
