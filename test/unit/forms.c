@@ -597,73 +597,123 @@ test_sizes(const EunoTreeOps *ops)
 	tap_end();
 }
 
-/* A number as a key of 9 bytes, with a TID that no other has. */
-static EunoEntry
-number_entry(uint64_t number, uint8_t *key)
+/* Numbers as keys: in 9 bytes, as text of three lengths, and for a comparator. */
+static uint32_t
+number_key(uint64_t number, uint8_t *key)
 {
-	static EunoTid tid = 65537;
-
 	key[0] = 2;
 	for (int i = 0; i < 8; i++)
 		key[1 + i] = (uint8_t) (number >> (56 - 8 * i));
+	return 9;
+}
+
+static uint32_t
+letters_key(uint64_t number, uint8_t *key)
+{
+	uint32_t	n = 0;
+
+	for (uint64_t d = UINT64_C(320000000000); d > 0; d /= 200)
+		key[n++] = (uint8_t) (10 + number / d % 200);
+	for (uint64_t k = number % 3; k > 0; k--)
+		key[n++] = 9;
+	key[n++] = 0;
+	return n;
+}
+
+static uint32_t
+compared_key(uint64_t number, uint8_t *key)
+{
+	key[0] = (uint8_t) snprintf((char *) key + 1, 14, "%012llu",
+								(unsigned long long) number);
+	return key[0] + 2U;			/* with the 0 of the second column */
+}
+
+typedef struct Behind
+{
+	const char *shape;
+	uint32_t	(*make) (uint64_t number, uint8_t *key);
+	uint64_t	gap;			/* from one number that is loaded to the next */
+	uint64_t	inserts;		/* behind each leaf */
+	uint64_t	step;			/* from one of these to the next */
+} Behind;
+
+/* A number as an entry, with a TID that no other has. */
+static EunoEntry
+number_entry(const Behind *behind, uint64_t number, uint8_t *key)
+{
+	static EunoTid tid = 65537;
+
 	if (++tid % 65536 == 0)
 		tid++;
-	return (EunoEntry) {.key = key,.keylen = 9,.tid = tid};
+	return (EunoEntry) {.key = key,.keylen = behind->make(number, key),.tid = tid};
+}
+
+/* How many slots of a leaf are different. */
+static uint32_t
+leaf_entries(const BptLeaf *leaf)
+{
+	uint32_t	n = 0;
+	BptView		view;
+
+	(void) euno_bpt_view(leaf, &view);
+	for (uint32_t i = 0; i < view.count; i = bpt_next_slot(&view, i))
+		n++;
+	return n;
 }
 
 /*
- * Descending inserts between a full leaf and the next one: they get a leaf, and
+ * Descending inserts between a full leaf and the next one: they get leaves, and
  * not one each.
  */
 static void
-test_behind(void)
+test_behind(const Behind *behind)
 {
 	const EunoTreeOps *ops = &euno_bptree_ops;
-	Universe   *universe = universe_make(shape_by_name("dense int8"), 10, seed);
+	Universe   *universe = universe_make(shape_by_name(behind->shape), 10, seed);
 	EunoBulk   *bulk = aligned_alloc(64, (sizeof(EunoBulk) + 63) / 64 * 64);
-	EunoTreeStats stats;
-	uint64_t	leaves;
-	uint8_t		key[9];
+	uint64_t	loaded = 20000;
+	uint64_t	inserted = 0;
+	uint64_t	ends[10];
+	uint64_t	sum = 0;
+	uint32_t	n = 0;
+	EunoTreeStats before;
+	EunoTreeStats after;
+	uint8_t		key[32];
 	Fixture		fixture;
 	Actor		actor;
 
-	tap_begin("%s: descending inserts behind full leaves", ops->name);
+	tap_begin("%s, %s: descending inserts behind full leaves", ops->name, behind->shape);
 	fixture_open(&fixture, ops, universe, 100, 1);
 	actor_init(&actor, &fixture, 1, seed);
 	CHECK(ops->bulk_begin(&actor.cx, fixture.tree, bulk) == EUNO_OK, "begin");
-	for (uint64_t i = 0; i < 20000; i++)
+	for (uint64_t i = 0; i < loaded; i++)
 	{
-		EunoEntry	entry = number_entry(256 * i, key);
+		EunoEntry	entry = number_entry(behind, behind->gap * i, key);
 
 		CHECK(ops->bulk_add(&actor.cx, bulk, &entry) == EUNO_OK, "add");
 	}
 	CHECK(ops->bulk_end(&actor.cx, bulk) == EUNO_OK, "end");
-	ops->stats(&actor.cx, fixture.tree, &stats);
-	leaves = stats.leaves;
-	for (BptLeaf *leaf = bpt_body(fixture.tree)->first, *next;
-		 (next = leaf->right) != NULL && tap_bad() == 0; leaf = next)
+	ops->stats(&actor.cx, fixture.tree, &before);
+	for (BptLeaf *leaf = bpt_body(fixture.tree)->first;
+		 leaf->right != NULL && n < 10; leaf = leaf->right)
 	{
-		uint8_t		last[BPT_MAX_COMPOSITE + 8];
-		BptView		view;
-		BptSlot		slot;
-		uint64_t	number = 0;
-
-		(void) euno_bpt_view(leaf, &view);
-		(void) euno_bpt_slot(&view, view.count - 1, &slot);
-		(void) euno_bpt_key(&view, view.count - 1, &slot, last);
-		for (int i = 0; i < 8; i++)
-			number = number << 8 | last[1 + i];
-		for (uint64_t n = number + 255; n > number; n--)
+		sum += leaf_entries(leaf);
+		ends[n++] = behind->gap * (sum - 1);
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		for (uint64_t k = behind->inserts; k-- > 0 && tap_bad() == 0; inserted++)
 		{
-			EunoEntry	entry = number_entry(n, key);
+			EunoEntry	entry = number_entry(behind, ends[i] + 1 + k * behind->step, key);
 
 			CHECK(ops->insert(&actor.cx, fixture.tree, &entry, false) == EUNO_OK,
 				  "insert");
 		}
 	}
-	ops->stats(&actor.cx, fixture.tree, &stats);
-	CHECK(stats.leaves <= 3 * leaves, "%llu leaves became %llu",
-		  (unsigned long long) leaves, (unsigned long long) stats.leaves);
+	ops->stats(&actor.cx, fixture.tree, &after);
+	CHECK(after.leaves <= before.leaves + 2 * n + 3 * inserted * before.leaves / loaded,
+		  "%llu leaves became %llu", (unsigned long long) before.leaves,
+		  (unsigned long long) after.leaves);
 	check_verify(&actor);
 	free(bulk);
 	actor_free(&actor);
@@ -671,6 +721,14 @@ test_behind(void)
 	universe_free(universe);
 	tap_end();
 }
+
+static const Behind behinds[] = {
+	{"dense int8", number_key, 256, 255, 1},
+	{"dense int8", number_key, 1000000, 3000, 333},
+	{"text, long prefixes", letters_key, 8000000, 200, 39999},
+	{"mixed lengths", letters_key, 8000000, 2000, 3999},
+	{"comparator", compared_key, 1000000, 3000, 333},
+};
 
 /*
  * The types of a radix tree's nodes: where slots are, and what a reference
@@ -730,7 +788,10 @@ run_once(void)
 		}
 		test_sizes(subjects[s]);
 		if (subjects[s] == &euno_bptree_ops)
-			test_behind();
+		{
+			for (size_t i = 0; i < sizeof(behinds) / sizeof(behinds[0]); i++)
+				test_behind(&behinds[i]);
+		}
 		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
 			test_growth(subjects[s]);
 	}

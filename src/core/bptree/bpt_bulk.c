@@ -209,7 +209,7 @@ fits(EunoTree *tree, Bulk *b, uint32_t m, uint32_t target, BptFence *high,
 	 uint8_t *buf, uint32_t *used, BptFormat *format)
 {
 	high->bytes = buf;
-	high->len = euno_bpt_separator(&b->work.it, m, buf, &high->tid);
+	high->len = euno_bpt_separator(&b->work.it, m, buf, &high->tid, false);
 	*used = measure(tree, b, m, high, format);
 	return *used <= target;
 }

@@ -386,10 +386,12 @@ euno_bpt_separate(const uint8_t *left, uint32_t left_len, uint8_t *right,
 
 /*
  * The shortest separator s with item i - 1 < s <= item i, in "to"
- * (BPT_MAX_COMPOSITE).  OPAQUE: item i's key, and its TID.
+ * (BPT_MAX_COMPOSITE); "lowest": the lowest of these.  OPAQUE: item i's key, and
+ * its TID.
  */
 uint32_t
-euno_bpt_separator(const BptItems *it, uint32_t i, uint8_t *to, EunoTid *tid)
+euno_bpt_separator(const BptItems *it, uint32_t i, uint8_t *to, EunoTid *tid,
+				   bool lowest)
 {
 	uint8_t		left[BPT_MAX_COMPOSITE];
 	uint32_t	len = euno_bpt_item_copy(it, i, 0, to);
@@ -398,7 +400,7 @@ euno_bpt_separator(const BptItems *it, uint32_t i, uint8_t *to, EunoTid *tid)
 	if (it->opaque)
 		return len;
 	return euno_bpt_separate(left, euno_bpt_item_copy(it, i - 1, 0, left), to,
-							 len, false);
+							 len, lowest);
 }
 
 /*

@@ -158,7 +158,7 @@ extern uint32_t euno_bpt_measure(EunoTree *tree, const BptItems *it,
 extern uint32_t euno_bpt_separate(const uint8_t *left, uint32_t left_len,
 								  uint8_t *right, uint32_t len, bool lowest);
 extern uint32_t euno_bpt_separator(const BptItems *it, uint32_t i,
-								   uint8_t *to, EunoTid *tid);
+								   uint8_t *to, EunoTid *tid, bool lowest);
 extern uint32_t euno_bpt_prefix(EunoTree *tree, const BptItems *it,
 								uint32_t a, uint32_t b, const BptFence *low,
 								const BptFence *high);

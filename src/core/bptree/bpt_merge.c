@@ -46,13 +46,18 @@ typedef struct Merge
 	BptImage	image;
 } Merge;
 
-/* A leaf's bytes in use, as far as can be told without looking closely. */
+/*
+ * A leaf's bytes in use, as far as can be told without looking closely.  0 while
+ * it is being written to: that is no reason to forget why it was split.
+ */
 static size_t
 leaf_used(const BptLeaf *leaf)
 {
 	BptView		view;
 
-	if (!euno_bpt_view(leaf, &view) || view.scattered)
+	if (!euno_bpt_view(leaf, &view))
+		return 0;
+	if (view.scattered)
 		return BPT_NODE_MAX;
 	if (view.format == BPT_FIXED)
 		return (size_t) view.entries * (8 + view.tail_len);

@@ -98,7 +98,7 @@ part_choose(Part *p, const EunoEntry *entry)
 		return false;
 	s->middle.bytes = s->middle_buf;
 	s->middle.len = euno_bpt_separator(&s->work.it, p->m, s->middle_buf,
-									   &s->middle.tid);
+									   &s->middle.tid, false);
 	return true;
 }
 
@@ -204,12 +204,12 @@ part_install(Part *p)
 	s->right.leaf.right = p->image.leaf.right;
 	s->left.leaf.seqno = s->right.leaf.seqno + 1;
 	s->left.leaf.right = p->right;
+
+	/* First: once they can be seen, a merging may take marks and counts away. */
+	(void) euno_add64(&body->parted, marked ? 1 : 2);
 	euno_bpt_install(p->right, &s->right);
 	euno_bpt_install(leaf, &s->left);
 	(void) euno_add64(&body->leaves, 1);
-
-	/* A merging may take the mark away, and its count, as long as we leave it. */
-	(void) euno_add64(&body->parted, marked ? 1 : 2);
 	if (!marked)
 		euno_store8(&leaf->parted, 1);
 	euno_bpt_move_note(p->tree, leaf, p->right);

@@ -52,6 +52,15 @@ item_weight(const BptItems *it, uint32_t i)
 		(item->key_len > base ? item->key_len - base : 0);
 }
 
+/* How many entries a leaf has about now, those of its annex apart. */
+static uint32_t
+entries_of(const BptLeaf *leaf)
+{
+	bool		fixed = (euno_load8(&leaf->format) & BPT_FORMAT) == BPT_FIXED;
+
+	return fixed ? euno_load16(&leaf->heap) : euno_load16(&leaf->ntids);
+}
+
 /*
  * How many of n entries, of which number "at" is new, stay in the left leaf if
  * the new one is at an edge; 0: it is not.
@@ -62,10 +71,17 @@ euno_bpt_split_edge(const EunoTree *tree, uint32_t n, uint32_t at,
 {
 	if (at == n - 1)
 	{
-		/* Ascending: what comes next comes to the right leaf. */
-		uint32_t	m = leaf->right != NULL ? n - 1 :
+		const BptLeaf *right = euno_load_ptr_acquire(&leaf->right);
+		uint32_t	m = right != NULL ? n - 1 :
 			n * tree->config.fillfactor / 100;
 
+		/*
+		 * Ascending: what comes next comes to the right leaf.  But if such a
+		 * split has just left that nearly empty, it does not: they descend, and
+		 * come to the left one, which gets room for them.
+		 */
+		if (right != NULL && 8 * entries_of(right) < n + 8)
+			return 0;
 		return m < 1 ? 1 : m > n - 1 ? n - 1 : m;
 	}
 	return at == 0 && !leaf->has_low;	/* descending */
@@ -159,7 +175,9 @@ euno_bpt_split_left(EunoTree *tree, BptSplit *s, uint32_t at,
 	{
 		s->middle.bytes = s->middle_buf;
 		s->middle.len = euno_bpt_separator(it, m, s->middle_buf,
-										   &s->middle.tid);
+										   &s->middle.tid,
+										   m == it->n - 1 &&
+										   s->high.bytes != NULL);
 		if (euno_bpt_encode(tree, it, 0, m, &s->low, &s->middle, &s->left))
 			return m;
 
@@ -259,7 +277,7 @@ build_append(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key_new,
 	s->at = 1;
 	s->middle.bytes = s->middle_buf;
 	s->middle.len = euno_bpt_separator(&s->work.it, 1, s->middle_buf,
-									   &s->middle.tid);
+									   &s->middle.tid, false);
 	if (euno_bpt_spread(view, &s->low, &s->middle, &s->left))
 	{
 		/* What comes next is likely to be as far apart as what has come. */
