@@ -103,6 +103,18 @@ SELECT index, state, count, "check" FROM state() ORDER BY 1;
 COMMIT;
 SELECT index, state, count, "check" FROM state() ORDER BY 1;
 
+-- ALTER TYPE with the old file, in the transaction that made it
+BEGIN;
+CREATE TABLE fresh (v varchar(20) COLLATE "C");
+CREATE INDEX fresh_v ON fresh USING euno (v);
+SAVEPOINT s;
+ALTER TABLE fresh ALTER v TYPE varchar(50) COLLATE "C";
+RELEASE s;
+ALTER TABLE fresh ALTER v TYPE varchar(60) COLLATE "C";
+COMMIT;
+SELECT state FROM euno_stat_indexes WHERE indexrelname = 'fresh_v';
+DROP TABLE fresh;
+
 -- ALTER TYPE: with the old file, with a new one, with other semantics
 ALTER TABLE t ALTER v TYPE varchar(50) COLLATE "C";
 SELECT * FROM state() ORDER BY 1;

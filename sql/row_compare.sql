@@ -59,6 +59,11 @@ CREATE INDEX r_net ON r USING euno (('10.0.0.0'::inet + id), b);
 SELECT (dropped('WHERE (''10.0.0.0''::inet + id, b) > (''10.0.11.180'', 70) ORDER BY ''10.0.0.0''::inet + id, b')).*;
 DROP INDEX r_net;
 
+-- Other columns keep the names of families that other conditions need
+CREATE INDEX r_mixed ON r USING euno (t text_pattern_ops, (a > 1), a, b);
+SELECT (dropped('WHERE t LIKE ''t2%'' AND (a > 1) AND (a, b) > (2, 70) ORDER BY t USING ~<~, a > 1, a, b')).*;
+DROP INDEX r_mixed;
+
 -- Where there is no right to call the operators' function, and where they would come before a policy, the
 -- first column is all
 CREATE INDEX r_ab ON r USING euno (a, b);

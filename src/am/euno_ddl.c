@@ -318,7 +318,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		check_options(alter);
 	if (labels != NULL)
 		check_labels(labels, nlabels);
-	if (ends_prepared)
+	if (ends_prepared && euno_preloaded)
 		euno_gc_prepared();
 	if (warn != NULL)
 		ereport(WARNING,

@@ -44,10 +44,12 @@ typedef struct Suspect
 	EunoTreeKey key;
 	bool		moved;			/* its table was, by "maker" */
 	bool		gone;			/* found missing just before commit */
+	bool		dropped;		/* its index was, by "successor", but ALTER TYPE
+								 * may give the file to another one */
 	int			lives;			/* commits that it may yet be looked for at */
 	SubTransactionId maker;		/* its abort kills it; or invalid */
-	SubTransactionId successor; /* dropped it, or made another file in its
-								 * place; or invalid */
+	SubTransactionId successor; /* dropped the index, or made another file for
+								 * it; or invalid */
 } Suspect;
 
 /* DROP INDEX CONCURRENTLY announces itself in the first of three. */
@@ -58,19 +60,29 @@ static bool committing = false; /* too late to look at pg_class */
 static object_access_hook_type previous_hook = NULL;
 
 static Suspect *
-remember(const EunoTreeKey *key, bool moved)
+find_suspect(const EunoTreeKey *key)
 {
-	MemoryContext old;
-	Suspect    *suspect;
 	ListCell   *lc;
 
 	foreach(lc, suspects)
 	{
-		suspect = lfirst(lc);
-		if (!moved && !suspect->moved &&
+		Suspect    *suspect = lfirst(lc);
+
+		if (!suspect->moved &&
 			memcmp(&suspect->key, key, sizeof(EunoTreeKey)) == 0)
 			return suspect;
 	}
+	return NULL;
+}
+
+static Suspect *
+remember(const EunoTreeKey *key, bool moved)
+{
+	Suspect    *suspect = moved ? NULL : find_suspect(key);
+	MemoryContext old;
+
+	if (suspect != NULL)
+		return suspect;
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	suspect = palloc0(sizeof(Suspect));
 	suspect->key = *key;
@@ -80,9 +92,17 @@ remember(const EunoTreeKey *key, bool moved)
 	return suspect;
 }
 
+/* Who made it has also replaced it, or dropped its index. */
+static bool
+is_past(const Suspect *suspect)
+{
+	return suspect->maker != InvalidSubTransactionId &&
+		suspect->maker == suspect->successor;
+}
+
 /*
- * Free the trees whose makers have also dropped or replaced them: whether these
- * commit or not, nobody will see their files again.
+ * Free the trees whose makers have also replaced them: whether these commit or
+ * not, nobody will see their files again.
  */
 static void
 drop_past(void)
@@ -93,8 +113,7 @@ drop_past(void)
 	{
 		Suspect    *suspect = lfirst(lc);
 
-		if (suspect->maker == InvalidSubTransactionId ||
-			suspect->maker != suspect->successor)
+		if (!is_past(suspect) || suspect->dropped)
 			continue;
 		euno_tree_drop(&suspect->key);
 		suspects = foreach_delete_current(suspects, lc);
@@ -221,6 +240,7 @@ forget(bool committed)
 		if (committed && !suspect->gone && --suspect->lives > 0)
 		{
 			suspect->maker = suspect->successor = InvalidSubTransactionId;
+			suspect->dropped = false;
 			continue;
 		}
 		suspects = foreach_delete_current(suspects, lc);
@@ -298,7 +318,10 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 		Suspect    *suspect = lfirst(lc);
 
 		if (suspect->successor == my_subid)
+		{
 			suspect->successor = aborted ? InvalidSubTransactionId : parent_subid;
+			suspect->dropped &= !aborted;
+		}
 		if (suspect->maker == my_subid && !aborted)
 			suspect->maker = parent_subid;
 		else if (suspect->maker == my_subid)
@@ -469,8 +492,10 @@ index_dropped(const EunoTreeKey *key)
 	suspect->gone = committing;
 	suspect->lives = DROP_COMMITS;
 	if (suspect->successor == InvalidSubTransactionId)
+	{
 		suspect->successor = GetCurrentSubTransactionId();
-	drop_past();
+		suspect->dropped = true;
+	}
 }
 
 /*
@@ -521,6 +546,7 @@ euno_gc_database(void)
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
 		EunoTreeDescription tree;
+		Suspect    *suspect;
 
 		if (!euno_tree_describe(i, &tree) ||
 			tree.state == EUNO_STATE_RETIRING)
@@ -528,8 +554,13 @@ euno_gc_database(void)
 		if (tree.key.database != MyDatabaseId || tree.key.temp_owner >= 0)
 			continue;
 
-		/* Its maker's catalog rows are invisible to us until it commits. */
-		if (FullTransactionIdIsValid(tree.creator) &&
+		/* What we have replaced or dropped comes back if that is rolled back. */
+		suspect = find_suspect(&tree.key);
+		if (suspect != NULL && !is_past(suspect))
+			continue;
+
+		/* Another maker's catalog rows are invisible to us until it commits. */
+		if (suspect == NULL && FullTransactionIdIsValid(tree.creator) &&
 			TransactionIdIsInProgress(XidFromFullTransactionId(tree.creator)))
 			continue;
 		if (relation_file_exists(&tree.key))

@@ -195,13 +195,17 @@ first_column(IndexOptInfo *index, Node *key, Oid collation)
 	return -1;
 }
 
-/* A condition of as much of a row comparison as one end of a range can be. */
+/*
+ * A condition of as much of a row comparison as one end of a range can be, on
+ * the column that is added to *columns.
+ */
 static Expr *
 bound_by_row(PlannerInfo *root, IndexOptInfo *index,
-			 const RowCompareExpr *row)
+			 const RowCompareExpr *row, Bitmapset **columns)
 {
 	Oid			collation = linitial_oid(row->inputcollids);
 	bool		swap = false;
+	Expr	   *bound;
 	int			column;
 
 	column = first_column(index, linitial(row->largs), collation);
@@ -210,7 +214,10 @@ bound_by_row(PlannerInfo *root, IndexOptInfo *index,
 		swap = true;
 		column = first_column(index, linitial(row->rargs), collation);
 	}
-	return column >= 0 ? bound_at(root, index, column, row, swap) : NULL;
+	bound = column >= 0 ? bound_at(root, index, column, row, swap) : NULL;
+	if (bound != NULL)
+		*columns = bms_add_member(*columns, column);
+	return bound;
 }
 
 /*
@@ -232,9 +239,12 @@ as_condition(PlannerInfo *root, RelOptInfo *rel, const RestrictInfo *whole,
 	return restriction_is_securely_promotable(part, rel) ? part : NULL;
 }
 
-/* Conditions for the index that the table's row comparisons imply. */
+/*
+ * Conditions for the index that the table's row comparisons imply; those with
+ * operators of ours are on *columns.
+ */
 static List *
-implied_conditions(PlannerInfo *root, IndexOptInfo *index)
+implied_conditions(PlannerInfo *root, IndexOptInfo *index, Bitmapset **columns)
 {
 	List	   *implied = NIL;
 	ListCell   *lc;
@@ -248,7 +258,7 @@ implied_conditions(PlannerInfo *root, IndexOptInfo *index)
 		if (!IsA(row, RowCompareExpr))
 			continue;
 		part = as_condition(root, index->rel, whole,
-							bound_by_row(root, index, row));
+							bound_by_row(root, index, row, columns));
 		if (part == NULL)
 			part = as_condition(root, index->rel, whole, implied_by_first(row));
 		if (part != NULL)
@@ -303,7 +313,8 @@ own_families(const IndexOptInfo *info)
 
 /*
  * Makes the paths of one index again, with more conditions, if its table's row
- * comparisons imply any.
+ * comparisons imply any.  Columns on which these are have their own families for
+ * it; others keep what they are called for conditions of other kinds.
  */
 static void
 add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
@@ -311,10 +322,16 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 	List	   *indexes = rel->indexlist;
 	List	   *conditions = index->indrestrictinfo;
 	Oid		   *families = index->opfamily;
+	Bitmapset  *columns = NULL;
 	List	   *implied;
 
 	index->opfamily = own_families(index);
-	implied = implied_conditions(root, index);
+	implied = implied_conditions(root, index, &columns);
+	for (int i = 0; i < index->nkeycolumns; i++)
+	{
+		if (!bms_is_member(i, columns))
+			index->opfamily[i] = families[i];
+	}
 	rel->indexlist = list_make1(index);
 	index->indrestrictinfo = list_concat_copy(conditions, implied);
 	if (implied != NIL)

@@ -6,9 +6,8 @@
  * It has nothing of that session: no settings, no temporary relations.  The
  * session waits for it, and holds whatever locks it has meanwhile, of which the
  * server's search for deadlocks knows nothing.  So the worker waits for no lock
- * on the table or the index, and for others, of what the index's functions use,
- * no longer than deadlock_timeout.  It does wait for another who builds the
- * index.
+ * on the table or the index, nor for another who builds it, and for others, of
+ * what the index's functions use, no longer than deadlock_timeout.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,12 +35,11 @@ end_worker(int code, Datum handle)
 	TerminateBackgroundWorker((BackgroundWorkerHandle *) DatumGetPointer(handle));
 }
 
-void
-euno_build_by_worker(EunoIndex *idx, Relation index)
+static void
+run_worker(EunoIndex *idx, Relation index)
 {
 	BackgroundWorker request;
 	BackgroundWorkerHandle *handle;
-	EunoTreeSlot *slot;
 
 	euno_fill_worker(&request, "euno rebuild", "euno_build_main");
 	request.bgw_restart_time = BGW_NEVER_RESTART;
@@ -61,9 +59,31 @@ euno_build_by_worker(EunoIndex *idx, Relation index)
 	PG_END_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(handle));
 	pfree(handle);
 	CHECK_FOR_INTERRUPTS();
+}
 
-	slot = euno_tree_lookup(&idx->key);
-	if (slot == NULL || euno_tree_state(slot) != EUNO_STATE_READY)
+static EunoState
+state_of(const EunoIndex *idx)
+{
+	EunoTreeSlot *slot = euno_tree_lookup(&idx->key);
+
+	return slot == NULL ? EUNO_STATE_ABSENT : euno_tree_state(slot);
+}
+
+void
+euno_build_by_worker(EunoIndex *idx, Relation index)
+{
+	EunoState	state;
+
+	/* Others who build it are waited for here, where deadlocks are found. */
+	do
+	{
+		euno_build_lock(idx->oid, ExclusiveLock);
+		euno_build_unlock(idx->oid, ExclusiveLock);
+		if (state_of(idx) == EUNO_STATE_ABSENT)
+			run_worker(idx, index);
+		state = state_of(idx);
+	} while (state == EUNO_STATE_BUILDING || state == EUNO_STATE_MERGING);
+	if (state != EUNO_STATE_READY)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("euno index \"%s\" is absent, and could not be built",
@@ -93,13 +113,11 @@ euno_build_main(Datum database)
 	BackgroundWorkerUnblockSignals();
 	euno_worker_connect(DatumGetObjectId(database));
 	StartTransactionCommand();
+	limit_lock_waits();
 	index = euno_open_unless_locked(index_oid, &heap);
 	if (index != NULL)
 	{
-		euno_build_lock(index_oid, ExclusiveLock);
-		euno_build_unlock(index_oid, ExclusiveLock);
-		limit_lock_waits();
-		euno_index_ensure_ready(euno_index_open(index), index);
+		(void) euno_index_build_if_idle(euno_index_open(index), index);
 		relation_close(index, NoLock);
 		relation_close(heap, NoLock);
 	}

@@ -26,6 +26,10 @@ $node->stop;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->start;
 
+# The planner loads the library, with what it does in utility statements.
+is($node->safe_psql('postgres', "EXPLAIN SELECT FROM t WHERE a = 3; BEGIN; INSERT INTO plain VALUES (0); PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'; SELECT count(*) FROM plain") =~ s/.*\n//sr,
+	'1', 'prepared transactions end');
+
 # The statement must fail, with SQLSTATE 55000 and a hint, and no connection may
 # be lost.
 sub refused

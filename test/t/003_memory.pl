@@ -231,6 +231,19 @@ $node->safe_psql('postgres', "COMMIT PREPARED 'p'");
 cmp_ok(used_bytes($node), '>', 8 << 20, 'an index that was dropped before a restart is still there');
 $node->safe_psql('postgres', 'CREATE INDEX t_b ON t USING euno (b)');
 check_indexes($node, 'postgres', 'made in its place');
+
+# But not one that a rollback brings back.
+for my $statements (
+	'TRUNCATE t; INSERT INTO t SELECT repeat(md5(g::text), 2) FROM generate_series(1, 120000) g',
+	'CREATE TABLE t2 AS TABLE t; DROP INDEX t_b; CREATE INDEX t2_b ON t2 USING euno (b)',
+	'CREATE TABLE t2 AS TABLE t; SAVEPOINT s; DROP INDEX t_b; RELEASE s; CREATE INDEX t2_b ON t2 USING euno (b)')
+{
+	my ($ret, $stdout, $stderr) = $node->psql('postgres', "BEGIN; $statements; COMMIT");
+
+	like($stderr, qr/out of memory for euno index/, 'both do not fit');
+	is($node->safe_psql('postgres', 'SELECT state FROM euno_stat_indexes'), 'ready', 'and the old one is still there');
+	check_indexes($node, 'postgres', 'after that');
+}
 $node->stop;
 
 # While a build sorts, memory is made ready for the tree; if it is canceled, what is

@@ -418,7 +418,7 @@ euno_bpt_halve(EunoTree *tree, BptSplit *s, const BptView *view,
 	memcpy(run->tails + (at + 1) * tail, view->tails + at * tail,
 		   (n - at) * tail);
 	run->n = ++n;
-	m = euno_bpt_split_edge(tree, n, at, view->leaf);
+	m = euno_bpt_split_edge(tree, n, at, view->leaf, false);
 	if (m == 0)
 		m = n - n / 2;
 	if (tree->config.posting &&

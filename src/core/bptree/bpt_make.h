@@ -198,7 +198,8 @@ extern uint32_t euno_bpt_gap_item(BptView *view, const BptGap *gap);
 extern BptFence euno_bpt_high_fence(const BptLeaf *leaf, uint8_t *buf);
 extern void euno_bpt_image_like(BptImage *image, const BptLeaf *leaf);
 extern uint32_t euno_bpt_split_edge(const EunoTree *tree, uint32_t n,
-									uint32_t at, const BptLeaf *leaf);
+									uint32_t at, const BptLeaf *leaf,
+									bool slots);
 extern uint32_t euno_bpt_split_left(EunoTree *tree, BptSplit *s, uint32_t at,
 									const BptLeaf *leaf, bool beyond);
 extern EunoStatus euno_bpt_split_right(EunoContext *cx, EunoTree *tree,

@@ -226,7 +226,7 @@ choose(EunoTree *tree, const BptPieces *ps, const BptLeaf *leaf)
 	uint32_t	m = 0;
 
 	if (!put->replace)
-		m = euno_bpt_split_edge(tree, ps->n, put->slot, leaf);
+		m = euno_bpt_split_edge(tree, ps->n, put->slot, leaf, true);
 	if (m > 0)
 		return m;
 	for (uint32_t i = 0; i < ps->n; i++)

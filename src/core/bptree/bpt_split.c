@@ -52,22 +52,22 @@ item_weight(const BptItems *it, uint32_t i)
 		(item->key_len > base ? item->key_len - base : 0);
 }
 
-/* How many entries a leaf has about now, those of its annex apart. */
+/* How many entries, or slots, a leaf has about now, its annex apart. */
 static uint32_t
-entries_of(const BptLeaf *leaf)
+count_of(const BptLeaf *leaf, bool slots)
 {
-	bool		fixed = (euno_load8(&leaf->format) & BPT_FORMAT) == BPT_FIXED;
-
-	return fixed ? euno_load16(&leaf->heap) : euno_load16(&leaf->ntids);
+	if ((euno_load8(&leaf->format) & BPT_FORMAT) == BPT_FIXED)
+		return euno_load16(&leaf->heap);
+	return euno_load16(slots ? &leaf->count : &leaf->ntids);
 }
 
 /*
- * How many of n entries, of which number "at" is new, stay in the left leaf if
- * the new one is at an edge; 0: it is not.
+ * How many of n entries, or slots, of which number "at" is new, stay in the left
+ * leaf if the new one is at an edge; 0: it is not.
  */
 uint32_t
 euno_bpt_split_edge(const EunoTree *tree, uint32_t n, uint32_t at,
-					const BptLeaf *leaf)
+					const BptLeaf *leaf, bool slots)
 {
 	if (at == n - 1)
 	{
@@ -80,7 +80,7 @@ euno_bpt_split_edge(const EunoTree *tree, uint32_t n, uint32_t at,
 		 * split has just left that nearly empty, it does not: they descend, and
 		 * come to the left one, which gets room for them.
 		 */
-		if (right != NULL && 8 * entries_of(right) < n + 8)
+		if (right != NULL && 8 * count_of(right, slots) < n + 8)
 			return 0;
 		return m < 1 ? 1 : m > n - 1 ? n - 1 : m;
 	}
@@ -97,7 +97,7 @@ choose_split(EunoTree *tree, const BptItems *it, uint32_t at,
 {
 	uint64_t	total = 0;
 	uint64_t	left = 0;
-	uint32_t	m = euno_bpt_split_edge(tree, it->n, at, leaf);
+	uint32_t	m = euno_bpt_split_edge(tree, it->n, at, leaf, false);
 
 	if (m > 0)
 		return m;
