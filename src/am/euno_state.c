@@ -83,6 +83,15 @@ euno_build_lock(Oid index_oid, LOCKMODE mode)
 	(void) LockAcquire(&tag, mode, false, false);
 }
 
+bool
+euno_build_trylock(Oid index_oid)
+{
+	LOCKTAG		tag;
+
+	set_build_tag(&tag, index_oid);
+	return LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
+}
+
 void
 euno_build_unlock(Oid index_oid, LOCKMODE mode)
 {
@@ -209,11 +218,8 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 bool
 euno_index_build_if_idle(EunoIndex *idx, Relation index)
 {
-	LOCKTAG		tag;
-
 	euno_require_serving(index);
-	set_build_tag(&tag, idx->oid);
-	if (LockAcquire(&tag, ExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+	if (!euno_build_trylock(idx->oid))
 		return false;
 	bring_up(idx, index);
 	euno_build_unlock(idx->oid, ExclusiveLock);

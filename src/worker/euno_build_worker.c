@@ -61,29 +61,37 @@ run_worker(EunoIndex *idx, Relation index)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/* ERROR if it is this session that builds it. */
 static EunoState
-state_of(const EunoIndex *idx)
+state_of(const EunoIndex *idx, Relation index)
 {
 	EunoTreeSlot *slot = euno_tree_lookup(&idx->key);
 
-	return slot == NULL ? EUNO_STATE_ABSENT : euno_tree_state(slot);
+	if (slot == NULL)
+		return EUNO_STATE_ABSENT;
+	euno_refuse_own_build(slot, index);
+	return euno_tree_state(slot);
 }
 
 void
 euno_build_by_worker(EunoIndex *idx, Relation index)
 {
-	EunoState	state;
+	bool		busy;
 
-	/* Others who build it are waited for here, where deadlocks are found. */
 	do
 	{
+		/* Others who build it are waited for here, where deadlocks are found. */
 		euno_build_lock(idx->oid, ExclusiveLock);
 		euno_build_unlock(idx->oid, ExclusiveLock);
-		if (state_of(idx) == EUNO_STATE_ABSENT)
+		if (state_of(idx, index) != EUNO_STATE_READY)
 			run_worker(idx, index);
-		state = state_of(idx);
-	} while (state == EUNO_STATE_BUILDING || state == EUNO_STATE_MERGING);
-	if (state != EUNO_STATE_READY)
+
+		/* Somebody else may have begun before our worker did. */
+		busy = !euno_build_trylock(idx->oid);
+		if (!busy)
+			euno_build_unlock(idx->oid, ExclusiveLock);
+	} while (state_of(idx, index) != EUNO_STATE_READY && busy);
+	if (state_of(idx, index) != EUNO_STATE_READY)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("euno index \"%s\" is absent, and could not be built",

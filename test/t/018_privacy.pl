@@ -151,6 +151,17 @@ like(stranger('postgres', "SET statement_timeout = '1s'; INSERT INTO app.z VALUE
 my $canceled = time;
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'euno rebuild'"), 'the worker ends');
 cmp_ok(time - $canceled, '<', 7, 'before it is done');
+
+# Of many who want the index one's worker builds it, whoever else is canceled.
+$node->safe_psql('postgres', "DELETE FROM app.z WHERE a > 100");
+my @waiting = map { $node->background_psql('postgres', extra_params => [ '-U', 'thief' ], on_error_stop => 0) } 1 .. 4;
+for my $i (0 .. 3)
+{
+	$waiting[$i]->query_safe("SET statement_timeout = '" . ($i == 0 ? '1s' : '60s') . "'");
+	$waiting[$i]->query_until(qr/started/, "\\echo started\nINSERT INTO app.z VALUES (2000 + $i);\n");
+}
+$_->quit for @waiting;
+is($node->safe_psql('postgres', 'SELECT string_agg(a::text, $$ $$ ORDER BY a) FROM app.z WHERE a >= 2000'), '2001 2002 2003', 'the others wait for it');
 $node->safe_psql('postgres', 'DROP TABLE app.w, app.z');
 
 $node->append_conf('postgresql.conf', 'max_worker_processes = 0');
