@@ -121,6 +121,16 @@ drop_past(void)
 	}
 }
 
+/* This subtransaction drops the index, or makes another file for it. */
+static void
+note_successor(Suspect *suspect, bool dropped)
+{
+	if (suspect->successor != InvalidSubTransactionId)
+		return;
+	suspect->successor = GetCurrentSubTransactionId();
+	suspect->dropped = dropped;
+}
+
 /* REINDEX and TRUNCATE leave other files of an index behind. */
 static void
 remember_replaced(const EunoTreeKey *key, Oid index_oid)
@@ -128,7 +138,6 @@ remember_replaced(const EunoTreeKey *key, Oid index_oid)
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
 		EunoTreeDescription tree;
-		Suspect    *suspect;
 
 		if (!euno_tree_describe(i, &tree) ||
 			tree.index_oid != index_oid ||
@@ -136,9 +145,7 @@ remember_replaced(const EunoTreeKey *key, Oid index_oid)
 			tree.key.temp_owner != key->temp_owner ||
 			tree.key.number == key->number)
 			continue;
-		suspect = remember(&tree.key, false);
-		if (suspect->successor == InvalidSubTransactionId)
-			suspect->successor = GetCurrentSubTransactionId();
+		note_successor(remember(&tree.key, false), false);
 	}
 	drop_past();
 }
@@ -401,24 +408,29 @@ database_access(ObjectAccessType access, Oid database)
 	}
 }
 
-/* The name of an index's tree, by the catalog; false if it is no index. */
+/* The name of a relation's tree; false if it is no index. */
+static bool
+key_of_row(Form_pg_class row, EunoTreeKey *key)
+{
+	key->database = MyDatabaseId;
+	key->space = OidIsValid(row->reltablespace) ? row->reltablespace :
+		MyDatabaseTableSpace;
+	key->number = row->relfilenode;
+	key->temp_owner = row->relpersistence == RELPERSISTENCE_TEMP ?
+		euno_my_proc_number() : -1;
+	return row->relkind == RELKIND_INDEX;
+}
+
+/* The same, by the catalog. */
 static bool
 key_of_index(Oid oid, EunoTreeKey *key)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(oid));
-	Form_pg_class form;
 	bool		is_index;
 
 	if (!HeapTupleIsValid(tuple))
 		return false;
-	form = (Form_pg_class) GETSTRUCT(tuple);
-	is_index = form->relkind == RELKIND_INDEX;
-	key->database = MyDatabaseId;
-	key->space = OidIsValid(form->reltablespace) ? form->reltablespace :
-		MyDatabaseTableSpace;
-	key->number = form->relfilenode;
-	key->temp_owner = form->relpersistence == RELPERSISTENCE_TEMP ?
-		euno_my_proc_number() : -1;
+	is_index = key_of_row((Form_pg_class) GETSTRUCT(tuple), key);
 	ReleaseSysCache(tuple);
 	return is_index;
 }
@@ -483,6 +495,24 @@ relation_altered(Oid relation)
 		table_moved(relation);
 }
 
+/* ALTER TYPE has dropped an index, and gives its file to this one. */
+static void
+index_created(Oid index)
+{
+	Form_pg_class row = relation_row(index, SnapshotSelf);
+	EunoTreeKey key;
+	Suspect    *suspect;
+
+	if (row == NULL || !key_of_row(row, &key))
+		return;
+	suspect = find_suspect(&key);
+	if (suspect == NULL || !suspect->dropped)
+		return;
+	suspect->dropped = false;
+	suspect->successor = InvalidSubTransactionId;
+	(void) euno_tree_get(&key, index);
+}
+
 /* A hint to look at commit.  ON COMMIT DROP comes when that has begun. */
 static void
 index_dropped(const EunoTreeKey *key)
@@ -491,16 +521,12 @@ index_dropped(const EunoTreeKey *key)
 
 	suspect->gone = committing;
 	suspect->lives = DROP_COMMITS;
-	if (suspect->successor == InvalidSubTransactionId)
-	{
-		suspect->successor = GetCurrentSubTransactionId();
-		suspect->dropped = true;
-	}
+	note_successor(suspect, true);
 }
 
 /*
- * DROP, or ALTER, of anything that may be an index of ours.  The catalog still
- * has the relation, so its file says which tree it is.
+ * CREATE, ALTER or DROP of anything that may be an index of ours.  The catalog
+ * still has what is dropped, so its file says which tree it is.
  */
 static void
 object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
@@ -516,6 +542,8 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 		return;
 	if (access == OAT_POST_ALTER)
 		relation_altered(object_id);
+	else if (access == OAT_POST_CREATE && suspects != NIL)
+		index_created(object_id);
 	else if (access == OAT_DROP && key_of_index(object_id, &key) &&
 			 euno_tree_lookup(&key) != NULL)
 		index_dropped(&key);
@@ -551,13 +579,15 @@ euno_gc_database(void)
 		if (!euno_tree_describe(i, &tree) ||
 			tree.state == EUNO_STATE_RETIRING)
 			continue;
-		if (tree.key.database != MyDatabaseId || tree.key.temp_owner >= 0)
+		if (tree.key.database != MyDatabaseId)
 			continue;
 
 		/* What we have replaced or dropped comes back if that is rolled back. */
 		suspect = find_suspect(&tree.key);
 		if (suspect != NULL && !is_past(suspect))
 			continue;
+		if (suspect == NULL && tree.key.temp_owner >= 0)
+			continue;			/* its session's own */
 
 		/* Another maker's catalog rows are invisible to us until it commits. */
 		if (suspect == NULL && FullTransactionIdIsValid(tree.creator) &&

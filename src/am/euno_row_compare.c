@@ -197,27 +197,22 @@ first_column(IndexOptInfo *index, Node *key, Oid collation)
 
 /*
  * A condition of as much of a row comparison as one end of a range can be, on
- * the column that is added to *columns.
+ * *column.
  */
 static Expr *
 bound_by_row(PlannerInfo *root, IndexOptInfo *index,
-			 const RowCompareExpr *row, Bitmapset **columns)
+			 const RowCompareExpr *row, int *column)
 {
 	Oid			collation = linitial_oid(row->inputcollids);
 	bool		swap = false;
-	Expr	   *bound;
-	int			column;
 
-	column = first_column(index, linitial(row->largs), collation);
-	if (column < 0)
+	*column = first_column(index, linitial(row->largs), collation);
+	if (*column < 0)
 	{
 		swap = true;
-		column = first_column(index, linitial(row->rargs), collation);
+		*column = first_column(index, linitial(row->rargs), collation);
 	}
-	bound = column >= 0 ? bound_at(root, index, column, row, swap) : NULL;
-	if (bound != NULL)
-		*columns = bms_add_member(*columns, column);
-	return bound;
+	return *column >= 0 ? bound_at(root, index, *column, row, swap) : NULL;
 }
 
 /*
@@ -254,12 +249,15 @@ implied_conditions(PlannerInfo *root, IndexOptInfo *index, Bitmapset **columns)
 		RestrictInfo *whole = lfirst_node(RestrictInfo, lc);
 		RowCompareExpr *row = (RowCompareExpr *) whole->clause;
 		RestrictInfo *part;
+		int			column;
 
 		if (!IsA(row, RowCompareExpr))
 			continue;
 		part = as_condition(root, index->rel, whole,
-							bound_by_row(root, index, row, columns));
-		if (part == NULL)
+							bound_by_row(root, index, row, &column));
+		if (part != NULL)
+			*columns = bms_add_member(*columns, column);
+		else
 			part = as_condition(root, index->rel, whole, implied_by_first(row));
 		if (part != NULL)
 			implied = lappend(implied, part);

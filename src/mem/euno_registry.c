@@ -172,6 +172,7 @@ euno_registry_shmem_startup(void)
 			pg_atomic_init_u64(&slot->vacuum_epoch, 0);
 			pg_atomic_init_u32(&slot->holders, 0);
 			pg_atomic_init_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
+			pg_atomic_init_u32(&slot->worker_turns, 0);
 			reset_statistics(slot, pg_atomic_init_u64);
 		}
 	}

@@ -150,6 +150,8 @@ typedef struct EunoTreeSlot
 								 * euno_registry_lock */
 	int			builders;		/* the builder and its workers; an estimate */
 	pg_atomic_uint32 replicate; /* EunoReplicate, as who used it last has it */
+	pg_atomic_uint32 worker_turns;	/* how often a worker for a session has built
+									 * it, or left it to another builder */
 	bool		drop_when_retired;
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */

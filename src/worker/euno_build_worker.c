@@ -61,37 +61,27 @@ run_worker(EunoIndex *idx, Relation index)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/* ERROR if it is this session that builds it. */
-static EunoState
-state_of(const EunoIndex *idx, Relation index)
-{
-	EunoTreeSlot *slot = euno_tree_lookup(&idx->key);
-
-	if (slot == NULL)
-		return EUNO_STATE_ABSENT;
-	euno_refuse_own_build(slot, index);
-	return euno_tree_state(slot);
-}
-
+/*
+ * Others who build the index are waited for here, where deadlocks are found.
+ * Somebody else may begin before our worker does, or evict what that has built:
+ * our caller comes back.
+ */
 void
 euno_build_by_worker(EunoIndex *idx, Relation index)
 {
-	bool		busy;
+	EunoTreeSlot *slot = euno_index_slot(idx);
+	EunoState	state = euno_tree_state(slot);
+	uint32		done = pg_atomic_read_u32(&slot->worker_turns);
 
-	do
-	{
-		/* Others who build it are waited for here, where deadlocks are found. */
-		euno_build_lock(idx->oid, ExclusiveLock);
-		euno_build_unlock(idx->oid, ExclusiveLock);
-		if (state_of(idx, index) != EUNO_STATE_READY)
-			run_worker(idx, index);
-
-		/* Somebody else may have begun before our worker did. */
-		busy = !euno_build_trylock(idx->oid);
-		if (!busy)
-			euno_build_unlock(idx->oid, ExclusiveLock);
-	} while (state_of(idx, index) != EUNO_STATE_READY && busy);
-	if (state_of(idx, index) != EUNO_STATE_READY)
+	if (state != EUNO_STATE_ABSENT && state != EUNO_STATE_READY)
+		euno_refuse_own_build(slot, index);
+	euno_build_lock(idx->oid, ExclusiveLock);
+	euno_build_unlock(idx->oid, ExclusiveLock);
+	if (euno_tree_state(slot) == EUNO_STATE_READY)
+		return;
+	run_worker(idx, index);
+	if (euno_tree_state(slot) != EUNO_STATE_READY &&
+		pg_atomic_read_u32(&slot->worker_turns) == done)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("euno index \"%s\" is absent, and could not be built",
@@ -125,7 +115,10 @@ euno_build_main(Datum database)
 	index = euno_open_unless_locked(index_oid, &heap);
 	if (index != NULL)
 	{
-		(void) euno_index_build_if_idle(euno_index_open(index), index);
+		EunoIndex  *idx = euno_index_open(index);
+
+		(void) euno_index_build_if_idle(idx, index);
+		pg_atomic_fetch_add_u32(&euno_index_slot(idx)->worker_turns, 1);
 		relation_close(index, NoLock);
 		relation_close(heap, NoLock);
 	}
