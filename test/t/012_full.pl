@@ -276,4 +276,22 @@ is($node->safe_psql('postgres', "SELECT euno_index_check('e1_a', true), euno_ind
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|XX00/, 'nothing broke');
 
 $node->stop;
+# An index of a temporary table, which nobody would build again, is not given up.
+$node = euno_node('temporary', "euno.debug_copies = off\neuno.max_memory = 8MB\neuno.on_full = evict\neuno.naptime = 1h");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION euno_index');
+my ($code, $state, $said) = $node->psql('postgres', <<'SQL');
+CREATE TEMP TABLE own AS SELECT md5(g::text) AS b FROM generate_series(1, 60000) g;
+CREATE INDEX own_b ON own USING euno (b);
+CREATE TABLE idle AS SELECT md5(g::text) AS b FROM generate_series(1, 10000) g;
+CREATE INDEX idle_b ON idle USING euno (b);
+CREATE TABLE grows (b text);
+CREATE UNIQUE INDEX grows_b ON grows USING euno (b);
+INSERT INTO grows SELECT md5(g::text) FROM generate_series(1, 60000) g;
+SELECT state FROM euno_stat_indexes WHERE indexrelname = 'own_b';
+SQL
+like($said, qr/WARNING:  evicted euno index "idle_b"/, 'an index is given up');
+is($state, 'ready', 'but not the temporary one');
+$node->stop;
+
 done_testing();
