@@ -56,8 +56,9 @@
 #endif
 
 /*
- * Before 18, ON CONFLICT, the apply workers of logical replication and the
- * planner's proofs of uniqueness take every unique index for a btree.
+ * Before 18, ON CONFLICT and the apply workers of logical replication take
+ * every unique index for a btree, and the planner's proofs of uniqueness no
+ * other.
  */
 #define EUNO_UNIQUE_MEANS_BTREE (PG_VERSION_NUM < 180000)
 

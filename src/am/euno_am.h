@@ -112,9 +112,9 @@ extern void euno_scan_forget(EunoIndex *idx);
 
 /*
  * Enters the epoch and says what state the index's tree is in (RETIRING and
- * FREE are reported as ABSENT).  While pinned, a tree in READY or BUILDING
- * stays in memory, and idx->slot is the right one.  *cx is the context to run
- * the operation with.  Pairs with euno_index_unpin; the end of a transaction
+ * FREE are reported as ABSENT).  While pinned, a tree that is not ABSENT stays
+ * in memory, and idx->slot is the right one.  *cx is the context to run the
+ * operation with.  Pairs with euno_index_unpin; the end of a transaction
  * or subtransaction by error unpins too.  Not to be held across anything slow
  * or that may raise, comparators apart.
  */
@@ -145,8 +145,8 @@ extern void euno_index_unhold(EunoIndex *idx);
 
 /*
  * A bulk delete of the tree that is held begins, and has ended: in between its
- * vacuum epoch is odd.  After an error the end of the hold makes it even.  Both
- * are full barriers.
+ * vacuum epoch is odd.  After an error the end of the hold makes it even.
+ * Both are full barriers.
  */
 extern void euno_index_begin_delete(EunoIndex *idx);
 extern void euno_index_end_delete(EunoIndex *idx);
@@ -201,15 +201,17 @@ extern EunoTreeSlot *euno_index_slot(EunoIndex *idx);
 extern void euno_refuse_own_build(const EunoTreeSlot *slot, Relation index);
 
 /*
- * Build the tree if it is not READY; a background worker does it if this session
- * may not (euno_trust.c).  May wait for another builder.
+ * Build the tree if it is not READY; a background worker does it if this
+ * session may not (euno_trust.c).  May wait for another builder.
  */
 extern void euno_index_ensure_ready(EunoIndex *idx, Relation index);
 
 /*
- * The same, but false if somebody else has the build lock.  Waits for nobody.
+ * The same, but does nothing if somebody else has the build lock.  Waits for
+ * the last readers of a tree that was given up, and for a ShareLock on a table
+ * that is no heap, if the caller does not have it.
  */
-extern bool euno_index_build_if_idle(EunoIndex *idx, Relation index);
+extern void euno_index_build_if_idle(EunoIndex *idx, Relation index);
 
 /*
  * The tree of an index of this table has become READY or ceased to be: tells
@@ -257,8 +259,9 @@ extern void euno_restore_user(EunoOwner *owner);
 extern bool euno_session_may_build(Relation index);
 
 /*
- * worker/euno_build_worker.c: has a background worker build the tree, and waits
- * for that.  The build lock is not held.  ERROR if the tree is not READY then.
+ * worker/euno_build_worker.c: has a background worker build the tree, and
+ * waits for that.  The build lock is not held.  ERROR if the tree is not READY
+ * then.
  */
 extern void euno_build_by_worker(EunoIndex *idx, Relation index);
 
@@ -340,9 +343,9 @@ extern void euno_full_define_settings(void);
 
 /*
  * There was no memory for a change to this index.  Makes room by freeing trees
- * whose relation is gone, or, with "evict", by giving up some tree, perhaps this
- * one, and says so in a WARNING; true if it is worth trying again, false if the
- * statement has to fail.  Nothing pinned on entry.
+ * whose relation is gone, or, with "evict", by giving up some tree, perhaps
+ * this one, and says so in a WARNING; true if it is worth trying again, false
+ * if the statement has to fail.  Nothing pinned on entry.
  */
 extern bool euno_full_make_room(EunoIndex *idx, bool evict);
 
@@ -454,15 +457,16 @@ extern void euno_predicate_check_key(EunoIndex *idx, Relation index,
 extern void euno_ddl_init(void);
 
 /*
- * To be called when a statement builds an index: ERROR, if it is a new one with
- * the operator class of another type than the column's, and nobody chose that.
+ * To be called when a statement builds an index: ERROR, if it is a new one
+ * with the operator class of another type than the column's, and nobody chose
+ * that.
  */
 extern void euno_ddl_check_types(Relation index);
 
 /*
- * To be called when a statement builds an index, before its keys are made: until
- * the end of this transaction, nobody moves the labels of enums among its key
- * columns.  May wait for a transaction that has.
+ * To be called when a statement builds an index, before its keys are made:
+ * until the end of this transaction, nobody moves the labels of enums among
+ * its key columns.  May wait for a transaction that has.
  */
 extern void euno_ddl_lock_labels(const EunoKeySchema *schema, int nkeys);
 
@@ -488,7 +492,8 @@ extern void euno_gc_init(void);
 extern void euno_gc_created(const EunoTreeKey *key, Oid index_oid);
 
 /*
- * After COMMIT or ROLLBACK PREPARED: frees the trees that are of no use any more.
+ * After COMMIT or ROLLBACK PREPARED: frees the trees that are of no use any
+ * more.
  */
 extern void euno_gc_prepared(void);
 
@@ -543,9 +548,9 @@ euno_hazard_set(EunoIndex *idx, EunoTid tid)
 }
 
 /*
- * Announces a TID that was read of the tree when it was of this generation, and
- * its vacuum epoch, read before, this one.  False: a bulk delete may have removed
- * it since, so see whether its entry is still there (euno_announce).
+ * Announces a TID that was read of the tree when it was of this generation,
+ * and its vacuum epoch, read before, this one.  False: a bulk delete may have
+ * removed it since, so see whether its entry is still there (euno_announce).
  */
 static inline bool
 euno_hazard_of_batch(EunoIndex *idx, EunoTid tid, uint64 generation,

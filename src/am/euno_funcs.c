@@ -98,8 +98,9 @@ euno_evict(PG_FUNCTION_ARGS)
 	if (slot)
 	{
 		uint64		generation = pg_atomic_read_u64(&slot->generation);
+		EunoState	state = euno_tree_state(slot);
 
-		if (euno_tree_state(slot) == EUNO_STATE_BUILDING)
+		if (state == EUNO_STATE_BUILDING || state == EUNO_STATE_MERGING)
 			euno_refuse_own_build(slot, index);
 		while (!euno_tree_retire(slot, generation, 10))
 			CHECK_FOR_INTERRUPTS();

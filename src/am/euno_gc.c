@@ -10,8 +10,12 @@
  * rolled back TRUNCATE brings the old file back.
  *
  * Backends remember what their own transaction has made or dropped, look at
- * pg_class just before they commit, and free the trees just after; that is
- * only for speed.  euno_gc_database finds the rest.
+ * pg_class just before they commit, and free the trees just after.  That is
+ * for speed, euno_gc_database would find them; but two things nobody else
+ * would do.  It must not free what this transaction may yet bring back.  And a
+ * table's move that is undone, and a database that takes the place of another,
+ * leave trees with the names of files that they do not match: these are freed
+ * here.
  *
  *-------------------------------------------------------------------------
  */

@@ -158,15 +158,15 @@ expect_rest(EunoTreeSlot *slot, double loaded, double total)
 }
 
 /*
- * The sort has been performed.  Nobody else can reach the tree.  We hold it, so
- * its memory stays whatever others do.
+ * The sort has been performed.  Nobody else can reach the tree.  We hold it,
+ * so its memory stays whatever others do.
  */
 static int64
 load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 			EunoSort *sort)
 {
 	const EunoTreeOps *ops = slot->ops;
-	void	   *memory = palloc(ops->bulk_size + _Alignof(EunoBulk));
+	void	   *memory = palloc(sizeof(EunoBulk) + _Alignof(EunoBulk));
 	EunoBulk   *bulk = (EunoBulk *) TYPEALIGN(_Alignof(EunoBulk), memory);
 	EunoContext *cx = &idx->cx;
 	EunoEntry	entry;

@@ -3,10 +3,10 @@
  * euno_scan.c
  *	  Index scans: plain, index-only and bitmap, in both directions.
  *
- * A scan copies a batch of TIDs out of one leaf and holds nothing between
- * calls: no lock, no epoch, no pointer into the tree.  It finds its place
- * again by key and TID, so splits, merges, evictions and rebuilds in between
- * do not matter.
+ * A scan copies a batch of TIDs, of one leaf or of several short ranges, and
+ * holds nothing between calls: no lock, no epoch, no pointer into the tree.
+ * It finds its place again by key and TID, so splits, merges, evictions and
+ * rebuilds in between do not matter.
  *
  * What a batch holds may be removed from the tree and from the heap while we
  * hand it out.  A plain MVCC scan does not care.  A scan that needs no look at
@@ -191,7 +191,7 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 		so->spare = so->marked_window;
 	so->marked_window = NULL;
 	so->is_marked = false;
-	so->counted = so->plain = false;
+	so->begun = so->plain = false;
 	so->distance = 0;
 	so->predicate.wanted = IsolationIsSerializable() &&
 		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot);
@@ -275,8 +275,8 @@ next_item(IndexScanDesc scan, bool forward)
 /*
  * Our quals are exact, and hazards keep TIDs from being used again.  A caller
  * with a non-MVCC snapshot would also see that the row is the one that was
- * indexed, which costs little; but where a NULL is sought, as NULLS NOT DISTINCT
- * does, the server's look finds no row to be equal.
+ * indexed, which costs little; but where a NULL is sought, as NULLS NOT
+ * DISTINCT does, the server's look finds no row to be equal.
  */
 static bool
 is_rechecked(IndexScanDesc scan)
@@ -299,7 +299,7 @@ begin(IndexScanDesc scan)
 
 	euno_require_serving(scan->indexRelation);
 	euno_count_index_scan(scan);
-	so->counted = true;
+	so->begun = true;
 	so->use_hazards = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
 	so->want_keys = so->use_hazards || !so->range.exact;
 	so->pins = euno_recent_begin(scan);
@@ -371,7 +371,7 @@ next_tuple(IndexScanDesc scan, bool forward)
 {
 	EunoScan   *so = scan->opaque;
 
-	if (unlikely(!so->counted))
+	if (unlikely(!so->begun))
 		begin(scan);
 	else if (unlikely(scan->kill_prior_tuple))
 		note_killed(so);
@@ -457,8 +457,8 @@ next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
 
 /*
  * Most calls return a row on the same page as the one before, of which only
- * the TID is wanted, or one whose index tuple has been made already.  Those are
- * dealt with here; all else is in next_tuple.
+ * the TID is wanted, or one whose index tuple has been made already.  Those
+ * are dealt with here; all else is in next_tuple.
  */
 bool
 eunogettuple(IndexScanDesc scan, ScanDirection direction)

@@ -92,7 +92,7 @@ typedef struct EunoScan
 	EunoWindow *marked_window;	/* NULL: none, or in the current one */
 	int32		marked_pos;
 	bool		is_marked;
-	bool		counted;		/* in pg_stat_user_indexes */
+	bool		begun;			/* a tuple was asked for since the last rescan */
 	bool		want_keys;
 	bool		use_hazards;
 	bool		hazard_set;

@@ -215,13 +215,12 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 	euno_build_unlock(idx->oid, ExclusiveLock);
 }
 
-bool
+void
 euno_index_build_if_idle(EunoIndex *idx, Relation index)
 {
 	euno_require_serving(index);
 	if (!euno_build_trylock(idx->oid))
-		return false;
+		return;
 	bring_up(idx, index);
 	euno_build_unlock(idx->oid, ExclusiveLock);
-	return true;
 }

@@ -33,7 +33,8 @@ typedef enum EunoStatus
 	EUNO_NO_MEMORY,				/* allocation failed; the tree is as it was */
 	EUNO_CORRUPT,				/* something impossible was found */
 	EUNO_CANCELED				/* given up while waiting for a node, with
-								 * nothing changed: see EunoEnvironment */
+								 * nothing changed, but for what a walk has
+								 * removed: see EunoEnvironment */
 } EunoStatus;
 
 /* Leaves' numbers are from 1 to this. */
@@ -144,14 +145,14 @@ typedef struct EunoLeafInfo
 
 /*
  * bulk load: entries in strictly ascending order into a tree that nobody else
- * can reach.  The struct is the caller's, and aligned to 64 bytes; it is large,
- * do not put it on the stack.  After any status but EUNO_OK the tree must be
- * thrown away.
+ * can reach.  The struct is the caller's, and aligned to 64 bytes; it is
+ * large, do not put it on the stack.  After any status but EUNO_OK the tree
+ * must be thrown away.
  */
 typedef struct EunoBulk
 {
 	EunoTree   *tree;
-	void	   *state[8];		/* the structure's own */
+	/* the structure's own */
 	uint8_t		scratch[3 * 32 * 1024] __attribute__((aligned(64)));
 } EunoBulk;
 
@@ -226,7 +227,6 @@ typedef struct EunoTreeOps
 								 * moment; otherwise each entry has its own
 								 * moment between call and return */
 
-	size_t		bulk_size;		/* sizeof(EunoBulk) or less, for the caller */
 	uint32_t	neighbors;		/* entries before and after one that may make
 								 * room for it */
 

@@ -228,8 +228,9 @@ euno_sieve_admits(const EunoSieve *sieve, const uint8_t *key)
 }
 
 /*
- * A batch of entries, of one leaf of a B+tree, in the direction of the read
- * (descending when reading backward).  The caller owns all arrays.
+ * A batch of entries, in the direction of the read (descending when reading
+ * backward); of a B+tree those of one leaf, from read_keys of one for each
+ * key. The caller owns all arrays.
  */
 typedef struct EunoBatch
 {

@@ -26,8 +26,9 @@
  *
  * The epoch has to advance between the removal and the look at the hazard
  * words.  Advancing it before the removal is not enough: a scan may then read
- * the new epoch, and after that an entry that is yet to be removed.  The scan's
- * barrier is left to the bulk delete where the system can: see euno_barrier.h.
+ * the new epoch, and after that an entry that is yet to be removed.  The
+ * scan's barrier is left to the bulk delete where the system can: see
+ * euno_barrier.h.
  *
  * The structs live in shared memory.  Source: Fraser, "Practical lock
  * freedom" (epochs); "The ART of Practical Synchronization", section 3.1.
@@ -72,8 +73,8 @@ extern void euno_epochs_init(EunoEpochs *epochs, uint32_t nslots);
 
 /*
  * Pins the current epoch; re-entrant through process->depth.  What others take
- * away and then wait for by euno_epoch_bound or euno_epoch_passed is seen to be
- * gone, or waits for this pin.  It is a barrier for nothing else.
+ * away and then wait for by euno_epoch_bound or euno_epoch_passed is seen to
+ * be gone, or waits for this pin.  It is a barrier for nothing else.
  */
 static inline void
 euno_epoch_enter(EunoProcess *process)
@@ -104,9 +105,9 @@ euno_epoch_exit(EunoProcess *process)
 extern uint64_t euno_epoch_retire(EunoEpochs *epochs);
 
 /*
- * The bound: nobody can still see what was retired with an epoch less than that.
- * Asks for a barrier in all processes if that would raise it, to "wanted" at
- * least.
+ * The bound: nobody can still see what was retired with an epoch less than
+ * that. Asks for a barrier in all processes if that would raise it, to
+ * "wanted" at least.
  */
 extern uint64_t euno_epoch_bound(EunoEpochs *epochs, uint64_t wanted);
 
@@ -118,6 +119,13 @@ extern uint64_t euno_epoch_bound_lately(EunoEpochs *epochs);
 
 /* True when nobody can still see what was retired with this epoch. */
 extern bool euno_epoch_passed(EunoEpochs *epochs, uint64_t retired);
+
+/* A stamp that no tree has had (src/README.md, "The last leaf"). */
+static inline uint64_t
+euno_stamp_new(EunoEpochs *epochs)
+{
+	return euno_epoch_retire(epochs);
+}
 
 /* Says which TID this process is about to return (see above). */
 static inline void

@@ -3,16 +3,16 @@
  * euno_heat.c
  *	  Which places of a tree are fought for, and by what (euno_heat.h).
  *
- * An operation that has to wait at a place or to look at it again counts that in
- * its context.  One such conflict in EUNO_HEAT_SAMPLE is noted in the tree's
- * heat table, where the worker and a view find the places that are hot.  The
- * table is made by the first context that has met some conflicts; nobody but
- * who has met one looks at it.
+ * An operation that has to wait at a place or to look at it again counts that
+ * in its context.  One such conflict in EUNO_HEAT_SAMPLE is noted in the
+ * tree's heat table, where the launcher and a view find the places that are
+ * hot.  The table is made by the first context that has met some conflicts;
+ * nobody but who has met one looks at it.
  *
- * The table is a guess.  An entry has a lock that nobody waits for: who finds it
- * taken leaves it at that.  Places are told apart by their numbers, and found
- * by a key that was fought for.  Nothing but speed depends on it (Eunomia,
- * section 4.2.4).
+ * The table is a guess.  An entry has a lock that nobody waits for: who finds
+ * it taken leaves it at that.  Places are told apart by their numbers, and
+ * found by a key that was fought for.  Nothing but speed depends on it
+ * (Eunomia, section 4.2.4).
  *
  *-------------------------------------------------------------------------
  */

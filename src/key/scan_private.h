@@ -166,7 +166,7 @@ typedef struct EunoChoice
 } EunoChoice;
 
 /*
- * Parts are read one by one.  If the choices after the first one have more
+ * Each part is a descent.  If the choices after the first one have more
  * combinations than this, the rest becomes a limit.
  */
 #define EUNO_MAX_COMBINATIONS 8
@@ -272,8 +272,8 @@ extern bool euno_scan_within_limits(const EunoScanPlan *plan,
 									const uint8_t *key, uint32_t keylen);
 
 /*
- * Does a span go on to "low" (or "high") itself, where an argument in this place
- * is that end of it?  "inclusive": the operator's own answer.
+ * Does a span go on to "low" (or "high") itself, where an argument in this
+ * place is that end of it?  "inclusive": the operator's own answer.
  */
 static inline bool
 euno_scan_inclusive(EunoArgPlace place, bool is_low, bool inclusive)

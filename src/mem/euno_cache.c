@@ -90,9 +90,9 @@ set_most(EunoPool *pool, Stripe *stripe)
 
 /*
  * Makes room for a batch in a stripe that is locked: each class in its turn
- * gives one back.  Without that a stripe that is full of other classes would
- * leave every allocation of this one to the pool, whose lock all processes
- * share.  False if the operation was canceled.
+ * gives a batch back.  Without that a stripe that is full of other classes
+ * would leave every allocation of this one to the pool, whose lock all
+ * processes share.  False if the operation was canceled.
  */
 static bool
 make_room(EunoPool *pool, Stripe *stripe)

@@ -263,7 +263,7 @@ euno_tree_want_again(Oid database, Oid index_oid)
 		if (slot->key.database == database && slot->index_oid == index_oid)
 		{
 			slot->wanted = true;
-			slot->failed_at = 0;
+			slot->tried_at = 0;
 		}
 	}
 	LWLockRelease(euno_registry_lock);
@@ -356,7 +356,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->prepared = InvalidTransactionId;
 		pg_atomic_write_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
 		slot->heap_oid = InvalidOid;
-		slot->failed_at = 0;
+		slot->tried_at = 0;
 		slot->retry_at = 0;
 		slot->retry_delay = 0;
 		slot->compacted_at = 0;

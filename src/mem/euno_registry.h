@@ -146,7 +146,7 @@ typedef struct EunoTreeSlot
 	pg_atomic_uint32 holders;	/* operations that keep the tree in memory
 								 * without an epoch (bulk delete, check, its
 								 * builder) */
-	int			builder_pid;	/* while BUILDING or MERGING; under
+	int			builder_pid;	/* while BUILDING or MERGING; set under
 								 * euno_registry_lock */
 	int			builders;		/* the builder and its workers; an estimate */
 	pg_atomic_uint32 replicate; /* EunoReplicate, as who used it last has it */
@@ -155,7 +155,7 @@ typedef struct EunoTreeSlot
 	bool		drop_when_retired;
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */
-	int64		failed_at;		/* TimestampTz: when the last attempt of a
+	int64		tried_at;		/* TimestampTz: when the last attempt of a
 								 * worker to build it began; 0: it succeeded */
 	bool		from_snapshot;	/* not built since the server started */
 	bool		must_stay;		/* writes depend on it: never evicted by others */
@@ -207,9 +207,9 @@ extern bool euno_can_leave;
 
 /*
  * What an allocation that found no room calls; true: it tries again.  NULL
- * but while this process loads a tree that writes depend on: it may raise, and
- * waits for others to leave what it gives up, so nothing may be locked and no
- * epoch entered.
+ * but while this process adds an entry to a tree that it loads: it may raise,
+ * and waits for others to leave what it gives up, so nothing may be locked and
+ * no epoch entered.
  */
 extern bool (*euno_make_room) (void);
 
@@ -279,9 +279,9 @@ extern const char *euno_state_name(EunoState state);
 /*
  * Takes the slot's tree of this generation out of use, if it still has that:
  * READY, BUILDING or MERGING becomes RETIRING, and ABSENT once nobody can see
- * it any more, which this call waits for at most "wait_ms" milliseconds.  False
- * if it is still RETIRING then: some later call of euno_tree_finish_retired will
- * complete it.  Harmless on an absent tree.
+ * it any more, which this call waits for at most "wait_ms" milliseconds.
+ * False if it is still RETIRING then: some later call of
+ * euno_tree_finish_retired will complete it.  Harmless on an absent tree.
  */
 extern bool euno_tree_retire(EunoTreeSlot *slot, uint64 generation,
 							 int wait_ms);

@@ -4,10 +4,11 @@
  *	  A background worker builds an index for a session that must not do so.
  *
  * It has nothing of that session: no settings, no temporary relations.  The
- * session waits for it, and holds whatever locks it has meanwhile, of which the
- * server's search for deadlocks knows nothing.  So the worker waits for no lock
- * on the table or the index, nor for another who builds it, and for others, of
- * what the index's functions use, no longer than deadlock_timeout.
+ * session waits for it, and holds whatever locks it has meanwhile, of which
+ * the server's search for deadlocks knows nothing.  So the worker waits for no
+ * lock that everybody takes on the table or the index, nor for another who
+ * builds it, and for others, of what the index's functions use, or of a table
+ * that is no heap, no longer than deadlock_timeout.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,8 +64,8 @@ run_worker(EunoIndex *idx, Relation index)
 
 /*
  * Others who build the index are waited for here, where deadlocks are found.
- * Somebody else may begin before our worker does, or evict what that has built:
- * our caller comes back.
+ * Somebody else may begin before our worker does, or evict what that has
+ * built: our caller comes back.
  */
 void
 euno_build_by_worker(EunoIndex *idx, Relation index)
@@ -117,7 +118,7 @@ euno_build_main(Datum database)
 	{
 		EunoIndex  *idx = euno_index_open(index);
 
-		(void) euno_index_build_if_idle(idx, index);
+		euno_index_build_if_idle(idx, index);
 		pg_atomic_fetch_add_u32(&euno_index_slot(idx)->worker_turns, 1);
 		relation_close(index, NoLock);
 		relation_close(heap, NoLock);

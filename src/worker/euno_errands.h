@@ -33,7 +33,8 @@ extern void euno_errands_to_unfinished(void);
 extern void euno_workers_reap(void);
 
 /*
- * Starts as many as may be; after a process could not be had, not before this.
+ * Starts as many as may be.  When no process could be had, it does nothing
+ * until one of ours has been reaped or the other function is called.
  */
 extern void euno_workers_start(void);
 extern void euno_workers_try_again(void);

@@ -2,8 +2,9 @@
  *
  * euno_launcher.c
  *	  The background process that is always there: sends workers to databases
- *	  where trees are absent, sees to it that they are in nobody's way, and
- *	  collects the trees of databases that are gone.
+ *	  where trees are absent, sees to it that they are in nobody's way, collects
+ *	  the trees of databases that are gone, looks after those that are there
+ *	  (euno_actions.c, euno_maintain.c), and makes memory ready (euno_ready.c).
  *
  * It is attached to no database, so that it never stands in the way of DROP
  * DATABASE.  Its workers (euno_worker.c) live for one round through a
@@ -89,8 +90,8 @@ euno_fill_worker(BackgroundWorker *worker, const char *name,
 }
 
 /*
- * What a database's settings, or the server's, must not do to a worker: end it,
- * or have its transactions wait for others.
+ * What a database's settings, or the server's, must not do to a worker: end
+ * it, or have its transactions wait for others.
  */
 void
 euno_worker_connect(Oid database)

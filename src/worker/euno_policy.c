@@ -3,7 +3,7 @@
  * euno_policy.c
  *	  What the launcher does to trees, decided from what was counted.
  *
- * A leaf becomes hot after PART_ROUNDS rounds in a row with hot_rate conflicts
+ * A leaf becomes hot after HOT_ROUNDS rounds in a row with hot_rate conflicts
  * a second or more, and calm after CALM_ROUNDS rounds in a row with less than
  * a quarter of that.  Once calm it stays so for CALM_ROUNDS rounds at least.
  * So it changes at most twice in 2 * CALM_ROUNDS rounds whatever happens, and
@@ -36,7 +36,7 @@
 #define CALM_ROUNDS		3
 
 /* Rounds that a leaf stays hot before it is contended. */
-#define PART_ROUNDS		2
+#define HOT_ROUNDS		2
 
 /*
  * How many times more conflicts are about different keys than about one then.
@@ -170,7 +170,7 @@ step_leaf(EunoLeafMemory *leaf, const EunoPolicyLeaf *known, double hot,
 	bool		calm = leaf->state == EUNO_LEAF_CALM;
 	bool		other = calm ? is_hot(known, hot) :
 		known == NULL || known->conflicts + known->writes < hot / CALM_FACTOR;
-	uint32_t	enough = calm ? PART_ROUNDS : CALM_ROUNDS;
+	uint32_t	enough = calm ? HOT_ROUNDS : CALM_ROUNDS;
 
 	leaf->rounds++;
 	leaf->streak = other ? leaf->streak + 1 : 0;

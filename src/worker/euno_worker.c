@@ -4,7 +4,8 @@
  *	  A worker in one database: builds the absent trees that are wanted, the most
  *	  valuable first, and collects those whose relation is gone.
  *
- * Several may go through the same database: each takes what no other has begun.
+ * Several may go through the same database: each takes what no other has
+ * begun.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,6 +19,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "commands/defrem.h"
@@ -184,8 +186,19 @@ note_index(Oid index_oid)
 bool
 euno_worker_may_try(const EunoTreeSlot *slot)
 {
-	return TimestampDifferenceExceeds(slot->failed_at, GetCurrentTimestamp(),
+	return TimestampDifferenceExceeds(slot->tried_at, GetCurrentTimestamp(),
 									  500 * euno_naptime);
+}
+
+/*
+ * What euno_rebuild_tree locks out of a table that is no heap, if that need
+ * not be waited for.
+ */
+static bool
+may_read(Relation heap)
+{
+	return heap->rd_rel->relam == HEAP_TABLE_AM_OID ||
+		ConditionalLockRelation(heap, ShareLock);
 }
 
 /* Build a tree, if it is absent and wanted and nobody else is at it. */
@@ -202,12 +215,13 @@ rebuild_index(Oid index_oid)
 		EunoIndex  *idx = euno_index_open(index);
 		EunoTreeSlot *slot = absent_slot(idx);
 
-		if (slot != NULL && slot->wanted && euno_worker_may_try(slot))
+		if (slot != NULL && slot->wanted && euno_worker_may_try(slot) &&
+			may_read(heap))
 		{
 			pgstat_report_activity(STATE_RUNNING, RelationGetRelationName(index));
-			slot->failed_at = GetCurrentTimestamp();
-			(void) euno_index_build_if_idle(idx, index);
-			slot->failed_at = 0;
+			slot->tried_at = GetCurrentTimestamp();
+			euno_index_build_if_idle(idx, index);
+			slot->tried_at = 0;
 			pgstat_report_activity(STATE_IDLE, NULL);
 		}
 		relation_close(index, NoLock);
@@ -218,8 +232,8 @@ rebuild_index(Oid index_oid)
 
 /*
  * One index that cannot be built must not stop the others.  If we were
- * interrupted, for somebody who waited for our locks (euno_workers_watch), it is
- * tried again in the next round.
+ * interrupted, for somebody who waited for our locks (euno_workers_watch), it
+ * is tried again in the next round.
  */
 static void
 try_index(void (*action) (Oid), Oid index_oid, MemoryContext context)

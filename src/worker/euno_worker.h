@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * euno_worker.h
- *	  Background processes: rebuilding after a start, collecting.
+ *	  The launcher and its workers: rebuilding what is absent, collecting what
+ *	  is gone, upkeep of the trees, memory made ready for builds.
  *
  *-------------------------------------------------------------------------
  */
@@ -93,7 +94,10 @@ extern EunoStatus euno_fit_domains(void);
  */
 extern Relation euno_open_unless_locked(Oid index_oid, Relation *heap);
 
-/* The same: has no attempt to build a tree failed in the last half of a naptime? */
+/*
+ * euno_worker.c: has no attempt to build a tree failed in the last half of a
+ * naptime?
+ */
 extern bool euno_worker_may_try(const EunoTreeSlot *slot);
 
 extern PGDLLEXPORT void euno_launcher_main(Datum arg);

@@ -129,7 +129,6 @@ const EunoTreeOps array_ops = {
 	.name = "array",
 	.bytes_only = true,
 	.moment = true,
-	.bulk_size = sizeof(EunoBulk),
 	.create = array_create,
 	.read = array_read,
 	.bulk_begin = array_bulk_begin,

@@ -142,6 +142,35 @@ for my $who ('leader', 'worker')
 ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT euno_evict('t_selfish'); SET my.selfish = 'evicting'; SET statement_timeout = '4min'; SELECT euno_rebuild('t_selfish')");
 like($stderr, qr/cannot use euno index "t_selfish" while this session is building it/, 'a function that evicts the index: an error, too');
 $node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");
+
+# The same of a comparator, which meets a row that was inserted meanwhile when all
+# others have been loaded.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION selfish_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF current_setting('my.selfish', true) = 'merging' AND greatest(a, b) = 1000000 THEN
+    PERFORM public.euno_evict('public.merged_a');
+  END IF;
+  RETURN btint4cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS selfish_ops FOR TYPE int4 USING euno AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 selfish_cmp(int, int);
+CREATE TABLE merged (a int);
+INSERT INTO merged SELECT generate_series(1, 50);
+CREATE INDEX merged_a ON merged USING euno (a selfish_ops);
+SELECT euno_evict('merged_a');
+SQL
+$holder = $node->background_psql('postgres');
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+my $merger = $node->background_psql('postgres', on_error_stop => 0);
+$merger->query_until(qr/begun/, "SET my.selfish = 'merging'; SET statement_timeout = '1min'; SET euno.debug_stop = 'build-loaded:1';\n\\echo begun\nSELECT euno_rebuild('merged_a');\n");
+ok(wait_for_stop(0), 'all is loaded');
+$node->safe_psql('postgres', 'INSERT INTO merged VALUES (1000000)');
+$holder->query_safe('SELECT pg_advisory_unlock(1)');
+$merger->query('SELECT 1');
+like($merger->{stderr}, qr/cannot use euno index "merged_a" while this session is building it/, 'a comparator that evicts the index when it merges: an error');
+$merger->quit;
+$holder->quit;
+$node->safe_psql('postgres', "SELECT euno_rebuild('merged_a')");
 check_indexes($node, 'postgres', 'after such errors');
 
 # Without a postmaster there are no workers, and nobody to ask for them.

@@ -608,7 +608,6 @@ do_bulk_load(Actor *actor, const Model *model)
 	EunoBulk   *bulk = aligned_alloc(64, sizeof(EunoBulk));
 	EunoStatus	status;
 
-	CHECK(ops->bulk_size <= sizeof(EunoBulk), "bulk_size %zu", ops->bulk_size);
 	status = ops->bulk_begin(&actor->cx, fixture->tree, bulk);
 	CHECK(status == EUNO_OK, "bulk_begin: %s", status_name(status));
 	for (uint32_t i = model_next(model, 0);

@@ -57,7 +57,6 @@ CROWDED(art)
 const EunoTreeOps crowded_bpt_ops = {
 	.name = "bptree/crowded",
 	.moment = true,
-	.bulk_size = sizeof(EunoBulk),
 	.create = euno_bpt_create,
 	.insert = crowded_bpt_insert,
 	.remove = crowded_bpt_remove,

@@ -441,7 +441,6 @@ reference_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 
 const EunoTreeOps reference_ops = {
 	.name = "reference",
-	.bulk_size = sizeof(EunoBulk),
 	.create = reference_create,
 	.insert = reference_insert,
 	.remove = reference_remove,

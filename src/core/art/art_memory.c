@@ -10,8 +10,8 @@
  * before it takes the first lock, so that unlinking never fails.
  *
  * Processes note in stripes of their own, so that they do not wait for each
- * other.  What a process leaves behind is given back by compact, and when memory
- * runs out.
+ * other.  What a process leaves behind is given back by compact, and when
+ * memory runs out.
  *
  *-------------------------------------------------------------------------
  */
@@ -110,8 +110,7 @@ limbo_close(EunoContext *cx, EunoTree *tree, ArtStripe *stripe)
 {
 	ArtLimbo   *block = stripe->open;
 
-	euno_store64(&art_body(tree)->stamp,
-				 euno_epoch_retire(cx->process->epochs));
+	euno_store64(&art_body(tree)->stamp, euno_stamp_new(cx->process->epochs));
 	block->epoch = euno_epoch_retire(cx->process->epochs);
 	block->next = block;
 	if (stripe->closed != NULL)

@@ -20,9 +20,9 @@
  *		slots, then the path segment.
  *	  DIRECT (256) a child for each byte, then the path segment.
  *
- * A slot is one, two or three words, in all of a node alike.  In a LIST or INDEX
- * a child gets the free slot nearest to where its byte is among all bytes, so
- * that the slot can be fetched before it is known.  The first is a
+ * A slot is one, two or three words, in all of a node alike.  In a LIST or
+ * INDEX a child gets the free slot nearest to where its byte is among all
+ * bytes, so that the slot can be fetched before it is known.  The first is a
  * reference.  The others hold what an INLINE has too many bytes for; they are
  * written before the first one is for the first time, and never again.  A slot
  * of a LIST or INDEX belongs to the byte that it was first given to until the
@@ -258,7 +258,10 @@ art_is_leaf(ArtRef ref)
 static inline bool
 art_is_absent(ArtRef ref)
 {
-	return ref == 0 || (ref & (ART_TAG_MASK | ART_ABSENT)) - 5 < 2;
+	ArtRef		kind = ref & (ART_TAG_MASK | ART_ABSENT);
+
+	return ref == 0 || kind == (ART_TAG_INLINE | ART_ABSENT) ||
+		kind == (ART_TAG_LEAF | ART_ABSENT);
 }
 
 /* NODE */
@@ -349,8 +352,8 @@ art_node_ref(const ArtNode *node)
 
 /*
  * Is a NODE what its reference says, and its level one below a slot that so
- * many bytes lead to?  Else memory is damaged, and nothing is to be read by the
- * node's type, level and path.
+ * many bytes lead to?  Else memory is damaged, and nothing is to be read by
+ * the node's type, level and path.
  */
 static inline bool
 art_is_sound(ArtRef ref, uint32_t depth)

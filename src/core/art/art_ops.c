@@ -23,7 +23,7 @@ create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config,
 		euno_art_near_domains(tree, config->domains != 0 ? config->domains :
 							  UINT64_MAX);
 	art_body(tree)->rowex = rowex;
-	art_body(tree)->stamp = euno_epoch_retire(cx->process->epochs);
+	art_body(tree)->stamp = euno_stamp_new(cx->process->epochs);
 	return EUNO_OK;
 }
 
@@ -123,7 +123,6 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 #define ART_OPS(art_name, art_create) { \
 	.name = art_name, \
 	.bytes_only = true, \
-	.bulk_size = sizeof(EunoBulk), \
 	.neighbors = 32, \
 	.create = art_create, \
 	.insert = euno_art_insert, \

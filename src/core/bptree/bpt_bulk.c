@@ -71,7 +71,6 @@ euno_bpt_bulk_begin(EunoContext *cx, EunoTree *tree, EunoBulk *bulk)
 
 	(void) cx;
 	bulk->tree = tree;
-	memset(bulk->state, 0, sizeof(bulk->state));
 	euno_bpt_items_init(&b->work, tree);
 	b->leaf = bpt_body(tree)->first;
 	b->target = leaf_target(tree, b->leaf);

@@ -139,8 +139,7 @@ insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 }
 
 /*
- * Inserts an entry.  See EunoTreeOps: EUNO_OK, EUNO_EXISTS, EUNO_FULL (only
- * with no_split), EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry or return.
+ * Inserts an entry.  See EunoTreeOps.  No locks on entry or return.
  *
  * The place is found at some version of the leaf; locking at that version
  * proves that it is still the place (Eunomia's lower region).

@@ -5,10 +5,10 @@
  *
  * Whoever splits a leaf posts its separator to the directory of the own domain
  * and leaves a note for each other domain: the new leaf, in that domain's log.
- * The notes are posted later, by operations in that domain and by the worker.
- * Until then the directory leads too far left, which costs hops along the
- * chain.  A log that is full notes only that; the directory is built anew then.
- * Protocol and proof: src/README.md, "Domains".
+ * The notes are posted later, by operations in that domain and by the
+ * launcher. Until then the directory leads too far left, which costs hops
+ * along the chain.  A log that is full notes only that; the directory is built
+ * anew then. Protocol and proof: src/README.md, "Domains".
  *
  *-------------------------------------------------------------------------
  */

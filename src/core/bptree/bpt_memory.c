@@ -174,8 +174,8 @@ euno_bpt_inner_drop(EunoContext *cx, EunoTree *tree, int domain,
 }
 
 /*
- * Marks an inner node that no pointer leads to any more, and gives it back when
- * nobody can see it.
+ * Marks an inner node that no pointer leads to any more, and gives it back
+ * when nobody can see it.
  */
 void
 euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
@@ -232,8 +232,7 @@ euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node, size_t size,
 void
 euno_bpt_retire_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 {
-	euno_store64(&bpt_body(tree)->stamp,
-				 euno_epoch_retire(cx->process->epochs));
+	euno_store64(&bpt_body(tree)->stamp, euno_stamp_new(cx->process->epochs));
 	euno_bpt_retire(cx, tree, leaf, bpt_leaf_size(leaf), &leaf->limbo);
 }
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * bpt_merge.c
- *	  Merging underfull neighbors, on behalf of the worker.
+ *	  Merging underfull neighbors, for VACUUM and the launcher.
  *
  * A leaf L takes in its right neighbor R.  The steps, and what a concurrent
  * reader sees after each, are in src/README.md ("Merge").
@@ -47,8 +47,8 @@ typedef struct Merge
 } Merge;
 
 /*
- * A leaf's bytes in use, as far as can be told without looking closely.  0 while
- * it is being written to: that is no reason to forget why it was split.
+ * A leaf's bytes in use, as far as can be told without looking closely.  0
+ * while it is being written to: that is no reason to forget why it was split.
  */
 static size_t
 leaf_used(const BptLeaf *leaf)
@@ -174,7 +174,7 @@ merge_install(Merge *m)
 
 /*
  * Merges under the mutexes of all directories: no separator can be posted
- * between its removal and the end of its leaf.  EUNO_OK, EUNO_STALE (not
+ * between its removal and the end of its leaf.  EUNO_OK, EUNO_NOT_FOUND (not
  * merged) or EUNO_CORRUPT; *unposted: the directories have forgotten R.
  */
 static EunoStatus
@@ -187,17 +187,17 @@ merge_locked(Merge *m, bool *unposted)
 	{
 		if (!euno_bpt_path_current(tree, d, &m->paths[d]) ||
 			!euno_bpt_can_unpost(d, &m->paths[d], m->right))
-			return EUNO_STALE;
+			return EUNO_NOT_FOUND;
 	}
 	if (!merge_build(m))
-		return EUNO_STALE;
+		return EUNO_NOT_FOUND;
 	*unposted = true;
 	for (int d = 0; d < tree->config.ndomains; d++)
 	{
 		if (!euno_bpt_unpost(m->cx, tree, d, &m->paths[d], m->right))
 			return EUNO_CORRUPT;
 	}
-	return merge_install(m) ? EUNO_OK : EUNO_STALE;
+	return merge_install(m) ? EUNO_OK : EUNO_NOT_FOUND;
 }
 
 /* Keeps walks away; false if there is one. */
@@ -246,7 +246,7 @@ euno_bpt_directories_unlock(EunoContext *cx, EunoTree *tree)
 
 /*
  * Tries to merge a leaf's right neighbor into it.  Called within an epoch.
- * EUNO_OK, EUNO_NOT_FOUND (not worth it, or too busy), EUNO_FULL (a walk is
+ * EUNO_OK, EUNO_NOT_FOUND (not worth it, or too busy), EUNO_STALE (a walk is
  * under way) or EUNO_CORRUPT.
  */
 static EunoStatus
@@ -255,7 +255,7 @@ merge_pair(Merge *m)
 	EunoContext *cx = m->cx;
 	EunoTree   *tree = m->tree;
 	BptBody    *body = bpt_body(tree);
-	EunoStatus	status = EUNO_FULL;
+	EunoStatus	status = EUNO_STALE;
 	EunoPosition pos;
 	BptKey		key;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
@@ -276,7 +276,7 @@ merge_pair(Merge *m)
 	}
 	if (euno_bpt_merging_enter(body))
 	{
-		status = EUNO_STALE;
+		status = EUNO_NOT_FOUND;
 		if (euno_bpt_directories_lock(cx, tree))
 		{
 			status = merge_locked(m, &unposted);
@@ -292,9 +292,9 @@ merge_pair(Merge *m)
 		euno_bpt_log_forget(cx, tree, m->right);
 		euno_bpt_retire_leaf(cx, tree, m->right);
 	}
-	else if (unposted && status == EUNO_STALE)
+	else if (unposted && status == EUNO_NOT_FOUND)
 		euno_bpt_publish(cx, tree, m->right);
-	return status == EUNO_STALE ? EUNO_NOT_FOUND : status;
+	return status;
 }
 
 /*
@@ -367,7 +367,7 @@ merge_from(EunoContext *cx, EunoTree *tree, uint32_t max_leaves, bool calm,
 		if (status == EUNO_OK)
 			(*merged)++;
 		else if (status != EUNO_NOT_FOUND)
-			return status == EUNO_FULL ? EUNO_STALE : status;
+			return status;
 		else
 		{
 			pass_by(m.left, m.right);

@@ -24,9 +24,9 @@
  * key) and two flags; with PAYLOAD: uint16 length; with LIST: uint8 number of
  * further TIDs, uint16 bytes of list; then tail, payload, list.
  *
- * A contended leaf has an *annex*: segments, each on cache lines of its own with
- * a lock of its own, to which entries are put unsorted (Eunomia, section 5.1:
- * the leaf itself are its reserved keys).  README, "Contended leaves".
+ * A contended leaf has an *annex*: segments, each on cache lines of its own
+ * with a lock of its own, to which entries are put unsorted (Eunomia, section
+ * 5.1: the leaf itself are its reserved keys).  README, "Contended leaves".
  *
  * An inner node has count separators and count + 1 children; child i leads to
  * what is not below separator i - 1 and below separator i.  Separators are
@@ -60,7 +60,10 @@
 #define BPT_LEAF_TIDS		3456
 #define BPT_LIST_BYTES		(BPT_LIST_MAX * 8)
 
-/* Levels of inner nodes.  Every inner node but the root has two children. */
+/*
+ * Levels of inner nodes.  New ones have two children or more; merges may leave
+ * one.
+ */
 #define BPT_MAX_LEVELS		24
 
 /* Arrays of 8-byte words are read with 8-byte loads that may run past them. */

@@ -33,7 +33,7 @@ euno_bpt_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 	body->seqno = 1;
 	euno_store64(&leaf->seqno, 1);
 	body->leaves = 1;
-	body->stamp = euno_epoch_retire(cx->process->epochs);
+	body->stamp = euno_stamp_new(cx->process->epochs);
 	euno_store_ptr(&body->first, leaf);
 	body->active = bpt_domains(tree, config->domains != 0 ? config->domains :
 							   UINT64_MAX);
@@ -82,7 +82,6 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 const EunoTreeOps euno_bptree_ops = {
 	.name = "bptree",
 	.moment = true,
-	.bulk_size = sizeof(EunoBulk),
 	.neighbors = UINT32_MAX,	/* reading ends with the leaf */
 	.create = euno_bpt_create,
 	.insert = euno_bpt_insert,

@@ -6,8 +6,8 @@
  * Most reads ask for all entries that start with one key, and find them in one
  * leaf.  What is here is that case in BYTES order and nothing else, in few
  * instructions and, thanks to the prefetch of the descent, hardly more than
- * one wait for memory.  Whatever is not like that, a leaf that is being written
- * among it, is left to the general read, from the start.
+ * one wait for memory.  Whatever is not like that, a leaf that is written to
+ * while it is read among it, is left to the general read, from the start.
  *
  * Several keys are looked up at once by going down with all of them level by
  * level ("group prefetching" of Chen et al., ICDE 2004, on a tree).
