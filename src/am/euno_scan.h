@@ -58,6 +58,7 @@ typedef struct EunoWindow
 								 * outside */
 	bool		forward;		/* items ascend */
 	bool		any_killed;
+	bool		sifted;			/* no item of the sieve's length has to be judged */
 	uint32		capacity;		/* of the arrays: FIRST_BATCH to FULL_BATCH */
 	EunoTid    *tids;
 	bool	   *killed;			/* valid if any_killed */
@@ -163,8 +164,8 @@ euno_window_admits(EunoScan *so, const EunoWindow *window,
 
 	if (so->range.exact)
 		return true;
-	if (item->keylen == so->sieve.keylen && so->sieve_decides)
-		return euno_sieve_admits(&so->sieve, key);
+	if (window->sifted && item->keylen == so->sieve.keylen)
+		return true;
 	if (key != so->judged)
 	{
 		so->admitted = euno_scan_matches(so->plan, key, item->keylen);

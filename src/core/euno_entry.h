@@ -207,27 +207,6 @@ typedef struct EunoItemKey
 } EunoItemKey;
 
 /*
- * Says of entries that nobody wants: of keys with this length, those whose
- * number, at this place and of so many bits, is not in [least, least + more].
- */
-typedef struct EunoSieve
-{
-	uint32_t	keylen;
-	uint32_t	at;
-	uint32_t	bits;			/* 16, 32 or 64 */
-	uint64_t	least;
-	uint64_t	more;
-} EunoSieve;
-
-/* May somebody want a key of that length, of which 8 bytes more can be read? */
-static inline bool
-euno_sieve_admits(const EunoSieve *sieve, const uint8_t *key)
-{
-	return (euno_get_word(key + sieve->at) >> (64 - sieve->bits)) -
-		sieve->least <= sieve->more;
-}
-
-/*
  * A batch of entries, in the direction of the read (descending when reading
  * backward); of a B+tree those of one leaf, from read_keys of one for each
  * key. The caller owns all arrays.
@@ -243,10 +222,6 @@ typedef struct EunoBatch
 	uint8_t    *buf;			/* 8-byte aligned; has room for the longest
 								 * entry, better EUNO_BATCH_BUF */
 	uint32_t	buf_size;
-	const EunoSieve *sieve;		/* if want_keys: NULL, or entries may be left
-								 * out by it */
-	bool		sieved;			/* out: some were; then at most max_items were
-								 * looked at, and nitems may be 0 anywhere */
 	bool		one_leaf;		/* stop after each leaf, even without an entry,
 								 * and set "leaf" */
 	uint32_t	leaf;			/* out: the leaf's number; left alone by trees

@@ -292,8 +292,29 @@ extern bool euno_scan_jump(EunoScanPlan *plan, const uint8_t *key,
 						   EunoPosition *target);
 
 /*
- * What readers may leave out in the plan's ranges (BYTES order).  False: nothing
- * is known of that kind.  *decides: euno_scan_matches says the same of a key of
+ * Says of keys that nobody wants: of those with this length, those whose number,
+ * at this place and of so many bits, is not in [least, least + more].
+ */
+typedef struct EunoSieve
+{
+	uint32		keylen;
+	uint32		at;
+	uint32		bits;			/* 16, 32 or 64 */
+	uint64		least;
+	uint64		more;
+} EunoSieve;
+
+/* May somebody want a key of that length, of which 8 bytes more can be read? */
+static inline bool
+euno_sieve_admits(const EunoSieve *sieve, const uint8_t *key)
+{
+	return (euno_get_word(key + sieve->at) >> (64 - sieve->bits)) -
+		sieve->least <= sieve->more;
+}
+
+/*
+ * What may be left out in the plan's ranges (BYTES order).  False: nothing is
+ * known of that kind.  *decides: euno_scan_matches says the same of a key of
  * that length.
  */
 extern bool euno_scan_sieve(const EunoScanPlan *plan, EunoSieve *sieve,

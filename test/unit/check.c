@@ -202,16 +202,6 @@ check_forward(Actor *actor, const Model *model, Window *window)
 	uint32_t	first;
 	uint32_t	last;
 
-	if (batch->nitems == 0 && batch->sieved && !cursor->at_hi)
-	{
-		/* It has moved over some that were left out, of how many is not known */
-		i = model_next(model, window->right_max);
-		window->right_max = i < window->hi ? i : window->hi;
-		window->left_min = window->right_min;
-		window->left_max = window->right_max;
-		check_ends(actor, model, window);
-		return;
-	}
 	if (batch->nitems == 0)
 	{
 		i = model_next(model, window->right_max);
@@ -271,15 +261,6 @@ check_backward(Actor *actor, const Model *model, Window *window)
 	uint32_t	last;
 	bool		found;
 
-	if (batch->nitems == 0 && batch->sieved && !cursor->at_lo)
-	{
-		found = model_previous(model, window->left_min, &i);
-		window->left_min = found && i >= window->lo ? i + 1 : window->lo;
-		window->right_min = window->left_min;
-		window->right_max = window->left_max;
-		check_ends(actor, model, window);
-		return;
-	}
 	if (batch->nitems == 0)
 	{
 		found = model_previous(model, window->left_min, &i);
@@ -361,8 +342,6 @@ check_range(Actor *actor, Model *model, bool mutate)
 {
 	Fixture    *fixture = actor->fixture;
 	const Universe *universe = fixture->universe;
-	Sieve	   *sieve = sieve_random(actor, model);
-	const Model *seen = sieve != NULL ? &sieve->seen : model;
 	EunoCursor *cursor = calloc(1, sizeof(EunoCursor));
 	Bound		bounds[2];
 	Window		window;
@@ -398,42 +377,35 @@ check_range(Actor *actor, Model *model, bool mutate)
 		if (actor->twin != NULL && random_below(&actor->random, 2) == 0)
 			tree = actor->twin;
 		actor->batch.max_items = random_batch_size(&actor->random);
-		actor->batch.want_keys = sieve != NULL ||
-			random_below(&actor->random, 2) == 0;
+		actor->batch.want_keys = random_below(&actor->random, 2) == 0;
 		if (random_below(&actor->random, 6) == 0)
 			forward = !forward;
 		limit_buffer(actor);
-		actor->batch.sieved = false;
 		status = fixture->ops->read(&actor->cx, tree, cursor, forward,
 									&actor->batch);
 		CHECK(status == EUNO_OK, "read: %s", status_name(status));
 		check_buffer_end(actor);
 		CHECK(actor->batch.nitems <= actor->batch.max_items, "%u items",
 			  actor->batch.nitems);
-		if (sieve != NULL)
-			sieve_batch(sieve, &actor->batch);
 		if (window.lo > window.hi)
 			CHECK(actor->batch.nitems == 0, "items in an empty range");
 		else if (step == 0 && !forward)
 		{
 			window.right_min = window.right_max = window.hi;
-			check_backward(actor, seen, &window);
+			check_backward(actor, model, &window);
 		}
 		else if (step == 0)
 		{
 			window.left_min = window.left_max = window.lo;
-			check_forward(actor, seen, &window);
+			check_forward(actor, model, &window);
 		}
 		else if (forward)
-			check_forward(actor, seen, &window);
+			check_forward(actor, model, &window);
 		else
-			check_backward(actor, seen, &window);
+			check_backward(actor, model, &window);
 		for (int i = 0; mutate && i < 10; i++)
 			do_random(actor, model, 50);
-		if (mutate && sieve != NULL)
-			sieve_model(sieve, model);
 	}
-	sieve_free(actor, sieve);
 	actor->cursor = NULL;
 	free(cursor);
 }

@@ -120,30 +120,9 @@ extern void do_contains(Actor *actor, const Model *model, uint32_t i);
 /* A random one of them. */
 extern void do_random(Actor *actor, Model *model, uint32_t insert_percent);
 
-/* What a tree may leave out, and the model without it. */
-typedef struct Sieve
-{
-	EunoSieve	core;
-	Model		seen;
-} Sieve;
-
 /*
- * Now and then gives the actor's batch a sieve by a number that some entry has;
- * NULL: none.
- */
-extern Sieve *sieve_random(Actor *actor, const Model *model);
-extern void sieve_free(Actor *actor, Sieve *sieve);
-
-/* The model has changed. */
-extern void sieve_model(Sieve *sieve, const Model *model);
-
-/* Leaves out of a batch what the tree might have. */
-extern void sieve_batch(const Sieve *sieve, EunoBatch *batch);
-
-/*
- * Reads a random range back and forth in random batch sizes, now and then with
- * a sieve; every batch is checked.  With "mutate", entries are inserted and
- * removed between batches.
+ * Reads a random range back and forth in random batch sizes; every batch is
+ * checked.  With "mutate", entries are inserted and removed between batches.
  */
 extern void check_range(Actor *actor, Model *model, bool mutate);
 

@@ -73,6 +73,20 @@ make_sparse(Random *random, uint32_t i, uint32_t n, uint8_t *key,
 	return *prefix = put_integer(key, random_next(random), 8);
 }
 
+/* Zeros, all or all but one: paths of many nodes, more than a reader remembers. */
+static uint32_t
+make_zeros(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+		   uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) n;
+	(void) payloadlen;
+	key[0] = 2;
+	memset(key + 1, 0, 24);
+	if (i % 3 != 0)
+		key[1 + random_below(random, 24)] = 1 + random_below(random, 3);
+	return *prefix = 25;
+}
+
 static uint32_t
 make_dup10(Random *random, uint32_t i, uint32_t n, uint8_t *key,
 		   uint32_t *prefix, uint32_t *payloadlen)
@@ -508,6 +522,7 @@ const Shape shapes[] = {
 	{"dense int8", EUNO_ORDER_BYTES, true, false, NULL, make_dense, 1},
 	{"sparse int8", EUNO_ORDER_BYTES, true, false, NULL, make_sparse, 1},
 	{"sparse int8, no posting", EUNO_ORDER_BYTES, false, false, NULL, make_sparse, 1},
+	{"zeros", EUNO_ORDER_BYTES, true, false, NULL, make_zeros, 1},
 	{"10 per key", EUNO_ORDER_BYTES, true, false, NULL, make_dup10, 1},
 	{"1000 per key", EUNO_ORDER_BYTES, true, false, NULL, make_dup1000, 1},
 	{"1000 per key, no posting", EUNO_ORDER_BYTES, false, false, NULL, make_dup1000, 1},

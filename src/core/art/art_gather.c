@@ -4,8 +4,8 @@
  *	  What is INLINE in one node, and in small ones below it, into a range's
  *	  batch, at once.
  *
- * Most entries of most scans are read here.  What was gathered is believed
- * once the node's version has been looked at again.
+ * Most entries of most scans are read here.  What was gathered is believed once
+ * the node's version has been looked at again.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,8 +18,8 @@
 #define FEW		32
 
 /*
- * The composite of an INLINE of so many bytes, in the slot for a byte of a
- * node of this level.  At most as many are written as inline_room says.
+ * The composite of an INLINE of so many bytes, in the slot for a byte of a node
+ * of this level.  At most as many are written as inline_room says.
  */
 static inline void
 put_inline(uint8_t *to, const uint8_t *path, uint32_t level, int byte,
@@ -49,23 +49,19 @@ inline_room(uint32_t depth)
 /* How no reference ends. */
 #define NO_KIND		0xFF
 
-/*
- * What was gathered from a node: the batch with it, and the entry that was
- * looked at last.
- */
+/* What was gathered from a node: the batch with it, and the last entry. */
 typedef struct Gathered
 {
 	uint32_t	n;				/* batch->nitems */
-	uint32_t	most;			/* rd->most */
 	uint32_t	used;			/* of batch->buf */
 	uint32_t	room;			/* what is used is less than this: a key fits */
-	uint32_t	key;			/* where the last key is; NO_KEY: there is none */
+	uint32_t	key;			/* where the last one is; NO_KEY: there is none */
 	uint8_t		kind;			/* the last byte of all references like the last
 								 * one; NO_KIND: there were none */
 	uint32_t	count;			/* bytes of such an INLINE */
 	int			byte;
 	ArtRef		ref;
-	const ArtRef *slot;			/* NULL: nothing was gathered */
+	const ArtRef *slot;
 } Gathered;
 
 /* Nothing has been gathered yet from a node of this level. */
@@ -75,8 +71,7 @@ gather_begin(const ArtRead *rd, uint32_t level)
 	uint32_t	room = inline_room(level + 1);
 
 	return (Gathered) {
-		.n = rd->batch->nitems,.most = rd->most,.used = rd->used,
-		.kind = NO_KIND,.key = NO_KEY,
+		.n = rd->batch->nitems,.used = rd->used,.kind = NO_KIND,.key = NO_KEY,
 		.room = rd->batch->buf_size < room ? 0 : rd->batch->buf_size - room + 1
 	};
 }
@@ -115,51 +110,52 @@ split_tid(const uint8_t *path, uint32_t level, int byte, uint32_t count,
 }
 
 /*
- * Adds an entry that is INLINE in a node of this level, if the batch's sieve
- * lets it pass; its key has room.  Where the path to the node is the whole
- * key, all have one copy of it.
+ * Adds an entry that is INLINE in a node of this level; its key has room.  Where
+ * the path to the node is the whole key, all have one copy of it.
  */
 static inline __attribute__((always_inline)) void
 gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 			 const ArtRef *slot, Gathered *to)
 {
 	EunoBatch  *batch = rd->batch;
-	bool		wanted = true;
 
-	to->ref = ref;
-	to->slot = slot;
-	to->byte = byte;
 	if (keys)
 	{
 		uint32_t	keylen = level + 1 + to->count - EUNO_TID_BYTES;
-		bool		fresh = keylen > level || to->key == NO_KEY;
 
-		if (fresh)
+		if (keylen > level || to->key == NO_KEY)
 		{
-			to->key = to->used;
-			put_inline(batch->buf + to->key, rd->key.bytes, level, byte,
+			put_inline(batch->buf + to->used, rd->key.bytes, level, byte,
 					   to->count, ref, slot);
+			to->key = to->used;
+			to->used += art_align8(keylen);
 		}
-		wanted = art_is_wanted(batch, to->key, keylen);
-		to->used += fresh && wanted ? art_align8(keylen) : 0;
-		to->most -= !wanted;
 		batch->keys[to->n] = (EunoItemKey) {to->key, (uint16_t) keylen, 0};
 	}
-	batch->tids[to->n] = to->count == EUNO_TID_BYTES ? ref >> 16 :
+	else
+	{
+		to->ref = ref;
+		to->slot = slot;
+		to->byte = byte;
+	}
+	batch->tids[to->n++] = to->count == EUNO_TID_BYTES ? ref >> 16 :
 		to->count < EUNO_TID_BYTES ?
 		split_tid(rd->key.bytes, level, byte, to->count, ref) :
 		art_inline_tid(ref, slot);
-	to->n += wanted;
 }
 
-/* What was gathered from a node of this level is to be believed. */
+/*
+ * What was gathered from a node of this level is to be believed.  The last
+ * entry is remembered where the batch does not have it.
+ */
 static inline void
 gather_end(ArtRead *rd, uint32_t level, const Gathered *from)
 {
 	rd->batch->nitems = from->n;
-	rd->most = from->most;
 	rd->used = from->used;
-	rd->full = from->n >= from->most;
+	rd->full = from->n >= rd->batch->max_items;
+	if (rd->batch->want_keys)
+		return;
 	put_inline(rd->last.bytes, rd->key.bytes, level, from->byte, from->count,
 			   from->ref, from->slot);
 	rd->last.len = level + 1 + from->count;
@@ -177,12 +173,13 @@ gather_slots(ArtRead *rd, ArtFrame *frame, int end, bool keys, bool forward,
 	const ArtRef *slots = frame->slots;
 	uint32_t	words = frame->words;
 	uint32_t	level = frame->level;
+	uint32_t	max = rd->batch->max_items;
 	int			byte = frame->next;
 	int			base = byte & ~63;
 	uint64_t	bits = frame->map[base / 64] &
 		(forward ? UINT64_MAX << byte % 64 : UINT64_MAX >> (63 - byte % 64));
 
-	while (to->n < to->most)
+	while (to->n < max)
 	{
 		const ArtRef *slot;
 		ArtRef		ref;
@@ -219,9 +216,10 @@ gather_direct(ArtRead *rd, ArtFrame *frame, int end, Gathered *to)
 {
 	const ArtRef *slot = frame->slots + frame->next;
 	uint32_t	level = frame->level;
+	uint32_t	max = rd->batch->max_items;
 	int			byte;
 
-	for (byte = frame->next; byte < end && to->n < to->most; byte++, slot++)
+	for (byte = frame->next; byte < end && to->n < max; byte++, slot++)
 	{
 		ArtRef		ref = euno_load64_acquire(slot);
 
@@ -251,7 +249,7 @@ gather_inlines(ArtRead *rd, ArtFrame *frame, int end)
 		gather_direct(rd, frame, end, &to);
 	else
 		gather_slots(rd, frame, end, false, true, &to);
-	if (to.slot == NULL)
+	if (to.kind == NO_KIND)
 		return EUNO_OK;
 	if (!art_frame_valid(rd, frame))
 		return euno_art_read_stale(rd, frame->level, frame->node);
@@ -359,7 +357,7 @@ look_at_few(ArtNode *node, ArtType type, uint32_t level, Few *few)
 static bool
 take_few(ArtRead *rd, uint32_t level, const Few *few, Gathered *to)
 {
-	for (uint32_t i = 0; i < few->n && to->n < to->most; i++)
+	for (uint32_t i = 0; i < few->n && to->n < rd->batch->max_items; i++)
 	{
 		uint32_t	k = rd->forward ? i : few->n - 1 - i;
 
@@ -400,7 +398,7 @@ end_list(ArtRead *rd, ArtNode *node, uint32_t level, uint64_t version,
 {
 	if (!rd->rowex && !euno_lock_validate(&node->lock, version))
 		return euno_art_read_stale(rd, level, node);
-	if (from->slot != NULL)
+	if (from->kind != NO_KIND)
 		gather_end(rd, level, from);
 	return EUNO_OK;
 }
@@ -415,7 +413,7 @@ gather_few(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 
 	if (!look_at_few(node, type, level, &few))
 		return false;
-	rd->full = few.n > 0 && to.n >= to.most;
+	rd->full = few.n > 0 && to.n >= rd->batch->max_items;
 	if (rd->full)
 		return true;
 	if (few.records)
@@ -456,7 +454,7 @@ gather_child(ArtRead *rd, ArtFrame *frame, ArtRef ref, EunoStatus *status)
 	if (*status != EUNO_OK)
 		return true;
 	to = gather_begin(rd, level);
-	if (to.n + capacity > to.most)
+	if (to.n + capacity > rd->batch->max_items)
 		done = false;
 	else if (!rd->batch->want_keys)
 		done = rd->forward ?

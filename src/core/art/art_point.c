@@ -3,17 +3,17 @@
  * art_point.c
  *	  Looking up keys: the short way.
  *
- * Most reads ask for all entries that start with one key, and find one or
- * none. What is here is that case and nothing else, in few instructions.
- * Whatever is not like that is left to the general read, from the start.
+ * Most reads ask for all entries that start with one key, and find one or none.
+ * What is here is that case and nothing else, in few instructions.  Whatever is
+ * not like that is left to the general read, from the start.
  *
  * Several keys go down together, a node each at a time, so that what has to be
  * fetched for each is fetched at the same time ("group prefetching" of Chen et
  * al., ICDE 2004, on a tree).
  *
  * All go as ROWEX readers do, in both protocols: without versions ("The ART of
- * Practical Synchronization", section 4).  README, "Reading, sync = rowex",
- * says why that is right on these nodes.
+ * Practical Synchronization", section 4).  README, "Reading, sync = rowex", says
+ * why that is right on these nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -266,7 +266,6 @@ euno_art_read_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	ArtLookup	at;
 
 	batch->nitems = 0;
-	batch->sieved = false;
 	euno_epoch_enter(cx->process);
 	at = start(cx, tree, key, len);
 	descend(&at, key, len);

@@ -78,7 +78,7 @@ fetch_edge(const ArtRead *rd, ArtRef ref, uint32_t level)
 	uint8_t		byte = art_key_byte(&rd->at, level);
 	uint32_t	place = art_place(layout->capacity, byte);
 	uint32_t	n = rd->forward ? layout->capacity - place : place + 1;
-	uint32_t	room = rd->most - rd->batch->nitems;
+	uint32_t	room = rd->batch->max_items - rd->batch->nitems;
 	const uint8_t *at = (const uint8_t *) art_pointer(ref) +
 		layout->children + 8 * layout->words * place;
 	int			step = rd->forward ? 64 : -64;
@@ -123,7 +123,8 @@ euno_art_enter(ArtRead *rd, ArtRef ref, uint32_t depth, bool at_edge,
 	{
 		int			c = compare_path(rd, &rd->at, depth, level) * sign;
 
-		if (c < 0)
+		/* Backward, all that begins with the bound is behind it. */
+		if (c < 0 || (c == 0 && !rd->forward && level >= rd->at.len))
 			return EUNO_OK;
 		at_edge = c == 0;
 	}
@@ -194,7 +195,7 @@ fetch_more(ArtRead *rd, ArtFrame *frame, int end)
 {
 	int			step = rd->forward ? 1 : -1;
 	int			byte = frame->next;
-	uint32_t	room = rd->most - rd->batch->nitems;
+	uint32_t	room = rd->batch->max_items - rd->batch->nitems;
 	uint32_t	entries = 0;
 
 	for (uint32_t lines = 0; lines < AHEAD && entries < room;)
@@ -242,7 +243,7 @@ euno_art_advance(ArtRead *rd)
 	int			at_byte = frame->at_edge ? art_key_byte(&rd->at, frame->level) : -1;
 	int			end_byte = frame->end_edge ?
 		art_key_byte(&rd->end, frame->level) : rd->forward ? 256 : -1;
-	uint32_t	room = rd->most - rd->batch->nitems;
+	uint32_t	room = rd->batch->max_items - rd->batch->nitems;
 	EunoStatus	status;
 	int			byte;
 

@@ -49,8 +49,6 @@ typedef struct ArtRead
 	bool		ended;			/* nothing is left of the range */
 	bool		full;			/* the batch is to end here */
 	bool		truncated;		/* frames at the bottom were given up */
-	uint32_t	most;			/* items of the batch; fewer with each that its
-								 * sieve leaves out */
 	uint32_t	used;			/* of batch->buf */
 	uint32_t	nframes;
 	uint32_t	nrun;
@@ -63,27 +61,10 @@ typedef struct ArtRead
 	ArtKey		key;			/* the path; then the entry being copied */
 	ArtKey		at;				/* the bound */
 	ArtKey		end;			/* of the range, in the direction of the read */
-	ArtKey		last;			/* the last entry that was looked at; or the path
-								 * to its leaf, if there is one here: */
+	ArtKey		last;			/* the last entry of the batch; or the path to
+								 * its leaf, if there is one here: */
 	ArtChild	last_leaf;
 } ArtRead;
-
-/* Has any entry been looked at? */
-static inline bool
-art_has_looked(const ArtRead *rd)
-{
-	return rd->batch->nitems > 0 || rd->most < rd->batch->max_items;
-}
-
-/* Does the batch's sieve let an entry pass whose key is in its buf? */
-static inline bool
-art_is_wanted(const EunoBatch *batch, uint32_t at, uint32_t keylen)
-{
-	const EunoSieve *sieve = batch->sieve;
-
-	return sieve == NULL || sieve->keylen != keylen ||
-		euno_sieve_admits(sieve, batch->buf + at);
-}
 
 /* Where what a batch has of an entry begins. */
 static inline uint32_t

@@ -40,7 +40,6 @@ start_batch(ArtRead *rd, bool rowex)
 	rd->used = rd->nframes = rd->nrun = 0;
 	rd->last_leaf.ref = 0;
 	rd->batch->nitems = 0;
-	rd->most = rd->batch->max_items;
 }
 
 /* Enters the tree at the root. */
@@ -128,7 +127,7 @@ read_batch(ArtRead *rd, const EunoPosition *start)
 		rd->cx->counters.restarts++;
 		if (status != EUNO_STALE)
 			return status;
-		if (art_has_looked(rd))
+		if (rd->batch->nitems > 0)
 			return EUNO_OK;
 		if (euno_is_canceled(rd->cx->env))
 			return EUNO_CANCELED;
@@ -139,7 +138,6 @@ read_batch(ArtRead *rd, const EunoPosition *start)
 static EunoStatus
 end_batch(ArtRead *rd, EunoCursor *cursor, EunoStatus status)
 {
-	rd->batch->sieved = rd->most < rd->batch->max_items;
 	if (status == EUNO_OK && !rd->ended)
 		status = euno_art_take_last(rd);
 	if (status != EUNO_OK)
@@ -216,7 +214,6 @@ read_range(EunoContext *cx, EunoTree *tree, EunoCursor *cursor, bool forward,
 	ArtRead		rd;
 
 	batch->nitems = 0;
-	batch->sieved = false;
 	if (!euno_cursor_turn(cursor, forward))
 		return EUNO_OK;
 	rd.cx = cx;

@@ -60,8 +60,7 @@ leaf_tid(const ArtChild *leaf, uint32_t depth, EunoTid *tid)
 }
 
 /*
- * Adds a leaf to the batch, if its sieve lets it pass.  EUNO_FULL: there is no
- * room; EUNO_CORRUPT.
+ * Adds a leaf to the batch.  EUNO_FULL: there is no room; EUNO_CORRUPT.
  */
 EunoStatus
 euno_art_take(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
@@ -72,7 +71,7 @@ euno_art_take(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
 	ArtTail		tail;
 	uint32_t	len;
 
-	if (batch->nitems >= rd->most)
+	if (batch->nitems >= batch->max_items)
 		return EUNO_FULL;
 	if (!batch->want_keys &&
 		leaf_tid(leaf, depth, &batch->tids[batch->nitems]))
@@ -89,11 +88,6 @@ euno_art_take(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
 			return EUNO_FULL;
 		item = &batch->keys[batch->nitems];
 		memcpy(batch->buf + at, rd->key.bytes, len);
-		if (!art_is_wanted(batch, at, len))
-		{
-			rd->most--;
-			return EUNO_OK;
-		}
 		item->offset = at;
 		item->keylen = (uint16_t) len;
 		item->payloadlen = (uint16_t) tail.payload_len;
@@ -106,7 +100,7 @@ euno_art_take(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
 	return EUNO_OK;
 }
 
-/* Remembers the leaf that was looked at last, and the path to it. */
+/* Remembers the leaf that was added last, and the path to it. */
 static inline void
 remember(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
 {
@@ -134,7 +128,7 @@ euno_art_take_run(ArtRead *rd, uint32_t level)
 		if (status != EUNO_OK)
 			break;
 	}
-	if (status == EUNO_FULL || rd->batch->nitems >= rd->most)
+	if (status == EUNO_FULL || rd->batch->nitems >= rd->batch->max_items)
 	{
 		rd->full = true;
 		status = EUNO_OK;
@@ -175,12 +169,23 @@ euno_art_take_edge(ArtRead *rd, const ArtChild *leaf, uint32_t depth,
 	return status;
 }
 
-/* Makes rd->last the entry that was looked at last.  Within the epoch. */
+/* Makes rd->last the entry that was added last.  Within the epoch. */
 EunoStatus
 euno_art_take_last(ArtRead *rd)
 {
+	const EunoBatch *batch = rd->batch;
 	ArtTail		tail;
 
+	if (batch->want_keys)
+	{
+		const EunoItemKey *item = &batch->keys[batch->nitems - 1];
+
+		memcpy(rd->last.bytes, batch->buf + item->offset, item->keylen);
+		euno_put_tid(rd->last.bytes + item->keylen,
+					 batch->tids[batch->nitems - 1]);
+		rd->last.len = item->keylen + EUNO_TID_BYTES;
+		return EUNO_OK;
+	}
 	if (rd->last_leaf.ref == 0)
 		return EUNO_OK;			/* it is */
 	memcpy(rd->key.bytes, rd->last.bytes, rd->last.len);

@@ -336,8 +336,6 @@ copy_fixed(BptRead *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 	uint32_t	i = a;
 	uint32_t	end;
 	uint32_t	keylen = 0;
-	const EunoSieve *sieve = NULL;
-	uint32_t	left_out = 0;
 	uint8_t		prefix[SHORT_COMPOSITE];
 	ShortKey	key;
 
@@ -345,10 +343,8 @@ copy_fixed(BptRead *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 	{
 		short_key_init(view, prefix, &key);
 		keylen = key.len;
-		if (batch->sieve != NULL && batch->sieve->keylen == keylen)
-			sieve = batch->sieve;
 	}
-	while ((end = i + copy_at_once(batch, b - i, n + left_out, at, keylen)) > i)
+	while ((end = i + copy_at_once(batch, b - i, n, at, keylen)) > i)
 	{
 		for (; i < end; i++, tail += tail_len)
 		{
@@ -370,13 +366,6 @@ copy_fixed(BptRead *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 				{
 					.offset = at,.keylen = (uint16_t) keylen
 				};
-				if (sieve != NULL)
-				{
-					bool		wanted = euno_sieve_admits(sieve, buf + at);
-
-					left_out += fresh & !wanted;
-					fresh &= wanted;
-				}
 				at += fresh ? ALIGN8(keylen) : 0;
 			}
 			tids[n] = tid;
@@ -389,7 +378,6 @@ copy_fixed(BptRead *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 	while (i > a && i < b && bpt_same_entry(view, i))
 		i++;
 	batch->nitems = n;
-	batch->sieved = left_out > 0;
 	rd->used = at;
 	rd->stop.slot = i;
 	rd->stop.sub = 0;
@@ -518,7 +506,6 @@ euno_bpt_copy_range(BptRead *rd, const BptGap *a, const BptGap *b,
 					bool forward)
 {
 	rd->batch->nitems = 0;
-	rd->batch->sieved = false;
 	rd->used = 0;
 	if (rd->place.view.format != BPT_FIXED ||
 		(rd->batch->want_keys && !keys_are_short(rd)))

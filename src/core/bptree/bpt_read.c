@@ -215,7 +215,7 @@ key_in_contended(BptRead *rd, const BptKey *from, const BptKey *hi)
 static inline bool
 is_empty(const EunoBatch *batch)
 {
-	return batch->nitems == 0 && !batch->one_leaf && !batch->sieved;
+	return batch->nitems == 0 && !batch->one_leaf;
 }
 
 /* One leaf of a forward read; *again: nothing in it, go on at its right. */
