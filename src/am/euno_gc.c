@@ -31,6 +31,8 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "storage/procarray.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
@@ -54,6 +56,9 @@ typedef struct Suspect
 	SubTransactionId maker;		/* its abort kills it; or invalid */
 	SubTransactionId successor; /* dropped the index, or made another file for
 								 * it; or invalid */
+	SubTransactionId heir;		/* has given the file to another index, by ALTER
+								 * TYPE; or invalid */
+	Oid			index_oid;		/* the slot's before that */
 } Suspect;
 
 /* DROP INDEX CONCURRENTLY announces itself in the first of three. */
@@ -213,6 +218,18 @@ leave_to_prepared(const EunoTreeKey *key)
 		slot->prepared = GetTopTransactionIdIfAny();
 }
 
+/*
+ * Locks what relation_file_exists looks at, if that need not be waited for; it
+ * stays locked until the transaction ends.
+ */
+static bool
+lock_catalog(void)
+{
+	return ConditionalLockRelationOid(RelationRelationId, AccessShareLock) &&
+		ConditionalLockRelationOid(ClassTblspcRelfilenodeIndexId,
+								   AccessShareLock);
+}
+
 void
 euno_gc_prepared(void)
 {
@@ -231,11 +248,25 @@ euno_gc_prepared(void)
 		}
 	}
 
-	/* Not to be canceled: the transaction has ended, whatever we say now. */
+	/*
+	 * The transaction has ended, whatever we say now: so not to be canceled,
+	 * nor to wait.  If somebody rewrites pg_class, it is left to the launcher.
+	 */
 	HOLD_INTERRUPTS();
-	if (decided)
+	if (decided && lock_catalog())
 		(void) euno_gc_database();
 	RESUME_INTERRUPTS();
+}
+
+/* The index that had this file has it again. */
+static void
+disinherit(Suspect *suspect)
+{
+	EunoTreeSlot *slot = euno_tree_lookup(&suspect->key);
+
+	if (slot != NULL)
+		slot->index_oid = suspect->index_oid;
+	suspect->heir = InvalidSubTransactionId;
 }
 
 /* Nothing more is known of those whose fate is decided. */
@@ -250,7 +281,8 @@ forget(bool committed)
 
 		if (committed && !suspect->gone && --suspect->lives > 0)
 		{
-			suspect->maker = suspect->successor = InvalidSubTransactionId;
+			suspect->maker = suspect->successor = suspect->heir =
+				InvalidSubTransactionId;
 			suspect->dropped = false;
 			continue;
 		}
@@ -294,6 +326,8 @@ xact_callback(XactEvent event, void *arg)
 
 				if (suspect->maker != InvalidSubTransactionId)
 					euno_tree_drop(&suspect->key);
+				else if (suspect->heir != InvalidSubTransactionId)
+					disinherit(suspect);
 			}
 			forget(false);
 			break;
@@ -333,6 +367,10 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 			suspect->successor = aborted ? InvalidSubTransactionId : parent_subid;
 			suspect->dropped &= !aborted;
 		}
+		if (suspect->heir == my_subid && aborted)
+			disinherit(suspect);
+		else if (suspect->heir == my_subid)
+			suspect->heir = parent_subid;
 		if (suspect->maker == my_subid && !aborted)
 			suspect->maker = parent_subid;
 		else if (suspect->maker == my_subid)
@@ -472,14 +510,19 @@ table_moved(Oid table)
 	table_close(rel, NoLock);
 }
 
-/* An index's tree does not go along, and nobody finds it under its old name. */
+/*
+ * An index's tree does not go along, and nobody finds it under its old name; nor
+ * what is built under the new one, if the move is undone.
+ */
 static void
-index_moved(Oid index)
+index_moved(Form_pg_class before, Form_pg_class after)
 {
 	EunoTreeKey key;
 
-	if (key_of_index(index, &key) && euno_tree_lookup(&key) != NULL)
+	if (key_of_row(before, &key) && euno_tree_lookup(&key) != NULL)
 		(void) remember(&key, false);
+	if (key_of_row(after, &key))
+		remember(&key, false)->maker = GetCurrentSubTransactionId();
 }
 
 static void
@@ -493,7 +536,7 @@ relation_altered(Oid relation)
 		before->reltablespace == after->reltablespace)
 		return;
 	if (before->relkind == RELKIND_INDEX)
-		index_moved(relation);
+		index_moved(before, after);
 	else if (before->relkind == RELKIND_RELATION ||
 			 before->relkind == RELKIND_MATVIEW)
 		table_moved(relation);
@@ -506,6 +549,7 @@ index_created(Oid index)
 	Form_pg_class row = relation_row(index, SnapshotSelf);
 	EunoTreeKey key;
 	Suspect    *suspect;
+	EunoTreeSlot *slot;
 
 	if (row == NULL || !key_of_row(row, &key))
 		return;
@@ -514,7 +558,15 @@ index_created(Oid index)
 		return;
 	suspect->dropped = false;
 	suspect->successor = InvalidSubTransactionId;
-	(void) euno_tree_get(&key, index);
+	slot = euno_tree_lookup(&key);
+	if (slot == NULL)
+		return;
+	if (suspect->heir == InvalidSubTransactionId)
+	{
+		suspect->heir = GetCurrentSubTransactionId();
+		suspect->index_oid = slot->index_oid;
+	}
+	slot->index_oid = index;
 }
 
 /* A hint to look at commit.  ON COMMIT DROP comes when that has begun. */
@@ -568,6 +620,10 @@ euno_gc_init(void)
 /*
  * Look at every tree of this database.  Needs a transaction.  Returns how many
  * were freed.
+ *
+ * VACUUM takes no part in deciding which rows must stay, those of pg_class
+ * among them.  A row that is being replaced may be gone when it looks, and its
+ * snapshot too old for the new one: so it does not look.
  */
 int
 euno_gc_database(void)
@@ -575,6 +631,8 @@ euno_gc_database(void)
 	int			freed = 0;
 
 	euno_tree_sweep();
+	if ((MyProc->statusFlags & PROC_IN_VACUUM) != 0)
+		return 0;
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
 		EunoTreeDescription tree;
@@ -597,6 +655,7 @@ euno_gc_database(void)
 		if (suspect == NULL && FullTransactionIdIsValid(tree.creator) &&
 			TransactionIdIsInProgress(XidFromFullTransactionId(tree.creator)))
 			continue;
+		EUNO_STOP_POINT("gc-look");
 		if (relation_file_exists(&tree.key))
 			continue;
 		euno_tree_drop_described(&tree);

@@ -351,7 +351,5 @@ eunovacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		euno_vacuum_delay_point();
 	reclaim(idx);
 	give_extents_back(idx, stats);
-
-	(void) euno_gc_database();
 	return stats;
 }

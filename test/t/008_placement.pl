@@ -64,6 +64,8 @@ $node->safe_psql('postgres', 'BEGIN; ALTER TABLE t ALTER a TYPE bigint; ROLLBACK
 is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT state, ', ') FROM euno_stat_indexes}), 'ready', 'a rewrite that is rolled back costs no tree');
 $node->safe_psql('postgres', 'ALTER INDEX t_a SET TABLESPACE pg_default');
 right_and_rebuilt('postgres', 'ALTER INDEX SET TABLESPACE, back');
+$node->safe_psql('postgres', 'BEGIN; SAVEPOINT s; ALTER INDEX t_a SET TABLESPACE two; SELECT euno_rebuild($$t_a$$); ROLLBACK TO s; COMMIT; BEGIN; ALTER INDEX t_a SET TABLESPACE two; SELECT euno_rebuild($$t_a$$); ROLLBACK');
+right_and_rebuilt('postgres', 'ALTER INDEX SET TABLESPACE, and a tree for the new file, rolled back');
 is($node->safe_psql('postgres', 'SELECT indexes FROM euno_memory'), '2', 'nothing is left of old files');
 cmp_ok(used_bytes($node), '<=', 2 * $used, 'and their memory');
 
