@@ -299,8 +299,9 @@ write_snapshot(const SnapshotIdentity *identity)
 	 */
 	if (file.fd >= 0)
 		done = close(file.fd) == 0 && done;
-	if (done && ntrees > 0 &&
-		rename(EUNO_SNAPSHOT_TEMP_FILE, EUNO_SNAPSHOT_FILE) == 0)
+	if (done && ntrees > 0)
+		done = rename(EUNO_SNAPSHOT_TEMP_FILE, EUNO_SNAPSHOT_FILE) == 0;
+	if (done && ntrees > 0)
 		ereport(LOG,
 				(errmsg("wrote euno indexes to \"%s\": %d of them, " UINT64_FORMAT " kB, in %ld ms",
 						EUNO_SNAPSHOT_FILE, ntrees, file.bytes / 1024,

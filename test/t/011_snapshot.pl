@@ -301,4 +301,13 @@ $node->reload;
 $node->stop('immediate');
 ok(!-e $file, 'no file after an immediate shutdown');
 
+# One that cannot get its place.
+$node->start;
+rebuild();
+mkdir $file;
+log_since();
+$node->stop;
+like(log_since(), qr/could not write euno indexes to "euno_index.snapshot"/, 'no file where there is a directory, and why');
+rmdir $file;
+
 done_testing();
