@@ -77,6 +77,15 @@ for my $index (sort keys %queries)
 		'0', "$index: and no progress afterwards");
 }
 
+# Without workers, if there may be none.
+$node->safe_psql('postgres', "SELECT euno_evict('t_a')");
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+my $alone = $node->background_psql('postgres');
+$alone->query_until(qr/started/, "SET max_parallel_maintenance_workers = 0;\nSET euno.debug_stop = 'build-page:1';\n\\echo started\nSELECT euno_rebuild('t_a');\n");
+ok(wait_for_stop(0), 'max_parallel_maintenance_workers = 0');
+$holder->query_safe('SELECT pg_advisory_unlock(1)');
+$alone->quit;
+
 # Canceled and terminated while its workers are at it.
 for my $how ('cancel', 'terminate')
 {
