@@ -59,6 +59,8 @@ typedef struct Gathered
 	uint8_t		kind;			/* the last byte of all references like the last
 								 * one; NO_KIND: there were none */
 	uint32_t	count;			/* bytes of such an INLINE */
+	EunoTid		above;			/* what the path has of its TID, if it has not
+								 * all, with room for the slot's byte */
 	int			byte;
 	ArtRef		ref;
 	const ArtRef *slot;
@@ -76,12 +78,25 @@ gather_begin(const ArtRead *rd, uint32_t level)
 	};
 }
 
+/* The last n bytes of a path of this length, and room for one more; n < 6. */
+static inline EunoTid
+tid_above(const uint8_t *path, uint32_t level, uint32_t n)
+{
+	uint64_t	word;
+
+	if (n == 0)
+		return 0;
+	word = level >= sizeof(word) ? euno_get_word(path + level - sizeof(word)) :
+		euno_get_word(path) >> 8 * (sizeof(word) - level);
+	return (word & UINT64_MAX >> (64 - 8 * n)) << 8;
+}
+
 /*
  * Is this the reference of an entry that is INLINE in a node of this level?
  * Most have the same number of bytes.
  */
 static inline bool
-is_inline_entry(ArtRef ref, uint32_t level, Gathered *to)
+is_inline_entry(const ArtRead *rd, ArtRef ref, uint32_t level, Gathered *to)
 {
 	uint32_t	count = art_inline_count(ref);
 
@@ -93,20 +108,18 @@ is_inline_entry(ArtRef ref, uint32_t level, Gathered *to)
 		return false;
 	to->kind = (uint8_t) ref;
 	to->count = count;
+	if (count < EUNO_TID_BYTES)
+		to->above = tid_above(rd->key.bytes, level, EUNO_TID_BYTES - 1 - count);
 	return true;
 }
 
 /* The TID of an entry of which an INLINE has only the last bytes. */
 static inline EunoTid
-split_tid(const uint8_t *path, uint32_t level, int byte, uint32_t count,
-		  ArtRef ref)
+split_tid(const Gathered *to, int byte, ArtRef ref)
 {
-	EunoTid		tid = 0;
+	uint32_t	bits = 8 * to->count;
 
-	for (uint32_t i = level + 1 + count - EUNO_TID_BYTES; i < level; i++)
-		tid = tid << 8 | path[i];
-	tid = tid << 8 | (EunoTid) byte;
-	return count == 0 ? tid : tid << 8 * count | ref >> (64 - 8 * count);
+	return (to->above | (EunoTid) byte) << bits | ref >> 8 >> (56 - bits);
 }
 
 /*
@@ -140,7 +153,7 @@ gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 	}
 	batch->tids[to->n++] = to->count == EUNO_TID_BYTES ? ref >> 16 :
 		to->count < EUNO_TID_BYTES ?
-		split_tid(rd->key.bytes, level, byte, to->count, ref) :
+		split_tid(to, byte, ref) :
 		art_inline_tid(ref, slot);
 }
 
@@ -197,7 +210,7 @@ gather_slots(ArtRead *rd, ArtFrame *frame, int end, bool keys, bool forward,
 			break;
 		slot = slots + frame->places[byte] * words;
 		ref = euno_load64_acquire(slot);
-		if (is_inline_entry(ref, level, to))
+		if (is_inline_entry(rd, ref, level, to))
 		{
 			if (keys && to->used >= to->room)
 				break;
@@ -223,7 +236,7 @@ gather_direct(ArtRead *rd, ArtFrame *frame, int end, Gathered *to)
 	{
 		ArtRef		ref = euno_load64_acquire(slot);
 
-		if (is_inline_entry(ref, level, to))
+		if (is_inline_entry(rd, ref, level, to))
 			gather_entry(rd, level, false, byte, ref, slot, to);
 		else if (!art_is_absent(ref))
 			break;
@@ -283,7 +296,7 @@ gather_list(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 		ArtRef		ref = euno_load64_acquire(slot);
 		int			byte;
 
-		if (!is_inline_entry(ref, level, to))
+		if (!is_inline_entry(rd, ref, level, to))
 		{
 			if (!art_is_absent(ref))
 				return false;
@@ -314,7 +327,8 @@ typedef struct Few
  * order.
  */
 static inline bool
-look_at_few(ArtNode *node, ArtType type, uint32_t level, Few *few)
+look_at_few(const ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
+			Few *few)
 {
 	const ArtLayout *layout = &euno_art_layouts[type];
 	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
@@ -331,7 +345,7 @@ look_at_few(ArtNode *node, ArtType type, uint32_t level, Few *few)
 
 		if (art_is_absent(ref))
 			continue;
-		if (!is_inline_entry(ref, level, &none))
+		if (!is_inline_entry(rd, ref, level, &none))
 		{
 			if (!art_is_leaf(ref))
 				return false;
@@ -361,7 +375,7 @@ take_few(ArtRead *rd, uint32_t level, const Few *few, Gathered *to)
 	{
 		uint32_t	k = rd->forward ? i : few->n - 1 - i;
 
-		if (!is_inline_entry(few->refs[k], level, to) ||
+		if (!is_inline_entry(rd, few->refs[k], level, to) ||
 			(rd->batch->want_keys && to->used >= to->room))
 			return false;
 		gather_entry(rd, level, rd->batch->want_keys, few->bytes[k],
@@ -411,7 +425,7 @@ gather_few(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 	Gathered	to = gather_begin(rd, level);
 	Few			few;
 
-	if (!look_at_few(node, type, level, &few))
+	if (!look_at_few(rd, node, type, level, &few))
 		return false;
 	rd->full = few.n > 0 && to.n >= rd->batch->max_items;
 	if (rd->full)
