@@ -221,6 +221,7 @@ perform_request(Leader *leader, const EunoRequest *request, Outcome *outcome)
 		wish.guard = &guard;
 	}
 	cx->want_leaf = euno_load8(&request->want_leaf) != 0;
+	cx->leaf = 0;
 	EUNO_HOOK(EUNO_HOOK_REQUEST, request, 1);
 	env = *cx->env;
 	env.wait = leader_wait;

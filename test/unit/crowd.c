@@ -6,6 +6,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <string.h>
+
 #include "core/bptree/bpt.h"
 #include "core/euno_delegate.h"
 #include "fixture.h"
@@ -118,6 +120,56 @@ test_bound(Actor *actor, Model *model, const BptLeaf *leaf)
 	tap_end();
 }
 
+/* The actor has become the leader, and another process has asked it to insert. */
+static void
+lead_another(uint32_t *word, uint32_t seen)
+{
+	(void) seen;
+	for (int i = 0; i < EUNO_QUEUES; i++)
+		epochs->queues[i].head = QUEUE_LED;
+	asker->request.next = FIRST_OTHER + 2;
+	*word = ANSWER_LEAD;
+}
+
+/* The leader's own insert goes to a leaf; the other one's finds its entry. */
+static void
+test_answer(Actor *actor, Model *model, const BptLeaf *leaf)
+{
+	const EunoEntry *entry = &model->universe->entries[model->universe->n - 1].entry;
+	EunoEpochSlot *other = &epochs->slots[FIRST_OTHER];
+	EunoEnvironment env = *actor->cx.env;
+	const EunoEnvironment *own = actor->cx.env;
+
+	tap_begin("an entry that was there is in no leaf that somebody has inserted into");
+	if (model->present[0])
+		do_remove(actor, model, 0);
+	other->request.tree = (uintptr_t) actor->fixture->tree;
+	other->request.tid = entry->tid;
+	other->request.keylen = (uint16_t) entry->keylen;
+	other->request.want_leaf = 1;
+	memcpy(other->request.bytes, entry->key, entry->keylen);
+	other->request.next = QUEUE_LED;
+	other->request.sleeps = 0;
+	other->answer.state = 0;
+	for (int i = 0; i < EUNO_QUEUES; i++)
+		epochs->queues[i].head = QUEUE_LED;
+	env.wait = lead_another;
+	actor->cx.env = &env;
+	actor->cx.want_leaf = true;
+	actor->cx.leaf = 0;
+	write_crowded(actor, model, leaf);
+	actor->cx.want_leaf = false;
+	actor->cx.env = own;
+	CHECK(actor->cx.leaf == leaf->number, "the leader's leaf is %u", actor->cx.leaf);
+	CHECK(other->answer.status == EUNO_EXISTS && other->answer.leaf == 0,
+		  "the other's status is %u, the leaf %u", other->answer.status,
+		  other->answer.leaf);
+	for (int i = 0; i < EUNO_QUEUES; i++)
+		epochs->queues[i].head = 0;
+	check_all(actor, model);
+	tap_end();
+}
+
 /*
  * Whoever has met others does not ask for crowded places for ever: who asks has
  * no entry go where the last one went, without a descent.
@@ -164,6 +216,7 @@ main(void)
 		do_insert(&actor, &model, i);
 	leaf = bpt_body(fixture.tree)->first;
 	test_bound(&actor, &model, leaf);
+	test_answer(&actor, &model, leaf);
 	tap_begin("a leaf that has become contended is not crowded");
 	for (int i = 0; i < 2; i++)
 		CHECK(write_crowded(&actor, &model, leaf), "a calm leaf is not crowded");

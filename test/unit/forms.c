@@ -764,6 +764,95 @@ test_types(const EunoTreeOps *ops)
 	tap_end();
 }
 
+/* Inserts a key with one of many TIDs, 60 of each page. */
+static EunoStatus
+insert_tid(Actor *actor, const uint8_t *key, uint32_t keylen, uint32_t i,
+		   uint32_t odd)
+{
+	EunoEntry	entry = {
+		.key = key,.keylen = keylen,
+		.tid = (EunoTid) (i / 60) << 16 | (1 + i % 60 * 2 + odd)
+	};
+
+	return actor->fixture->ops->insert(&actor->cx, actor->fixture->tree, &entry,
+									   false);
+}
+
+/* Makes the last leaf as large as leaves get: by keys that are removed again. */
+static void
+make_large(Actor *actor)
+{
+	uint8_t		key[2696];
+	EunoEntry	entry = {.key = key,.keylen = sizeof(key),.tid = 1};
+	char		number[8];
+
+	for (uint32_t i = 0; i < 700; i++)
+	{
+		snprintf(number, sizeof(number), "!%06u", i);
+		CHECK(insert_tid(actor, (uint8_t *) number, 8, 0, 0) == EUNO_OK, "insert");
+	}
+	for (uint32_t i = 0; i < 900; i++)
+		CHECK(insert_tid(actor, (const uint8_t *) "\"\"\"\"\"\"\"\"", 8, i, 0) == EUNO_OK, "insert");
+	for (int remove = 0; remove < 2; remove++)
+		for (uint32_t i = 0; i < 3; i++)
+		{
+			memset(key, i == 1 ? '0' : '/', sizeof(key));
+			key[sizeof(key) - 1] = (uint8_t) ('1' + i);
+			CHECK((remove ? actor->fixture->ops->remove(&actor->cx, actor->fixture->tree, &entry, NULL) :
+				   actor->fixture->ops->insert(&actor->cx, actor->fixture->tree, &entry, false)) == EUNO_OK,
+				  "a long key");
+		}
+}
+
+/*
+ * A contended last leaf with as many TIDs as there may be, that are packed full:
+ * what a fold leaves in it can be read together with what comes to its annex.
+ */
+static void
+test_folds(void)
+{
+	static const uint8_t key[8] = "AAAAAAA";
+	Universe   *universe = universe_make(shape_by_name("all equal"), 100, seed);
+	EunoCursor *cursor = calloc(1, sizeof(EunoCursor));
+
+	tap_begin("bptree: contended leaves with as many TIDs as may be");
+	for (uint32_t n = 2400; n < 2850 && tap_bad() == 0; n += 15)
+	{
+		Fixture		fixture;
+		Actor		actor;
+
+		fixture_open(&fixture, &euno_bptree_ops, universe, 100, 1);
+		actor_init(&actor, &fixture, 1, seed);
+		make_large(&actor);
+		for (uint32_t i = 0; i < n; i++)
+			(void) insert_tid(&actor, key, 8, random_below(&actor.random, 3600), 0);
+		CHECK(fixture.ops->set_mode(&actor.cx, fixture.tree, NULL, true) == EUNO_OK,
+			  "set_mode");
+		for (uint32_t i = 0; i < 4000 && tap_bad() == 0; i++)
+		{
+			EunoStatus	status = i % 25 == 0 ?
+				insert_tid(&actor, key, 8, 20000 + i, 0) :
+				insert_tid(&actor, key, 8, random_below(&actor.random, 3600), i % 2);
+
+			CHECK(status == EUNO_OK || status == EUNO_EXISTS, "insert: %d", status);
+			if (i % 20 != 0)
+				continue;
+			cursor->lo = (EunoPosition) {.key = key,.keylen = 8,.side = -1};
+			cursor->hi = (EunoPosition) {.key = key,.keylen = 8,.side = 1};
+			euno_cursor_start(cursor);
+			actor.batch.want_keys = true;
+			status = fixture.ops->read(&actor.cx, fixture.tree, cursor, false,
+									   &actor.batch);
+			CHECK(status == EUNO_OK, "read: %d", status);
+		}
+		actor_free(&actor);
+		fixture_close(&fixture);
+	}
+	free(cursor);
+	universe_free(universe);
+	tap_end();
+}
+
 static void
 run_once(void)
 {
@@ -792,6 +881,8 @@ run_once(void)
 			for (size_t i = 0; i < sizeof(behinds) / sizeof(behinds[0]); i++)
 				test_behind(&behinds[i]);
 		}
+		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
+			test_folds();
 		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
 			test_growth(subjects[s]);
 	}

@@ -180,6 +180,13 @@ fold_look(Fold *f)
 	return EUNO_OK;
 }
 
+/* May a leaf with so many entries of its own have an annex, too? */
+static inline bool
+has_room_for_annex(uint32_t n)
+{
+	return n + BPT_ANNEX_SLOTS <= BPT_LEAF_TIDS - 2;
+}
+
 /* Builds the leaf with all entries in its sorted part, if they fit. */
 static bool
 fold_build(Fold *f)
@@ -194,7 +201,7 @@ fold_build(Fold *f)
 							&format);
 	if (it->n > 1 &&
 		(used > room * (f->calm ? 100 : FOLD_FILL) / 100 ||
-		 it->n + BPT_ANNEX_SLOTS > BPT_LEAF_TIDS - 2))
+		 !has_room_for_annex(it->n)))
 		return false;
 	return euno_bpt_encode(f->tree, it, 0, it->n, &s->low, &s->high, &s->left);
 }
@@ -227,7 +234,8 @@ right_scatter(Fold *f)
 	BptLeaf    *right = f->right;
 	BptShape	shape;
 
-	if (!choose_shape(&f->split.work.it, f->m, f->split.work.it.n,
+	if (!has_room_for_annex(f->split.work.it.n - f->m) ||
+		!choose_shape(&f->split.work.it, f->m, f->split.work.it.n,
 					  common_base(&f->split.right.leaf), &shape))
 		return;
 	if (cx->held.spare[1] == NULL)
@@ -255,7 +263,8 @@ fold_split(Fold *f)
 	EunoStatus	status;
 
 	/* An ascending load leaves its last entry in the annex. */
-	if (f->raw.leaf.right == NULL && s->work.it.items[n - 1].source == 1)
+	if (f->raw.leaf.right == NULL && s->work.it.items[n - 1].source == 1 &&
+		(f->calm || has_room_for_annex(n - 1)))
 		at = n - 1;
 	f->m = euno_bpt_split_left(f->tree, s, at, &f->raw.leaf, false);
 	if (f->m == 0)
@@ -268,6 +277,8 @@ fold_split(Fold *f)
 	s->left.leaf.seqno = seqno + 2;
 	if (!f->calm && right_is_hot(f))
 		right_scatter(f);
+	if (!has_room_for_annex(f->m))
+		f->calm = true;
 	return EUNO_OK;
 }
 
