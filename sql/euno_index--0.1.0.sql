@@ -292,7 +292,7 @@ COMMENT ON COLUMN euno_memory.reserved_bytes IS 'euno.max_memory';
 COMMENT ON COLUMN euno_memory.used_bytes IS 'used by indexes';
 COMMENT ON COLUMN euno_memory.peak_bytes IS 'used at most since the start';
 COMMENT ON COLUMN euno_memory.idle_bytes IS 'not used, but not given back to the system';
-COMMENT ON COLUMN euno_memory.indexes IS 'indexes that there are, in all databases';
+COMMENT ON COLUMN euno_memory.indexes IS 'places of euno.max_indexes that are taken';
 COMMENT ON COLUMN euno_memory.max_indexes IS 'euno.max_indexes';
 
 COMMENT ON VIEW euno_stat_domains IS 'domains, and what they have and do';

@@ -4,6 +4,13 @@
 -- ON CONFLICT.  The warning comes once, and not for indexes that are not unique.
 CREATE TABLE w (a int NOT NULL, b int, v text);
 CREATE UNIQUE INDEX w_a ON w USING euno (a);
+CREATE UNIQUE INDEX IF NOT EXISTS w_a ON w USING euno (a);
+CREATE MATERIALIZED VIEW wm AS SELECT a FROM w;
+CREATE UNIQUE INDEX ON wm USING euno (a);
+DROP MATERIALIZED VIEW wm;
+CREATE TABLE wd AS SELECT 1 AS a FROM generate_series(1, 2);
+CREATE UNIQUE INDEX CONCURRENTLY wd_a ON wd USING euno (a);
+DROP TABLE wd;
 CREATE INDEX w_v ON w USING euno (v);
 SET client_min_messages = error;
 CREATE UNIQUE INDEX w_b ON w USING euno (b) WHERE v <> 'free';

@@ -279,6 +279,47 @@ check_labels(const EunoLabel *before, int n)
 		CHECK_FOR_INTERRUPTS();
 }
 
+/* A unique index of ours that a statement will make, if "table" is not NULL. */
+typedef struct NewUnique
+{
+	char	   *table;
+	bool		of_view;		/* a materialized one */
+} NewUnique;
+
+static NewUnique
+new_unique(const IndexStmt *create)
+{
+	NewUnique	result = {.table = NULL};
+	Oid			table;
+
+	if (!create->unique || create->accessMethod == NULL ||
+		strcmp(create->accessMethod, "euno") != 0)
+		return result;
+	table = RangeVarGetRelid(create->relation, NoLock, true);
+	if (!OidIsValid(table) ||
+		(create->if_not_exists && create->idxname != NULL &&
+		 OidIsValid(get_relname_relid(create->idxname,
+									  get_rel_namespace(table)))))
+		return result;
+	result.table = pstrdup(create->relation->relname);
+	result.of_view = get_rel_relkind(table) == RELKIND_MATVIEW;
+	return result;
+}
+
+static void
+warn_of_unique(const NewUnique *unique)
+{
+	if (unique->of_view)
+		ereport(WARNING,
+				(errmsg("REFRESH MATERIALIZED VIEW CONCURRENTLY does not take a unique euno index of \"%s\"", unique->table),
+				 errdetail("Before version 18, PostgreSQL supports it with unique btree indexes only.")));
+	else
+		ereport(WARNING,
+				(errmsg("INSERT ... ON CONFLICT will fail on table \"%s\" while it has a unique euno index", unique->table),
+				 errdetail("Before version 18, PostgreSQL supports it with unique btree indexes only."),
+				 errhint("If you need ON CONFLICT DO NOTHING, use EXCLUDE USING euno (column WITH =); for DO UPDATE, or ON CONFLICT (column), a unique btree index.")));
+}
+
 static void
 process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 				ProcessUtilityContext context, ParamListInfo params,
@@ -288,7 +329,8 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Node	   *stmt = pstmt->utilityStmt;
 	AlterTableStmt *alter = IsA(stmt, AlterTableStmt) ?
 		(AlterTableStmt *) stmt : NULL;
-	char	   *warn = NULL;	/* of this table's unique index */
+	IndexStmt  *create = IsA(stmt, IndexStmt) ? (IndexStmt *) stmt : NULL;
+	NewUnique	unique = {.table = NULL};
 	EunoLabel  *labels = NULL;
 	int			nlabels = 0;
 	bool		ends_prepared = IsA(stmt, TransactionStmt) &&
@@ -300,13 +342,14 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		nlabels = euno_labels_read(InvalidOid, &labels);
 	if (EUNO_UNIQUE_MEANS_BTREE && alter != NULL)
 		refuse_replica_identity(alter);
-	else if (EUNO_UNIQUE_MEANS_BTREE && IsA(stmt, IndexStmt))
-	{
-		IndexStmt  *create = (IndexStmt *) stmt;
+	else if (EUNO_UNIQUE_MEANS_BTREE && create != NULL)
+		unique = new_unique(create);
 
-		if (create->unique && create->accessMethod != NULL &&
-			strcmp(create->accessMethod, "euno") == 0)
-			warn = pstrdup(create->relation->relname);
+	/* If it fails, CONCURRENTLY leaves the index behind. */
+	if (unique.table != NULL && create->concurrent)
+	{
+		warn_of_unique(&unique);
+		unique.table = NULL;
 	}
 
 	(previous_hook ? previous_hook : standard_ProcessUtility)
@@ -320,11 +363,8 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		check_labels(labels, nlabels);
 	if (ends_prepared && euno_preloaded)
 		euno_gc_prepared();
-	if (warn != NULL)
-		ereport(WARNING,
-				(errmsg("INSERT ... ON CONFLICT will fail on table \"%s\" while it has a unique euno index", warn),
-				 errdetail("Before version 18, PostgreSQL supports it with unique btree indexes only."),
-				 errhint("If you need ON CONFLICT DO NOTHING, use EXCLUDE USING euno (column WITH =); for DO UPDATE, or ON CONFLICT (column), a unique btree index.")));
+	if (unique.table != NULL)
+		warn_of_unique(&unique);
 }
 
 void

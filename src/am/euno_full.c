@@ -193,14 +193,14 @@ report_eviction(Oid database, Oid index_oid, uint64 bytes)
 		ereport(WARNING,
 				(errmsg("evicted euno index \"%s\": \"euno.max_memory\" is used up", name),
 				 errdetail("It took " UINT64_FORMAT " kB.", bytes / 1024),
-				 errhint("It is rebuilt when there is room.")));
+				 errhint("It is rebuilt when there is room and a query could use it.")));
 	else
 		ereport(WARNING,
 				(errmsg("evicted a euno index of another database: \"euno.max_memory\" is used up"),
 				 errdetail("It took " UINT64_FORMAT " kB.", bytes / 1024),
 				 errdetail_log("It took " UINT64_FORMAT " kB; index %u of database %u.",
 							   bytes / 1024, index_oid, database),
-				 errhint("It is rebuilt when there is room.")));
+				 errhint("It is rebuilt when there is room and a query could use it.")));
 }
 
 bool

@@ -44,6 +44,14 @@
 #include "am/euno_am.h"
 #include "euno_compat.h"
 
+/* The index that had a file before ALTER TYPE gave that to another one. */
+typedef struct Giver
+{
+	struct Giver *next;			/* the one before */
+	SubTransactionId by;
+	Oid			index_oid;
+} Giver;
+
 /* A tree this transaction may have to free. */
 typedef struct Suspect
 {
@@ -56,9 +64,7 @@ typedef struct Suspect
 	SubTransactionId maker;		/* its abort kills it; or invalid */
 	SubTransactionId successor; /* dropped the index, or made another file for
 								 * it; or invalid */
-	SubTransactionId heir;		/* has given the file to another index, by ALTER
-								 * TYPE; or invalid */
-	Oid			index_oid;		/* the slot's before that */
+	Giver	   *givers;			/* the last one first */
 } Suspect;
 
 /* DROP INDEX CONCURRENTLY announces itself in the first of three. */
@@ -101,6 +107,39 @@ remember(const EunoTreeKey *key, bool moved)
 	return suspect;
 }
 
+/*
+ * The subtransaction, if it is not invalid, or all have not happened: the index
+ * that had this file has it again.
+ */
+static void
+give_back(Suspect *suspect, SubTransactionId by)
+{
+	EunoTreeSlot *slot = euno_tree_lookup(&suspect->key);
+	Giver	   *giver;
+
+	while ((giver = suspect->givers) != NULL &&
+		   (by == InvalidSubTransactionId || giver->by == by))
+	{
+		if (slot != NULL)
+			slot->index_oid = giver->index_oid;
+		suspect->givers = giver->next;
+		pfree(giver);
+	}
+}
+
+/* They have happened. */
+static void
+forget_givers(Suspect *suspect)
+{
+	Giver	   *giver;
+
+	while ((giver = suspect->givers) != NULL)
+	{
+		suspect->givers = giver->next;
+		pfree(giver);
+	}
+}
+
 /* Who made it has also replaced it, or dropped its index. */
 static bool
 is_past(const Suspect *suspect)
@@ -125,6 +164,7 @@ drop_past(void)
 		if (!is_past(suspect) || suspect->dropped)
 			continue;
 		euno_tree_drop(&suspect->key);
+		forget_givers(suspect);
 		suspects = foreach_delete_current(suspects, lc);
 		pfree(suspect);
 	}
@@ -210,12 +250,16 @@ relation_file_exists(const EunoTreeKey *key)
 
 /* Whoever ends this transaction, which is being prepared, looks again. */
 static void
-leave_to_prepared(const EunoTreeKey *key)
+leave_to_prepared(const Suspect *suspect)
 {
-	EunoTreeSlot *slot = euno_tree_lookup(key);
+	EunoTreeSlot *slot = euno_tree_lookup(&suspect->key);
 
-	if (slot != NULL)
-		slot->prepared = GetTopTransactionIdIfAny();
+	if (slot == NULL)
+		return;
+	slot->prepared = GetTopTransactionIdIfAny();
+	slot->index_oid_before = slot->index_oid;
+	for (const Giver *giver = suspect->givers; giver != NULL; giver = giver->next)
+		slot->index_oid_before = giver->index_oid;
 }
 
 /*
@@ -243,6 +287,8 @@ euno_gc_prepared(void)
 			TransactionIdIsValid(slot->prepared) &&
 			!TransactionIdIsInProgress(slot->prepared))
 		{
+			if (!TransactionIdDidCommit(slot->prepared))
+				slot->index_oid = slot->index_oid_before;
 			slot->prepared = InvalidTransactionId;
 			decided = true;
 		}
@@ -258,17 +304,6 @@ euno_gc_prepared(void)
 	RESUME_INTERRUPTS();
 }
 
-/* The index that had this file has it again. */
-static void
-disinherit(Suspect *suspect)
-{
-	EunoTreeSlot *slot = euno_tree_lookup(&suspect->key);
-
-	if (slot != NULL)
-		slot->index_oid = suspect->index_oid;
-	suspect->heir = InvalidSubTransactionId;
-}
-
 /* Nothing more is known of those whose fate is decided. */
 static void
 forget(bool committed)
@@ -279,10 +314,10 @@ forget(bool committed)
 	{
 		Suspect    *suspect = lfirst(lc);
 
+		forget_givers(suspect);
 		if (committed && !suspect->gone && --suspect->lives > 0)
 		{
-			suspect->maker = suspect->successor = suspect->heir =
-				InvalidSubTransactionId;
+			suspect->maker = suspect->successor = InvalidSubTransactionId;
 			suspect->dropped = false;
 			continue;
 		}
@@ -326,8 +361,7 @@ xact_callback(XactEvent event, void *arg)
 
 				if (suspect->maker != InvalidSubTransactionId)
 					euno_tree_drop(&suspect->key);
-				else if (suspect->heir != InvalidSubTransactionId)
-					disinherit(suspect);
+				give_back(suspect, InvalidSubTransactionId);
 			}
 			forget(false);
 			break;
@@ -340,7 +374,7 @@ xact_callback(XactEvent event, void *arg)
 				if (suspect->moved)
 					euno_tree_drop(&suspect->key);
 				else
-					leave_to_prepared(&suspect->key);
+					leave_to_prepared(suspect);
 			}
 			forget(false);
 			break;
@@ -367,10 +401,13 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 			suspect->successor = aborted ? InvalidSubTransactionId : parent_subid;
 			suspect->dropped &= !aborted;
 		}
-		if (suspect->heir == my_subid && aborted)
-			disinherit(suspect);
-		else if (suspect->heir == my_subid)
-			suspect->heir = parent_subid;
+		if (aborted)
+			give_back(suspect, my_subid);
+		for (Giver *giver = suspect->givers; giver != NULL; giver = giver->next)
+		{
+			if (giver->by == my_subid)
+				giver->by = parent_subid;
+		}
 		if (suspect->maker == my_subid && !aborted)
 			suspect->maker = parent_subid;
 		else if (suspect->maker == my_subid)
@@ -550,6 +587,7 @@ index_created(Oid index)
 	EunoTreeKey key;
 	Suspect    *suspect;
 	EunoTreeSlot *slot;
+	Giver	   *giver;
 
 	if (row == NULL || !key_of_row(row, &key))
 		return;
@@ -561,11 +599,9 @@ index_created(Oid index)
 	slot = euno_tree_lookup(&key);
 	if (slot == NULL)
 		return;
-	if (suspect->heir == InvalidSubTransactionId)
-	{
-		suspect->heir = GetCurrentSubTransactionId();
-		suspect->index_oid = slot->index_oid;
-	}
+	giver = MemoryContextAlloc(TopMemoryContext, sizeof(Giver));
+	*giver = (Giver) {suspect->givers, GetCurrentSubTransactionId(), slot->index_oid};
+	suspect->givers = giver;
 	slot->index_oid = index;
 }
 

@@ -118,28 +118,6 @@ want_tree(EunoIndex *idx)
 }
 
 /*
- * An index of a temporary table whose tree is absent, as after it has moved to
- * another tablespace: will the first scan build it?  Nobody else does.
- */
-static bool
-is_built_on_demand(EunoIndex *idx, IndexOptInfo *info)
-{
-	EunoTreeSlot *slot;
-	Relation	index;
-	bool		may_build;
-
-	if (idx->key.temp_owner < 0)
-		return false;
-	slot = euno_tree_lookup(&idx->key);
-	if (slot != NULL && (slot->evicted || !euno_full_may_return(slot)))
-		return false;
-	index = index_open(info->indexoid, NoLock);
-	may_build = euno_session_may_build(index);
-	index_close(index, NoLock);
-	return may_build;
-}
-
-/*
  * The relation file has one page; tell the planner of the tree instead.  False
  * if the index must not be used now.
  */
@@ -178,9 +156,7 @@ describe_index(IndexOptInfo *info)
 		info->tree_height = -1; /* unknown, and not asked for */
 	}
 	euno_index_unpin(idx);
-	if (state == EUNO_STATE_ABSENT && is_built_on_demand(idx, info))
-		ready = true;
-	else if (state == EUNO_STATE_ABSENT)
+	if (state == EUNO_STATE_ABSENT)
 		want_tree(idx);			/* it is valid, and so indisready */
 
 	if (ready && info->indpred == NIL)
