@@ -8,11 +8,12 @@
  * worker whose replica identity it is finds no operator for it.  The first
  * gets a warning, the second is refused.
  *
- * Options that do not fit the index are refused when it is built; so that ALTER
- * INDEX does not leave it with such, they are looked at here.
+ * Options that do not fit the index are refused when it is built; so that
+ * ALTER INDEX does not leave it with such, they are looked at here.
  *
- * A type that can be taken for another one, as citext for text, may get the other
- * one's operator class unasked; an index that is made of such is refused.
+ * A type that can be taken for another one, as citext for text, may get the
+ * other one's operator class unasked; an index that is made of such is
+ * refused.
  *
  * Keys are made of the places of an enum's labels, so these must stay as they
  * are while there is an index on the type: see src/README.md, "Enums".
@@ -138,7 +139,8 @@ check_options(AlterTableStmt *stmt)
 
 /*
  * Not when an index that is there is built again (TRUNCATE, REINDEX).  If the
- * operator class is the type's default one, nobody can be seen to have chosen it.
+ * operator class is the type's default one, nobody can be seen to have chosen
+ * it.
  */
 void
 euno_ddl_check_types(Relation index)
@@ -219,9 +221,9 @@ has_labels_of(Form_pg_class row, Oid type, bool *complete)
 }
 
 /*
- * Looks at all indexes.  False: one has gone meanwhile, and another one may have
- * its tree (ALTER TABLE ... TYPE gives an index a new OID, and may keep its
- * file), which we did not see.
+ * Looks at all indexes.  False: one has gone meanwhile, and another one may
+ * have its tree (ALTER TABLE ... TYPE gives an index a new OID, and may keep
+ * its file), which we did not see.
  */
 static bool
 refuse_if_indexed(Oid type)
@@ -254,10 +256,10 @@ refuse_if_indexed(Oid type)
 }
 
 /*
- * After ALTER TYPE ... ADD VALUE: if it has moved labels, which nobody else sees
- * yet, nothing may be made of the old places.  Who creates an index with these,
- * and has not committed yet, is waited for; who comes later waits for us, and
- * sees the new ones.
+ * After ALTER TYPE ... ADD VALUE: if it has moved labels, which nobody else
+ * sees yet, nothing may be made of the old places.  Who creates an index with
+ * these, and has not committed yet, is waited for; who comes later waits for
+ * us, and sees the new ones.
  *
  * "before" are the labels of all types.  The statement has a name, which means
  * one type or another, as event triggers and other sessions have it.
@@ -279,7 +281,10 @@ check_labels(const EunoLabel *before, int n)
 		CHECK_FOR_INTERRUPTS();
 }
 
-/* A unique index of ours that a statement will make, if "table" is not NULL. */
+/*
+ * A unique index of ours that a statement will make if nothing is wrong with
+ * it, and "table" is not NULL.
+ */
 typedef struct NewUnique
 {
 	char	   *table;
@@ -291,18 +296,22 @@ new_unique(const IndexStmt *create)
 {
 	NewUnique	result = {.table = NULL};
 	Oid			table;
+	char		kind;
 
 	if (!create->unique || create->accessMethod == NULL ||
 		strcmp(create->accessMethod, "euno") != 0)
 		return result;
 	table = RangeVarGetRelid(create->relation, NoLock, true);
-	if (!OidIsValid(table) ||
+	kind = OidIsValid(table) ? get_rel_relkind(table) : '\0';
+	if ((kind != RELKIND_RELATION && kind != RELKIND_MATVIEW) ||
+		!euno_is_table_owner(table, GetUserId()) ||
+		(create->concurrent && IsTransactionBlock()) ||
 		(create->if_not_exists && create->idxname != NULL &&
 		 OidIsValid(get_relname_relid(create->idxname,
 									  get_rel_namespace(table)))))
 		return result;
 	result.table = pstrdup(create->relation->relname);
-	result.of_view = get_rel_relkind(table) == RELKIND_MATVIEW;
+	result.of_view = kind == RELKIND_MATVIEW;
 	return result;
 }
 

@@ -250,16 +250,12 @@ relation_file_exists(const EunoTreeKey *key)
 
 /* Whoever ends this transaction, which is being prepared, looks again. */
 static void
-leave_to_prepared(const Suspect *suspect)
+leave_to_prepared(const EunoTreeKey *key)
 {
-	EunoTreeSlot *slot = euno_tree_lookup(&suspect->key);
+	EunoTreeSlot *slot = euno_tree_lookup(key);
 
-	if (slot == NULL)
-		return;
-	slot->prepared = GetTopTransactionIdIfAny();
-	slot->index_oid_before = slot->index_oid;
-	for (const Giver *giver = suspect->givers; giver != NULL; giver = giver->next)
-		slot->index_oid_before = giver->index_oid;
+	if (slot != NULL)
+		slot->prepared = GetTopTransactionIdIfAny();
 }
 
 /*
@@ -287,8 +283,6 @@ euno_gc_prepared(void)
 			TransactionIdIsValid(slot->prepared) &&
 			!TransactionIdIsInProgress(slot->prepared))
 		{
-			if (!TransactionIdDidCommit(slot->prepared))
-				slot->index_oid = slot->index_oid_before;
 			slot->prepared = InvalidTransactionId;
 			decided = true;
 		}
@@ -374,7 +368,7 @@ xact_callback(XactEvent event, void *arg)
 				if (suspect->moved)
 					euno_tree_drop(&suspect->key);
 				else
-					leave_to_prepared(suspect);
+					leave_to_prepared(&suspect->key);
 			}
 			forget(false);
 			break;

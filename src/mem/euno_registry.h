@@ -141,7 +141,6 @@ typedef struct EunoTreeSlot
 								 * known to us; invalid if it had no xid */
 	TransactionId prepared;		/* a prepared one that may have made, dropped or
 								 * replaced the file; a hint, or invalid */
-	Oid			index_oid_before;	/* if that one is rolled back */
 	uint64		side_epoch;		/* set when MERGING begins */
 	uint64		retired_epoch;	/* while RETIRING */
 	pg_atomic_uint32 holders;	/* operations that keep the tree in memory

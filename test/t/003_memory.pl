@@ -57,8 +57,6 @@ gives_back("SELECT make('t', 'TEMP'); ALTER TABLE t ALTER b TYPE varchar(200); B
 	'ALTER TYPE, rolled back to a savepoint, then REINDEX');
 gives_back("SELECT make('t', 'TEMP'); ALTER TABLE t ALTER b TYPE varchar(200); BEGIN; ALTER TABLE t ALTER b TYPE varchar(300); SAVEPOINT s; ALTER TABLE t ALTER b TYPE varchar(400); ROLLBACK TO s; COMMIT; SELECT 1; SELECT 2; SELECT 3; TRUNCATE t; DROP TABLE t",
 	'ALTER TYPE, a second one rolled back, then TRUNCATE');
-gives_back("SELECT make('t'); ALTER TABLE t ALTER b TYPE varchar(200); BEGIN; ALTER TABLE t ALTER b TYPE varchar(300); PREPARE TRANSACTION 'p'; ROLLBACK PREPARED 'p'; REINDEX TABLE t; DROP TABLE t",
-	'ALTER TYPE, prepared and rolled back, then REINDEX');
 gives_back("SELECT make('t'); ALTER TABLE t ALTER b TYPE varchar(200); BEGIN; ALTER TABLE t ALTER b TYPE varchar(300); PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'; REINDEX TABLE t; DROP TABLE t",
 	'ALTER TYPE, prepared, then REINDEX');
 gives_back("SELECT make('t'); REINDEX TABLE t; BEGIN; TRUNCATE t; ROLLBACK; VACUUM FULL t; DROP TABLE t",

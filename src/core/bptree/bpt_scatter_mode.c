@@ -277,8 +277,6 @@ fold_split(Fold *f)
 	s->left.leaf.seqno = seqno + 2;
 	if (!f->calm && right_is_hot(f))
 		right_scatter(f);
-	if (!has_room_for_annex(f->m))
-		f->calm = true;
 	return EUNO_OK;
 }
 
