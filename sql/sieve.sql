@@ -37,6 +37,15 @@ CREATE INDEX s_ab ON s USING euno (a, b DESC, c DESC, id);
 CREATE INDEX s_ac ON s USING euno (a, c DESC, d);
 SELECT differences('Index Only Scan');
 
+-- A value of a list that takes several batches, and then many of which one batch has all
+CREATE TABLE parts (a int, b int, c int);
+ALTER TABLE parts SET (autovacuum_enabled = off);
+INSERT INTO parts SELECT CASE WHEN n < 5000 THEN 1 ELSE 2 + n % 30 END, n % 977, n * 7919 % 100 FROM generate_series(1, 5300) n;
+CREATE INDEX parts_abc ON parts USING euno (a, b, c);
+VACUUM ANALYZE parts;
+SELECT r FROM compare('SELECT a, b, c FROM parts WHERE a = ANY (ARRAY(SELECT generate_series(1, 31))) AND c > 40', 'Index Only Scan') r WHERE r !~ '^\d+ rows$';
+DROP TABLE parts;
+
 -- In several processes
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0;

@@ -108,18 +108,19 @@ remember(const EunoTreeKey *key, bool moved)
 }
 
 /*
- * The subtransaction, if it is not invalid, or all have not happened: the index
- * that had this file has it again.
+ * This subtransaction has not happened, or, if it is invalid, none: the index
+ * that had the file has it again.
  */
 static void
 give_back(Suspect *suspect, SubTransactionId by)
 {
-	EunoTreeSlot *slot = euno_tree_lookup(&suspect->key);
 	Giver	   *giver;
 
 	while ((giver = suspect->givers) != NULL &&
 		   (by == InvalidSubTransactionId || giver->by == by))
 	{
+		EunoTreeSlot *slot = euno_tree_lookup(&suspect->key);
+
 		if (slot != NULL)
 			slot->index_oid = giver->index_oid;
 		suspect->givers = giver->next;
@@ -542,8 +543,8 @@ table_moved(Oid table)
 }
 
 /*
- * An index's tree does not go along, and nobody finds it under its old name; nor
- * what is built under the new one, if the move is undone.
+ * An index's tree does not go along, and nobody finds it under its old name;
+ * nor what is built under the new one, if the move is undone.
  */
 static void
 index_moved(Form_pg_class before, Form_pg_class after)
