@@ -76,8 +76,8 @@ check_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
 
 	if (!visible)
 		return;
-	euno_key_form(idx->schema, values, isnull, check->form_buffer, &entry);
-	entry.tid = euno_tid_pack(root);
+	euno_key_form(idx->schema, values, isnull, euno_tid_pack(root),
+				  check->form_buffer, &entry);
 
 	/* If it has been evicted meanwhile, we look at the one that comes next. */
 	while (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
@@ -109,8 +109,8 @@ keys_equal(Check *check, const EunoEntry *entry, HeapTuple tuple)
 	old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 	ExecStoreHeapTuple(tuple, check->slot, false);
 	FormIndexDatum(check->index_info, check->slot, check->estate, values, isnull);
-	euno_key_form(check->idx->schema, values, isnull, check->form_buffer,
-				  &heap_entry);
+	euno_key_form(check->idx->schema, values, isnull, entry->tid,
+				  check->form_buffer, &heap_entry);
 	if (check->idx->order == EUNO_ORDER_BYTES)
 		equal = heap_entry.keylen == entry->keylen &&
 			memcmp(heap_entry.key, entry->key, entry->keylen) == 0;

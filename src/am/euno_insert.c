@@ -124,8 +124,8 @@ eunoinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 		return euno_insert_unique(idx, index, heap, values, isnull, heap_tid,
 								  check_unique, index_unchanged);
 
-	euno_key_form(idx->schema, values, isnull, buffer, &entry);
-	entry.tid = euno_tid_pack(heap_tid);
+	euno_key_form(idx->schema, values, isnull, euno_tid_pack(heap_tid), buffer,
+				  &entry);
 	if (euno_preloaded && check_unique != UNIQUE_CHECK_EXISTING)
 		euno_insert_entry(idx, index, heap, &entry, index_unchanged);
 	return true;

@@ -201,8 +201,7 @@ add_values(EunoSort *sort, const Datum *values, const bool *isnull,
 	EunoEntry	entry;
 	uint32_t	length;
 
-	euno_key_form(sort->schema, values, isnull, sort->form_buffer, &entry);
-	entry.tid = tid;
+	euno_key_form(sort->schema, values, isnull, tid, sort->form_buffer, &entry);
 	length = entry.keylen + EUNO_TID_BYTES;
 	if (sort->rows != NULL)
 		add_row(sort, &entry);

@@ -270,8 +270,8 @@ euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 	uc->index = index;
 	uc->heap = heap;
 	uc->kind = check_unique;
-	euno_key_form(idx->schema, values, isnull, uc->form_buffer, &uc->entry);
-	uc->entry.tid = euno_tid_pack(heap_tid);
+	euno_key_form(idx->schema, values, isnull, euno_tid_pack(heap_tid),
+				  uc->form_buffer, &uc->entry);
 	choose_key_lock(uc, &lock);
 	EUNO_STOP_POINT("unique-unannounced");
 	if (check_unique != UNIQUE_CHECK_EXISTING)

@@ -78,16 +78,17 @@ extern bool euno_key_is_integer(const EunoKeySchema *schema);
 extern bool euno_key_posting(const EunoKeySchema *schema);
 
 /*
- * Forms an entry's key and payload in "buf" (EUNO_KEY_FORM_BYTES, 8-byte
- * aligned).  Detoasts; may palloc and leave garbage in CurrentMemoryContext.
+ * Forms the entry of a row, its key and payload in "buf" (EUNO_KEY_FORM_BYTES,
+ * 8-byte aligned).  Detoasts; may palloc and leave garbage in CurrentMemoryContext.
  * Longer than EUNO_MAX_ENTRY: ERROR PROGRAM_LIMIT_EXCEEDED, with the size, the
- * limit, the index and its table; the only place that decides.  The size is
+ * limit, the index, its table and the row; the only place that decides.  The size is
  * that of uncompressed values, trailing blanks of bpchar and all of an array
  * included.
  */
 #define EUNO_KEY_FORM_BYTES (2 * (EUNO_MAX_ENTRY + 64))
 extern void euno_key_form(const EunoKeySchema *schema, const Datum *values,
-						  const bool *isnull, uint8_t *buf, EunoEntry *entry);
+						  const bool *isnull, EunoTid tid, uint8_t *buf,
+						  EunoEntry *entry);
 
 /*
  * The reverse, for all index columns.  By-reference values point into key,

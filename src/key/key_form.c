@@ -80,10 +80,10 @@ form_lost(const EunoKeySchema *schema, const Datum *values,
 
 /*
  * Raises the error.  Its fields name the index where btree's do, as a
- * constraint.
+ * constraint, and so does its detail the row.
  */
 static void
-too_long(const EunoKeySchema *schema, uint64_t size)
+too_long(const EunoKeySchema *schema, uint64_t size, EunoTid tid)
 {
 	char	   *table = get_rel_name(schema->table);
 	char	   *namespace = get_namespace_name(get_rel_namespace(schema->table));
@@ -92,6 +92,9 @@ too_long(const EunoKeySchema *schema, uint64_t size)
 			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 			 errmsg("index row size %llu exceeds maximum %d for index \"%s\"",
 					(unsigned long long) size, EUNO_MAX_ENTRY, schema->name),
+			 errdetail("Index row references tuple (%u,%u) in relation \"%s\".",
+					   (uint32) (tid >> 16), (uint32) (tid & 0xffff),
+					   table != NULL ? table : "?"),
 			 errhint("Values larger than that cannot be indexed. Consider an index on a hash of the value, or full text indexing."),
 			 namespace == NULL ? 0 :
 			 err_generic_string(PG_DIAG_SCHEMA_NAME, namespace),
@@ -101,7 +104,7 @@ too_long(const EunoKeySchema *schema, uint64_t size)
 
 void
 euno_key_form(const EunoKeySchema *schema, const Datum *values,
-			  const bool *isnull, uint8_t *buf, EunoEntry *entry)
+			  const bool *isnull, EunoTid tid, uint8_t *buf, EunoEntry *entry)
 {
 	int			ninclude = schema->natts - schema->nkeys;
 	uint64_t	payloadlen = 0;
@@ -141,8 +144,9 @@ euno_key_form(const EunoKeySchema *schema, const Datum *values,
 	 * room there.
 	 */
 	if (keylen + payloadlen + hidden > EUNO_MAX_ENTRY)
-		too_long(schema, keylen + payloadlen + hidden);
+		too_long(schema, keylen + payloadlen + hidden, tid);
 
+	entry->tid = tid;
 	entry->key = buf;
 	entry->keylen = (uint32_t) keylen;
 	entry->payload = payloadlen > 0 ? payload : NULL;

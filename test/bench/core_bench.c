@@ -244,13 +244,15 @@ static void
 do_update(Worker *w, uint64_t row)
 {
 	uint32_t	v = __atomic_add_fetch(&last_version, 1, __ATOMIC_RELAXED);
+	uint32_t   *at = &version[w->subject - subjects][row];
 	uint8_t		key[MAX_KEY];
 	EunoEntry	entry = {.key = key,.tid = version_tid(row, v)};
 
+	__builtin_prefetch(at, 1);	/* a cache miss of ours, not of the tree */
 	entry.keylen = make_key(&keyset, row, key);
 	if (w->subject->ops->insert(&w->cx, w->subject->tree, &entry, false) != EUNO_OK)
 		die("an update failed");
-	v = __atomic_exchange_n(&version[w->subject - subjects][row], v, __ATOMIC_RELAXED);
+	v = __atomic_exchange_n(at, v, __ATOMIC_RELAXED);
 	entry.tid = version_tid(row, v);
 	if (w->subject->ops->remove(&w->cx, w->subject->tree, &entry, NULL) != EUNO_OK)
 		die("an update failed");

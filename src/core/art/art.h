@@ -111,7 +111,7 @@ typedef struct ArtCopy
 {
 	ArtNode    *node;
 	ArtChildren from;
-	uint32_t	nseen;			/* of from's children, those that were found */
+	uint64_t	version;		/* of the lock of the node that was looked at */
 	uint32_t	nreplaced;		/* records that the new node does without */
 	ArtRef		replaced[256];
 } ArtCopy;

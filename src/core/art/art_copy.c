@@ -85,12 +85,23 @@ euno_art_choose(const ArtChildren *children, uint32_t depth,
 	return best;
 }
 
+/*
+ * The version of a node, locked or not: the same as long as what it holds is
+ * (whoever has it locked now and changes it leaves another).
+ */
+static inline uint64_t
+version_of(ArtNode *node)
+{
+	return euno_load64_acquire(&node->lock.word) &
+		~(EUNO_LOCK_LOCKED | EUNO_LOCK_WAITERS);
+}
+
 /* Looks at the children of a node that is to be replaced. */
 void
 euno_art_copy_look(ArtCopy *copy, ArtNode *node)
 {
+	copy->version = version_of(node);
 	euno_art_node_children(node, &copy->from);
-	copy->nseen = copy->from.n;
 	copy->node = NULL;
 	copy->nreplaced = 0;
 }
@@ -225,27 +236,11 @@ euno_art_copy_build(ArtBuild *build, ArtCopy *copy, ArtType type,
 	return true;
 }
 
-/*
- * Does the node, which is locked, still hold what was seen in it?  What a slot
- * has besides its reference does not change.
- */
+/* Does the node, which is locked, still hold what was seen in it? */
 bool
 euno_art_copy_holds(const ArtCopy *copy, ArtNode *node)
 {
-	const ArtChildren *from = &copy->from;
-	ArtChildren now;
-
-	euno_art_node_children(node, &now);
-	if (now.n != copy->nseen || now.ndead != from->ndead ||
-		memcmp(now.bytes, from->bytes, now.n) != 0)
-		return false;
-	for (uint32_t i = 0; i < now.n; i++)
-	{
-		if (now.child[i].ref != from->child[i].ref)
-			return false;
-	}
-	return now.ndead == 0 ||
-		memcmp(now.dead, from->dead, now.ndead * sizeof(ArtRef)) == 0;
+	return version_of(node) == copy->version;
 }
 
 /* Records that replacing the node unlinks. */

@@ -12,6 +12,9 @@
  */
 #include "core/art/art_search.h"
 
+/* Of no more children than this the order is made by comparing their bytes. */
+#define FEW			8
+
 #define INDEX_BYTES	256
 #define INDEX_CHILDREN	(ART_NODE_HEADER + INDEX_BYTES)
 
@@ -307,7 +310,45 @@ euno_art_node_map(ArtNode *node, uint64_t map[4], uint8_t places[256])
 	}
 }
 
-/* All children in the order of their bytes. */
+/* Puts a child in its place among those of smaller and larger bytes. */
+static inline void
+sort_in(ArtChildren *children, uint8_t byte, const ArtChild *child)
+{
+	uint32_t	at = children->n++;
+
+	for (; at > 0 && children->bytes[at - 1] > byte; at--)
+	{
+		children->bytes[at] = children->bytes[at - 1];
+		children->child[at] = children->child[at - 1];
+	}
+	children->bytes[at] = byte;
+	children->child[at] = *child;
+}
+
+/* All children, in the order of their bytes, of a LIST of a few. */
+static void
+children_of_few(ArtNode *node, ArtChildren *children)
+{
+	const ArtLayout *layout = &euno_art_layouts[art_type(node)];
+	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
+	const ArtRef *slot = art_children(node);
+
+	for (uint32_t i = 0; i < layout->capacity; i++, slot += layout->words)
+	{
+		ArtRef		ref = euno_load64_acquire(slot);
+
+		if (!art_is_absent(ref))
+		{
+			ArtChild	child = art_child(ref, slot);
+
+			sort_in(children, euno_load8(&keys[i]), &child);
+		}
+		else if (art_is_leaf(ref))
+			children->dead[children->ndead++] = ref;
+	}
+}
+
+/* The same of any node. */
 void
 euno_art_node_children(ArtNode *node, ArtChildren *children)
 {
@@ -317,8 +358,13 @@ euno_art_node_children(ArtNode *node, ArtChildren *children)
 	uint8_t		places[256];
 	uint64_t	map[4];
 
+	children->n = children->ndead = 0;
+	if (euno_art_layouts[art_type(node)].capacity <= FEW)
+	{
+		children_of_few(node, children);
+		return;
+	}
 	euno_art_node_map(node, map, places);
-	children->ndead = 0;
 	for (uint32_t w = 0; w < 4; w++)
 	{
 		for (; map[w] != 0; map[w] &= map[w] - 1)
