@@ -48,6 +48,7 @@ shared_preload_libraries = 'euno_index'
 autovacuum = off
 restart_after_crash = on
 log_statement = none
+log_line_prefix = '%m [%p] %e %q%a '
 euno.max_memory = 256MB
 euno.snapshot_on_shutdown = off
 max_connections = 40
