@@ -4,8 +4,9 @@
  *	  A tree's memory in one domain: extents of the arena, cut into nodes.
  *
  * A pool cuts nodes of several size classes from its extents; freed nodes go to
- * its free lists, where now and then a sweep joins them (README, "Free
- * nodes"), and when the tree is dropped all of its extents go back at once.
+ * its free lists, where now and then a sweep joins them (src/README.md, "When
+ * memory runs out", free nodes), and when the tree is dropped all of its extents
+ * go back at once.
  *
  * No PostgreSQL header.  The lock is the core's own (euno_lock.h), held for a few
  * hundred nanoseconds, never while a node is locked.

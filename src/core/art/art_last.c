@@ -3,7 +3,7 @@
  * art_last.c
  *	  Where the last inserts went: operations that go there, too, begin there.
  *
- * README, "The last node".
+ * src/README.md, "The last node".
  *
  *-------------------------------------------------------------------------
  */

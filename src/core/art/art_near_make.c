@@ -5,8 +5,8 @@
  *
  * First come the nodes that earn a copy by their uses, as far as these were
  * measured; then from the root, level by level, others as long as there is room
- * (art_near_policy.c).  README, "Near maps", says why a map may be seen, and the
- * tree changed, meanwhile.
+ * (art_near_policy.c).  src/README.md, "Near maps", says why a map may be seen,
+ * and the tree changed, meanwhile.
  *
  *-------------------------------------------------------------------------
  */

@@ -12,8 +12,8 @@
  * al., ICDE 2004, on a tree).
  *
  * All go as ROWEX readers do, in both protocols: without versions ("The ART of
- * Practical Synchronization", section 4).  README, "Reading, sync = rowex", says
- * why that is right on these nodes.
+ * Practical Synchronization", section 4).  src/README.md, "Reading, `sync =
+ * rowex`", says why that is right on these nodes.
  *
  *-------------------------------------------------------------------------
  */

@@ -264,7 +264,8 @@ art_way_version(EunoContext *cx, EunoTree *tree, EunoLock *lock,
  * Synchronization", section 4): every slot holds at every moment something
  * that was right to find there, and a node's level and path never change.  In
  * OLC each node's version is taken before its slot is read, for who locks it
- * at that version; none is looked at again.  README, "Insert".
+ * at that version; none is looked at again.  src/README.md, "The
+ * ART", "Insert".
  *
  * It begins at the node that the last inserts went to, or as low as the
  * domain's map says, if that is known to be on the way; unless "from_root" is

@@ -5,7 +5,7 @@
  *
  * Behind the last entry of the last leaf, where the ones before it went: most
  * of what an insert looks for is known then, and most of what it plans for cannot
- * be.  README, "The last leaf".
+ * be.  src/README.md, "The last leaf".
  *
  *-------------------------------------------------------------------------
  */

@@ -47,7 +47,7 @@ bulk_state(EunoBulk *bulk)
 /*
  * Bytes of entries that a leaf shall get: what the fillfactor says, on the
  * average.  Were all leaves equally full, keys in random order would fill all
- * of them at nearly the same time later (README, "Split").  The multiples of
+ * of them at nearly the same time later (src/README.md, "Split").  The multiples of
  * the golden ratio are evenly spread, however few one takes.
  */
 static uint32_t

@@ -10,7 +10,7 @@
 /*
  * The leaf that the last inserts went to, if it is worth a look and was not
  * retired; otherwise NULL.  To be asked within an epoch, in which it stays
- * where it is.  README, "The last leaf".
+ * where it is.  src/README.md, "The last leaf".
  */
 static inline BptLeaf *
 last_leaf(const EunoContext *cx, uint64_t stamp)

@@ -26,7 +26,7 @@
  *
  * A contended leaf has an *annex*: segments, each on cache lines of its own
  * with a lock of its own, to which entries are put unsorted (Eunomia, section
- * 5.1: the leaf itself are its reserved keys).  README, "Contended leaves".
+ * 5.1, whose reserved keys are the leaf itself).  src/README.md, "Contended leaves".
  *
  * An inner node has count separators and count + 1 children; child i leads to
  * what is not below separator i - 1 and below separator i.  Separators are
