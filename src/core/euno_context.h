@@ -42,11 +42,12 @@ typedef struct EunoAbbreviation
  * called while this process has a node locked; "tree_arg" is
  * EunoTree.alloc_arg.  wait returns when *word may have changed from "seen"
  * (spurious returns are fine, it must return within 100 ms); wake releases all
- * waiters of the word.  canceled, which may be NULL, is asked by insert,
- * remove, contains, read and walk while they wait for a node and hold nothing:
- * if it says yes they return EUNO_CANCELED; compact just ends.  abbreviate, which may be NULL,
- * abbreviates a key as the tree's configuration says, to at most
- * EUNO_ABBREVIATION bytes, and returns how many; -1 if that is not possible.
+ * waiters of the word.  canceled, which may be NULL, is asked by operations
+ * that wait for a node and hold nothing.  If it says yes they return
+ * EUNO_CANCELED, whatever EunoTreeOps says of them besides; compact and
+ * verify just end.  abbreviate, which may be NULL, abbreviates a
+ * key as the tree's configuration says, to at most EUNO_ABBREVIATION bytes, and
+ * returns how many; -1 if that is not possible.
  */
 typedef struct EunoEnvironment
 {

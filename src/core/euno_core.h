@@ -361,7 +361,8 @@ typedef struct EunoTreeOps
 
 	/*
 	 * Looks at order, fences, chain, directory, duplicate entries, counts.
-	 * Concurrent writers are tolerated.  Returns the number of findings.
+	 * Concurrent writers are tolerated.  Returns the number of findings; those
+	 * until then, if it was canceled.
 	 */
 	uint64_t	(*verify) (EunoContext *cx, EunoTree *tree,
 						   const EunoVerify *verify);

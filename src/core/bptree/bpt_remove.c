@@ -7,11 +7,7 @@
  */
 #include "core/bptree/bpt.h"
 
-/*
- * Removes the entry with this key and TID, if the guard's word (may be NULL)
- * is what it should be while the leaf is locked.  EUNO_OK, EUNO_NOT_FOUND,
- * EUNO_STALE, EUNO_CORRUPT.  Needs no memory; never merges leaves.
- */
+/* See EunoTreeOps.  No locks on entry or return.  Never merges leaves. */
 EunoStatus
 euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				const EunoGuard *guard)
@@ -79,7 +75,7 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	return status;
 }
 
-/* Is there an entry with this key and TID?  EUNO_OK or EUNO_NOT_FOUND. */
+/* See EunoTreeOps.  No locks on entry or return. */
 EunoStatus
 euno_bpt_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 {
