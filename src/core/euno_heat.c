@@ -6,8 +6,9 @@
  * An operation that has to wait at a place or to look at it again counts that
  * in its context.  One such conflict in EUNO_HEAT_SAMPLE is noted in the
  * tree's heat table, where the launcher and a view find the places that are
- * hot.  The table is made by the first context that has met some conflicts;
- * nobody but who has met one looks at it.
+ * hot.  So is one in as many writes to contended leaves, and of those that
+ * somebody else has performed.  The table is made by the first context that has
+ * met some conflicts; other operations do not look at it.
  *
  * The table is a guess.  An entry has a lock that nobody waits for: who finds
  * it taken leaves it at that.  Places are told apart by their numbers, and
@@ -24,7 +25,10 @@
 /* Places of the table that a number may have. */
 #define HEAT_BUCKET		4
 
-/* All but "place" is read and written under the lock. */
+/*
+ * Written under the lock.  Without it, "place" and the counts of warmth() are
+ * read to find an entry, and "place" again when that is locked.
+ */
 typedef struct HeatEntry
 {
 	EunoLock	lock;
@@ -50,7 +54,6 @@ struct EunoHeatTable
 };
 
 static const HeatEntry free_entry;
-
 
 _Static_assert(sizeof(HeatEntry) == 128, "an entry is two lines");
 _Static_assert(EUNO_HEAT_LEAVES % HEAT_BUCKET == 0, "whole buckets");

@@ -32,7 +32,8 @@ typedef struct EunoHeatPlace
 {
 	uint32_t	number;			/* not 0 */
 	int			state;			/* a byte, another one after the place was split or
-								 * made anew; 0, -1: not known */
+								 * made anew; 0 or -1: not known, and -1 leaves
+								 * what was noted before */
 	uint8_t		prefix;			/* see EunoHeat */
 } EunoHeatPlace;
 
