@@ -36,14 +36,14 @@
 #define BPT_POINT_KEY		256
 
 /*
- * What is searched for.  BYTES: a composite, followed by zeros.  COMPARE: the
- * position as the caller gave it.
+ * What is searched for: the position as the caller gave it; BYTES: also as a
+ * composite, followed by zeros.
  */
 #define BPT_KEY_MAX		(BPT_MAX_COMPOSITE + 8)
 
 typedef struct BptKey
 {
-	const EunoPosition *pos;	/* COMPARE only */
+	const EunoPosition *pos;	/* the caller's; BYTES: for bpt_heat.c only */
 	uint32_t	len;
 	uint8_t		bytes[BPT_KEY_MAX + 24] __attribute__((aligned(8)));
 } BptKey;

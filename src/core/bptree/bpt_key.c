@@ -16,8 +16,8 @@ key_finish(BptKey *key, uint32_t len)
 }
 
 /*
- * The key that a position stands for.  In COMPARE order the position must
- * stay valid as long as the key.
+ * The key that a position stands for, which must stay valid as long as the
+ * key.
  */
 void
 euno_bpt_key_position(EunoTree *tree, const EunoPosition *pos, BptKey *key)
