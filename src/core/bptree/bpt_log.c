@@ -59,7 +59,9 @@ logs_make(EunoContext *cx, EunoTree *tree, uint64_t domains)
 {
 	bool		ok = true;
 
-	for (int d = 0; d < tree->config.ndomains && domains != 1; d++)
+	if (domains == 1)
+		return true;
+	for (int d = 0; d < tree->config.ndomains; d++)
 	{
 		if ((domains >> d & 1) != 0)
 			ok &= log_make(cx, tree, &bpt_body(tree)->directories[d].log, d);
@@ -239,8 +241,8 @@ log_apply(EunoContext *cx, EunoTree *tree, int domain)
 }
 
 /*
- * Builds a domain's directory anew if notes were lost, or in any case.  Merges
- * are kept away; when one is under way, this is left to another time.
+ * Builds a domain's directory anew.  Merges are kept away; when one is under
+ * way, this is left to another time.
  */
 static void
 renew(EunoContext *cx, EunoTree *tree, int domain)
