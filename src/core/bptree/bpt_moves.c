@@ -83,9 +83,11 @@ get_moves(EunoContext *cx, EunoTree *tree)
 	if (moves == NULL)
 		return NULL;
 	memset(moves, 0, sizeof(*moves));
-	if (__atomic_compare_exchange_n(place, &nobody, moves, false,
-									__ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+	if (euno_cas_ptr(place, &nobody, moves))
+	{
+		euno_fence_after_rmw();	/* see euno_bpt_move_note */
 		return moves;
+	}
 	cx->env->free(tree->alloc_arg, cx->domain, moves, sizeof(BptMoves));
 	return nobody;
 }
