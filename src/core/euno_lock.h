@@ -222,6 +222,13 @@ euno_lock_acquire_or_leave(EunoLock *lock, const EunoEnvironment *env,
 	return true;
 }
 
+/* The version of a lock that this process holds: what it was locked at. */
+static inline uint64_t
+euno_lock_version(const EunoLock *lock)
+{
+	return euno_load64(&lock->word) & ~(EUNO_LOCK_LOCKED | EUNO_LOCK_WAITERS);
+}
+
 /* The word as a mutex.  Not recursive. */
 static inline void
 euno_mutex_lock(EunoLock *lock, const EunoEnvironment *env)

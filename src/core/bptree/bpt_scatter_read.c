@@ -100,8 +100,7 @@ scatter_copy(EunoContext *cx, BptAnnex *annex, BptScattered *s)
 			EunoLock   *lock = &annex->segments[i].lock;
 
 			(void) euno_lock_acquire(lock, cx->env, &cx->counters);
-			s->versions[i] = euno_load64(&lock->word) &
-				~(EUNO_LOCK_LOCKED | EUNO_LOCK_WAITERS);
+			s->versions[i] = euno_lock_version(lock);
 		}
 		copy_segments(annex, s);
 		for (uint32_t i = 0; i < BPT_SEGMENTS; i++)

@@ -89,8 +89,7 @@ copy_leaf_locked(EunoContext *cx, BptPlace *place)
 
 	if (!euno_lock_acquire_or_leave(&leaf->lock, cx->env, &cx->counters))
 		return false;
-	place->version = euno_load64(&leaf->lock.word) &
-		~(EUNO_LOCK_LOCKED | EUNO_LOCK_WAITERS);
+	place->version = euno_lock_version(&leaf->lock);
 	euno_copy_out(place->image->bytes, leaf, bpt_leaf_size(leaf));
 	euno_lock_release_unchanged(&leaf->lock, cx->env);
 	place->copied = true;
