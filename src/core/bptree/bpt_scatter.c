@@ -103,12 +103,12 @@ find_segment(BptAnnex *annex, const BptKey *key, BptShape *shape,
 static bool
 wait_for_fold(const BptPlace *place, const BptAnnex *annex)
 {
-	for (int i = 0; i < BPT_CLOSING_PAUSES; i++)
+	for (int i = 0; i < BPT_CLOSING_PAUSES; i += 64)
 	{
 		if (euno_load32(&annex->closing) == 0 ||
 			euno_load64(&place->leaf->lock.word) != place->version)
 			return true;
-		for (int k = 0; k < 64; k++, i++)
+		for (int k = 0; k < 64; k++)
 			euno_pause();
 	}
 	return false;
