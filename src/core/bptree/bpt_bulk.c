@@ -29,7 +29,7 @@ typedef struct Bulk
 	BptLeaf    *leaf;			/* the last of the chain, empty */
 	uint32_t	target;			/* bytes of entries that it shall get */
 	uint64_t	loaded;
-	uint32_t	uniform;		/* all key lengths equal, no payload */
+	bool		uniform;		/* all key lengths equal, no payload */
 	uint32_t	sum;			/* bytes the items take, each for itself */
 	uint32_t	lists;			/* bytes they take if equal keys share */
 	uint32_t	best;			/* bytes they take together; 0: unknown */
