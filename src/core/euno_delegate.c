@@ -482,13 +482,13 @@ follow(Leader *leader, EunoEpochSlot *slot, EunoStatus *status)
 {
 	EunoContext *cx = leader->cx;
 	Awaited		how;
-	bool		slept = false;
+	bool		asleep = false;	/* it was, for a while */
 	uint32_t	done;
 
 	for (;;)
 	{
 		how = await(cx, &slot->answer.state, &slot->request.sleeps);
-		slept |= how != AWAITED_SPINNING;
+		asleep |= how != AWAITED_SPINNING;
 		if (how != AWAITED_NOTHING)
 			break;
 		stand_in(leader);
@@ -498,7 +498,7 @@ follow(Leader *leader, EunoEpochSlot *slot, EunoStatus *status)
 		*status = lead(leader, request_of(cx, euno_load64(&slot->request.next)));
 		return true;
 	}
-	if (slept)
+	if (asleep)
 		nudge(cx, &slot->answer);
 	done = euno_load32(&slot->answer.status);
 	if (done == REFUSED)
@@ -544,9 +544,9 @@ queue_of(EunoEpochs *epochs, EunoTree *tree, uint64_t place)
 
 /*
  * Has an operation performed by whoever leads at this place, or performs it
- * and those of others.  To be called within an epoch, with nothing locked, in
- * a tree of BYTES order.  False, and nothing has been done: do it the ordinary
- * way.
+ * and those of others.  To be called within an epoch, with nothing locked.
+ * False, and nothing has been done: do it the ordinary way, as always in
+ * COMPARE order.
  *
  * "where" is what euno_is_crowded is asked about: it is crowded from now on,
  * until there has been no company for a while.
