@@ -195,7 +195,7 @@ typedef void (*EunoVerifyReport) (void *arg, const char *what);
 /* verify: called once per entry in order, if given; no locks, no epoch */
 typedef void (*EunoVerifyEntry) (void *arg, const EunoEntry *entry);
 
-/* verify: called now and then, if given; no locks, no epoch */
+/* verify: called now and then, if given; no locks, no epoch; may longjmp */
 typedef void (*EunoVerifyPause) (void *arg);
 
 typedef struct EunoVerify

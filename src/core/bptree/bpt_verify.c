@@ -322,6 +322,8 @@ check_chain(Verifier *v)
 		check_descent(v, leaf);
 		leaf = right;
 		v->leaf_number++;
+		if (v->verify->pause != NULL)
+			v->verify->pause(v->verify->arg);
 	}
 }
 
