@@ -12,9 +12,9 @@
 #include "mem/registry_private.h"
 
 /*
- * Memory that nobody can see any more, on its way back to the operating
- * system.  Unmapping gigabytes takes long: pools are emptied into one of these
- * under euno_registry_lock, and their extents are given back after it.
+ * Memory that nobody can see any more, on its way back to the arena.  To give
+ * the system the pages of gigabytes takes long: pools are emptied into one of
+ * these under euno_registry_lock, and their extents are given back after it.
  */
 typedef struct Garbage
 {
@@ -54,6 +54,27 @@ release_garbage(Garbage *garbage)
 		euno_pool_release(&garbage->pools[i]);
 }
 
+/* Nothing that was known of the slot holds from here on.  The same lock. */
+static void
+new_generation(EunoTreeSlot *slot)
+{
+	pg_atomic_write_u64(&slot->generation, euno_registry->next_generation++);
+}
+
+/* The slot is for another tree.  The same lock. */
+static void
+free_slot(EunoTreeSlot *slot)
+{
+	/*
+	 * Its key may come back, in another slot: who has looked this one up while
+	 * it was retiring must do so again.
+	 */
+	new_generation(slot);
+	pg_write_barrier();
+	hash_search(euno_tree_hash, &slot->key, HASH_REMOVE, NULL);
+	pg_atomic_write_u32(&slot->state, EUNO_STATE_FREE);
+}
+
 /*
  * If the tree is RETIRING and nobody can see it any more, free its memory; the
  * same for the side tree of one that is READY.  Returns true when the tree is
@@ -83,17 +104,7 @@ euno_tree_finish_retired(EunoTreeSlot *slot)
 		collect_side(slot, &garbage);
 		collect_pools(slot->pools, &garbage);
 		if (slot->drop_when_retired)
-		{
-			/*
-			 * Its key may come back, in another slot: who has looked this one
-			 * up while it was retiring must do so again.
-			 */
-			pg_atomic_write_u64(&slot->generation,
-								euno_registry->next_generation++);
-			pg_write_barrier();
-			hash_search(euno_tree_hash, &slot->key, HASH_REMOVE, NULL);
-			pg_atomic_write_u32(&slot->state, EUNO_STATE_FREE);
-		}
+			free_slot(slot);
 		else
 			pg_atomic_write_u32(&slot->state, EUNO_STATE_ABSENT);
 	}
@@ -125,12 +136,7 @@ retire_locked(EunoTreeSlot *slot, bool drop)
 			break;
 		case EUNO_STATE_ABSENT:
 			if (drop)
-			{
-				pg_atomic_write_u64(&slot->generation,
-									euno_registry->next_generation++);
-				hash_search(euno_tree_hash, &slot->key, HASH_REMOVE, NULL);
-				pg_atomic_write_u32(&slot->state, EUNO_STATE_FREE);
-			}
+				free_slot(slot);
 			break;
 		case EUNO_STATE_RETIRING:
 			slot->drop_when_retired |= drop;
@@ -139,8 +145,7 @@ retire_locked(EunoTreeSlot *slot, bool drop)
 		case EUNO_STATE_MERGING:
 		case EUNO_STATE_READY:
 			slot->drop_when_retired = drop;
-			pg_atomic_write_u64(&slot->generation,
-								euno_registry->next_generation++);
+			new_generation(slot);
 			pg_atomic_write_u32(&slot->state, EUNO_STATE_RETIRING);
 
 			/* Whoever does not see RETIRING in this epoch is waited for. */
@@ -203,7 +208,7 @@ euno_tree_drop_described(const EunoTreeDescription *tree)
 
 /*
  * An empty tree and its side tree.  euno_registry_lock is held exclusively.  On
- * failure the pools are as they were.
+ * failure what was allocated is left to the caller.
  */
 static EunoStatus
 create_trees(EunoTreeSlot *slot, EunoContext *cx, const EunoTreeOps *ops,
@@ -261,8 +266,7 @@ euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 	slot->builders = 1;
 	slot->evicted = slot->wanted = slot->from_snapshot = false;
 	pg_atomic_fetch_add_u32(&slot->holders, 1);
-	pg_atomic_write_u64(&slot->generation,
-						euno_registry->next_generation++);
+	new_generation(slot);
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->state, EUNO_STATE_BUILDING);
 	LWLockRelease(euno_registry_lock);
