@@ -20,13 +20,16 @@
  * tree; while MERGING they use the tree, to which the builder adds what is in
  * the side tree.
  *
- * Locks.  "state" and "generation" change only under euno_registry_lock, and
- * from ABSENT to BUILDING only by whoever holds the heavyweight build lock too
- * (am/euno_state.c).
+ * A tree that is read from a file goes from ABSENT to READY, before there is
+ * any other process (mem/euno_snapshot.c).
+ *
+ * Locks.  Otherwise "state" and "generation" change only under
+ * euno_registry_lock, and from ABSENT to BUILDING only by whoever holds the
+ * heavyweight build lock too (am/euno_state.c).
  * A reader that has entered the epoch and then finds READY and the generation
  * it knows may use the tree until it leaves the epoch: memory is given back
- * only after the state has changed *and* every epoch pinned at that time has
- * ended.
+ * only after the state has changed, every epoch pinned at that time has ended,
+ * *and* there are no holders (euno_tree_hold).
  *
  *-------------------------------------------------------------------------
  */
@@ -156,7 +159,8 @@ typedef struct EunoTreeSlot
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */
 	int64		tried_at;		/* TimestampTz: when the last attempt of a
-								 * worker to build it began; 0: it succeeded */
+								 * worker to build it began; 0: it succeeded, or
+								 * nothing speaks against another one */
 	bool		from_snapshot;	/* not built since the server started */
 	bool		must_stay;		/* writes depend on it: never evicted by others */
 
