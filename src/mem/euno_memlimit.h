@@ -22,7 +22,8 @@
 extern uint64_t euno_memlimit_init(void);
 
 /*
- * Can this many bytes be taken, with some to spare?  Two small files to read.
+ * Can this many bytes be taken, with some to spare?  Two small files to read of
+ * each group that has a limit, a third one where little is left.
  */
 extern bool euno_memlimit_allows(uint64_t bytes);
 

@@ -31,7 +31,8 @@ static uint32 node_lock_event = 0;
 bool		(*euno_make_room) (void) = NULL;
 
 /*
- * Allocation for core: tree_arg is the slot's array of pools.
+ * Allocation for core: tree_arg is the tree's array of pools, its slot's or its
+ * side's.
  */
 static void *
 env_alloc(void *tree_arg, int domain, size_t size)
@@ -53,9 +54,10 @@ env_free(void *tree_arg, int domain, void *node, size_t size)
 
 /*
  * Sleep while *word is "seen".  A shared futex: the word is in memory shared
- * by processes.  The holder never sleeps while it has the lock, so this is
- * short unless the holder has been descheduled or stopped.  Then we sleep for as
- * long as that lasts: unlike a spinlock's, this wait never ends in a PANIC.
+ * by processes.  Who holds a lock waits for nothing but the next lock in the
+ * order, so this is short unless one of them has been descheduled or stopped.
+ * Then our caller sleeps again, for as long as that lasts: unlike a spinlock's,
+ * this wait never ends in a PANIC.
  */
 static void
 env_wait(uint32_t *word, uint32_t seen)
