@@ -68,7 +68,7 @@ typedef struct Cpu
 	int			node;			/* with memory; 0 if there are no nodes */
 } Cpu;
 
-static char *setting = NULL;		/* euno.domains */
+static char *domains_setting = NULL;	/* euno.domains */
 int			euno_ndomains = 1;
 
 static DomainMap *configured;	/* made by the postmaster, inherited */
@@ -130,10 +130,11 @@ find_cpus(Cpu *cpus)
 			if (!CPU_ISSET_S(cpu, size, set))
 				continue;
 #if HAVE_NUMA
-			if (numa_available() >= 0 && (node = numa_node_of_cpu(cpu)) < 0)
-				node = 0;
 			if (numa_available() >= 0)
-				node = memory_node(node);
+			{
+				node = numa_node_of_cpu(cpu);
+				node = memory_node(Max(node, 0));
+			}
 #endif
 			cpus[n].number = cpu;
 			cpus[n].node = node;
@@ -325,7 +326,7 @@ euno_domains_define_setting(void)
 	DefineCustomStringVariable("euno.domains",
 							   "Sets the domains among which euno indexes replicate their inner nodes.",
 							   "\"auto\": one for each NUMA node; a number; or lists of CPUs separated by semicolons.",
-							   &setting,
+							   &domains_setting,
 							   "auto",
 							   PGC_POSTMASTER, 0,
 							   check_setting, NULL, NULL);
@@ -335,7 +336,7 @@ void
 euno_domains_configure(void)
 {
 	configured = malloc(sizeof(DomainMap));
-	if (configured == NULL || !make_map(setting, configured))
+	if (configured == NULL || !make_map(domains_setting, configured))
 		ereport(FATAL,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory")));
