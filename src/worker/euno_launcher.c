@@ -182,15 +182,12 @@ collect_dropped_databases(void)
 	euno_tree_sweep();
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
-		EunoTreeDescription tree;
+		EunoTreeDescription *tree = palloc(sizeof(EunoTreeDescription));
 
-		if (euno_tree_describe(i, &tree) && tree.state != EUNO_STATE_RETIRING)
-		{
-			EunoTreeDescription *copy = palloc(sizeof(EunoTreeDescription));
-
-			*copy = tree;
-			trees = lappend(trees, copy);
-		}
+		if (euno_tree_describe(i, tree) && tree->state != EUNO_STATE_RETIRING)
+			trees = lappend(trees, tree);
+		else
+			pfree(tree);
 	}
 
 	databases = euno_list_databases(false);

@@ -262,7 +262,6 @@ trim_domains(EunoTreeSlot *slot, TreeUse *use, uint64 domains)
 	{
 		EunoPool   *pool = &slot->pools[d];
 		uint64		live = __atomic_load_n(&pool->live_bytes, __ATOMIC_RELAXED);
-
 		uint64		owned = EUNO_EXTENT_SIZE *
 			__atomic_load_n(&pool->extents, __ATOMIC_RELAXED);
 

@@ -37,10 +37,9 @@ typedef enum EunoWorkerAction
 	EUNO_WORKER_MERGE,			/* leaves merged into their neighbors */
 	EUNO_WORKER_DIRECTORY,		/* copies of inner nodes made, or given up */
 	EUNO_WORKER_COLLECT,		/* trees of dropped databases collected */
-	EUNO_WORKER_MOVE			/* leaves moved to the domains that use them */
+	EUNO_WORKER_MOVE,			/* leaves moved to the domains that use them */
+	EUNO_WORKER_ACTIONS			/* how many there are */
 } EunoWorkerAction;
-
-#define EUNO_WORKER_ACTIONS 6
 
 typedef struct EunoWorkerStats
 {
