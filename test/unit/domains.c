@@ -357,7 +357,7 @@ test_home(const EunoTreeOps *ops, const Universe *universe)
 	tap_end();
 }
 
-/* Without memory for a log there is no tree; for a directory, no domain. */
+/* Without memory for a log or a directory a domain has none, for the time being. */
 static void
 test_no_memory(const EunoTreeOps *ops, const Universe *universe)
 {
