@@ -128,18 +128,17 @@ expect(EunoPool *pool, uint64 bytes)
  * make memory ready for the tree, unless that is small.
  */
 static void
-expect_tree(EunoIndex *idx, EunoTreeSlot *slot, const EunoSort *sort)
+expect_tree(EunoTreeSlot *slot, const EunoSort *sort)
 {
 	uint64		bytes = euno_sort_bytes(sort);
-	bool		everywhere = slot->ops->set_domains != NULL;
+	int			ndomains = slot->ops->settle != NULL ? euno_ndomains : 1;
 
 	if (bytes < EXPECT_LEAST)
 		return;
-	for (int d = 0; d < euno_ndomains; d++)
-	{
-		if (everywhere || d == idx->cx.domain)
-			expect(&slot->pools[d], bytes / (everywhere ? euno_ndomains : 1));
-	}
+
+	/* Leaves are loaded into all domains; all of a radix tree into the first. */
+	for (int d = 0; d < ndomains; d++)
+		expect(&slot->pools[d], bytes / ndomains);
 	euno_tree_call_launcher();
 }
 
@@ -206,7 +205,7 @@ euno_load_sort(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 	int64		loaded;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
-	expect_tree(idx, slot, sort);
+	expect_tree(slot, sort);
 	euno_sort_perform(sort);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
 	loaded = load_sorted(idx, index, slot, sort);
