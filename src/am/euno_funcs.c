@@ -180,7 +180,7 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	values[n++] = Int64GetDatum(stats->scattered);
 	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_CONTENDED));
 	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_MARK_EXITS));
-	nulls[n] = !ready || ops->set_domains == NULL;
+	nulls[n] = !ready;
 	values[n++] = Int32GetDatum(stats->domains == 0 ? 0 :
 								pg_popcount64(stats->domains) - 1);
 	nulls[n] = !ready || ops->steer == NULL;

@@ -514,8 +514,7 @@ read_parts(IndexScanDesc scan, EunoWindow *window, bool forward)
 		uint32		n = 0;
 
 		aim(so, window, used, &batch);
-		if (forward && so->key_patience > 0 &&
-			idx->slot->ops->read_keys != NULL)
+		if (forward && so->key_patience > 0)
 			n = read_keys(so, cx, window, &batch, &more);
 		if (n == 0)
 		{

@@ -212,7 +212,8 @@ typedef struct EunoVerify
 
 /*
  * The table of functions of one structure.  Members that "may be NULL" are
- * what a structure can do without.
+ * what a structure can do without.  (A plain set that the tests compare with
+ * has neither read_keys, maintain, set_domains, heat nor leaf.)
  *
  * There is no destroy: whoever owns the allocator takes all of a tree's memory
  * back at once.
@@ -265,7 +266,7 @@ typedef struct EunoTreeOps
 						 EunoCursor *cursor, bool forward, EunoBatch *batch);
 
 	/*
-	 * May be NULL.  BYTES order.  Looks up several keys at once, as read does
+	 * BYTES order.  Looks up several keys at once, as read does
 	 * in ranges that each start with one: their waits for memory overlap.
 	 * "positions" (EUNO_KEYS_MAX at most) have side < 0.  The batch gets the
 	 * entries of the first, then of the second, and so on; ends[i] is the
@@ -308,15 +309,14 @@ typedef struct EunoTreeOps
 							uint32_t *merged);
 
 	/*
-	 * May be NULL.  Brings a domain's directory up to date.  In COMPARE order
-	 * it calls the comparator if the context has one, and does without
-	 * otherwise.
+	 * Brings a domain's directory up to date.  In COMPARE order it calls the
+	 * comparator if the context has one, and does without otherwise.
 	 */
 	void		(*maintain) (EunoContext *cx, EunoTree *tree, int domain);
 
 	/*
-	 * May be NULL.  From now on these domains, a set of bits, have directories
-	 * of their own; others use the first domain's, which there always is.
+	 * From now on these domains, a set of bits, have directories of their own;
+	 * others use the first domain's, which there always is.
 	 * Domains beyond the number that the tree was created with are ignored.
 	 * EUNO_OK; EUNO_NO_MEMORY: some of them have one; EUNO_NOT_FOUND: leaves
 	 * are being merged, and nothing has changed.
@@ -386,16 +386,15 @@ typedef struct EunoTreeOps
 						  uint64_t *position, EunoMove *to, uint32_t *n);
 
 	/*
-	 * May be NULL.  Copies what is known of at most max leaves, those with the
-	 * most conflicts first, and returns how many.  With "round", a new round
-	 * begins.
+	 * Copies what is known of at most max leaves, those with the most conflicts
+	 * first, and returns how many.  With "round", a new round begins.
 	 */
 	uint32_t	(*heat) (EunoContext *cx, EunoTree *tree, bool round,
 						 EunoHeat *to, uint32_t max);
 
 	/*
-	 * May be NULL.  Tells of the leaf that has the key of *heat now, of a radix
-	 * tree the node on the way to it.  EUNO_OK, EUNO_NOT_FOUND (the key is cut,
+	 * Tells of the leaf that has the key of *heat now, of a radix tree the node
+	 * on the way to it.  EUNO_OK, EUNO_NOT_FOUND (the key is cut,
 	 * and does not say) or EUNO_CORRUPT.  In COMPARE order calls the
 	 * comparator.
 	 */

@@ -77,7 +77,7 @@ fit_domains(EunoTreeSlot *slot, EunoContext *cx)
 	for (;;)
 	{
 		uint64		domains = all_domains();
-		EunoStatus	status = EUNO_OK;
+		EunoStatus	status;
 		EunoTreeStats stats;
 
 		if (!euno_tree_hold(slot))
@@ -85,8 +85,7 @@ fit_domains(EunoTreeSlot *slot, EunoContext *cx)
 		slot->ops->stats(cx, &slot->tree, &stats);
 		if (pg_atomic_read_u32(&slot->replicate) != EUNO_REPLICATE_ON)
 			domains &= stats.domains;
-		if (slot->ops->set_domains != NULL)
-			status = slot->ops->set_domains(cx, &slot->tree, domains);
+		status = slot->ops->set_domains(cx, &slot->tree, domains);
 		euno_tree_unhold(slot);
 		if (status != EUNO_NOT_FOUND)
 			return status;
@@ -138,7 +137,7 @@ list_copies(EunoTreeSlot *slot, EunoContext *cx, int number,
 	EunoReplicate replicate = pg_atomic_read_u32(&slot->replicate);
 	uint32		n = 0;
 
-	if (slot->ops->set_domains == NULL || replicate == EUNO_REPLICATE_OFF)
+	if (replicate == EUNO_REPLICATE_OFF)
 		return 0;
 	for (int d = 1; d < euno_domains_active(); d++)
 	{
@@ -231,8 +230,7 @@ change_domains(int number, EunoContext *cx, uint64 wanted, bool drop)
 		return;
 	slot->ops->stats(cx, &slot->tree, &stats);
 	before = stats.domains;
-	if (slot->ops->set_domains != NULL &&
-		pg_atomic_read_u64(&slot->generation) == uses[number].generation)
+	if (pg_atomic_read_u64(&slot->generation) == uses[number].generation)
 	{
 		(void) slot->ops->set_domains(cx, &slot->tree,
 									  drop ? before & wanted : wanted);
@@ -291,7 +289,7 @@ maintain_tree(int number, EunoContext *cx)
 	ops = slot->ops;
 	for (int d = 0; d < euno_ndomains; d++)
 	{
-		if (ops->maintain != NULL && euno_debug_copies != EUNO_COPIES_LAGGING)
+		if (euno_debug_copies != EUNO_COPIES_LAGGING)
 			ops->maintain(cx, &slot->tree, d);
 	}
 	if (ops->settle != NULL)
