@@ -286,12 +286,29 @@ extern bool eunoinsert(Relation index, Datum *values, bool *isnull,
 					   IndexUniqueCheck check_unique, bool index_unchanged,
 					   IndexInfo *index_info);
 
+/* Where an entry was inserted: for predicate locks. */
+typedef struct EunoInserted
+{
+	uint64		generation;		/* of the tree */
+	uint32		leaf;			/* 0: it has none */
+} EunoInserted;
+
 /*
  * Inserts an entry whose heap tuple is in place; nothing is done while the
- * tree is absent.  ERROR if memory runs out.
+ * tree is absent (EUNO_OK).  Waits for no lock that others keep, and the
+ * failures that it knows are returned: a key lock may be held.  What it returns goes to euno_insert_done.
  */
-extern void euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
-							  const EunoEntry *entry, bool index_unchanged);
+extern EunoStatus euno_insert_entry(EunoIndex *idx, Relation index,
+									Relation heap, const EunoEntry *entry,
+									bool index_unchanged, EunoInserted *where);
+
+/*
+ * Afterwards, without a key lock.  False: there was no memory, and may be now;
+ * try again.  ERROR if the insert failed otherwise, or for want of memory, or
+ * of a serialization failure.
+ */
+extern bool euno_insert_done(EunoIndex *idx, Relation index, Relation heap,
+							 EunoStatus status, const EunoInserted *where);
 
 /*
  * Removes versions of rows that are dead to everybody from the leaf that

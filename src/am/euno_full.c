@@ -82,8 +82,11 @@ euno_full_may_return(const EunoTreeSlot *slot)
 	if (slot->retry_at == 0)
 		return true;
 	euno_registry_memory(&reserved, &used, &peak);
+
+	/* One that took nearly all may be smaller now: most of it will do. */
 	return GetCurrentTimestamp() >= slot->retry_at &&
-		reserved - used >= slot->needed_bytes + slot->needed_bytes / 8;
+		reserved - used >= Min(slot->needed_bytes + slot->needed_bytes / 8,
+							   reserved - reserved / 8);
 }
 
 /*
@@ -185,15 +188,18 @@ choose_victim(EunoIndex *idx, uint64 *generation)
 static void
 report_eviction(Oid database, Oid index_oid, uint64 bytes)
 {
-	char	   *name = NULL;
-
 	if (database == MyDatabaseId)
-		name = get_rel_name(index_oid);
-	if (name != NULL)
+	{
+		/* An index whose creation is not committed yet has no name for us. */
+		char	   *name = get_rel_name(index_oid);
+
+		if (name == NULL)
+			name = psprintf("%u", index_oid);
 		ereport(WARNING,
 				(errmsg("evicted euno index \"%s\": \"euno.max_memory\" is used up", name),
 				 errdetail("It took " UINT64_FORMAT " kB.", bytes / 1024),
 				 errhint("It is rebuilt when there is room and a query could use it.")));
+	}
 	else
 		ereport(WARNING,
 				(errmsg("evicted a euno index of another database: \"euno.max_memory\" is used up"),
@@ -218,14 +224,12 @@ euno_full_make_room(EunoIndex *idx, bool evict)
 	/* A comparator's statement: our own epoch would keep what is given up. */
 	if (euno_process()->depth > 0)
 		return false;
-	if (collect())
+
+	/* Others may have given something up just now, or dropped it. */
+	if (finish_retired() || collect())
 		return true;
 	if (!evict || on_full != ON_FULL_EVICT)
 		return false;
-
-	/* Others may have had the same trouble just now. */
-	if (finish_retired())
-		return true;
 	victim = choose_victim(idx, &generation);
 	if (victim == NULL)
 		return false;
@@ -234,6 +238,8 @@ euno_full_make_room(EunoIndex *idx, bool evict)
 	index_oid = victim->index_oid;
 	heap_oid = victim->heap_oid;
 	bytes = euno_tree_bytes(victim);
+	if (pg_atomic_read_u64(&victim->generation) != generation)
+		return true;			/* somebody else gave it up */
 	euno_full_note(victim, bytes);
 	(void) euno_tree_retire(victim, generation, RETIRE_WAIT_MS);
 	euno_invalidate_plans(database, heap_oid);

@@ -39,7 +39,7 @@ insert_aside(EunoTreeSlot *slot, EunoContext *cx, const EunoEntry *entry)
 }
 
 /*
- * Bring an entry into the tree.
+ * Bring an entry into the tree; see euno_am.h.
  *
  * The heap tuple is in place already.  There is a full barrier between that and
  * the look at the tree's state, and a builder has one between setting BUILDING
@@ -47,60 +47,61 @@ insert_aside(EunoTreeSlot *slot, EunoContext *cx, const EunoEntry *entry)
  * idempotently since the builder may have found the tuple too; or the builder
  * sees the tuple and doing nothing is right.
  */
-void
+EunoStatus
 euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
-				  const EunoEntry *entry, bool index_unchanged)
+				  const EunoEntry *entry, bool index_unchanged,
+				  EunoInserted *where)
 {
 	EunoContext *cx;
 	EunoState	state;
 	EunoStatus	status;
 	bool		tried_deletion = false;
-	uint64		generation;
-	uint32		leaf;
-	bool		again;
 
 	pg_memory_barrier();
-	do
+	for (;;)
 	{
 		state = euno_index_pin(idx, &cx);
-		generation = idx->generation;
+		where->generation = idx->generation;
+		where->leaf = 0;
 		cx->want_leaf = IsolationIsSerializable();
 		cx->leaf = 0;
 		if (state == EUNO_STATE_ABSENT)
 		{
 			euno_index_unpin(idx);
 			EUNO_STOP_POINT("insert-absent");
-			if (IsolationIsSerializable())
-				euno_predicate_check(idx, index, heap, generation, 0);
-			return;
+			return EUNO_OK;
 		}
 		if (unlikely(state == EUNO_STATE_BUILDING))
 			status = insert_aside(idx->slot, cx, entry);
 		else
 			status = idx->slot->ops->insert(cx, &idx->slot->tree, entry,
 											index_unchanged && !tried_deletion);
-		leaf = cx->leaf;
+		where->leaf = cx->leaf;
 		idx->inserts++;
 		euno_index_unpin(idx);
+		if (status != EUNO_FULL)
+			return status;
 
 		/*
 		 * Version churn is about to split a leaf: see whether old versions of
 		 * the same rows can go instead.
 		 */
-		again = status == EUNO_FULL;
-		if (again)
-		{
-			euno_delete_dead_versions(idx, index, heap, entry);
-			tried_deletion = true;
-		}
-		else if (unlikely(status == EUNO_NO_MEMORY))
-			again = euno_full_make_room(idx, true);
-	} while (again);
+		euno_delete_dead_versions(idx, index, heap, entry);
+		tried_deletion = true;
+	}
+}
 
+bool
+euno_insert_done(EunoIndex *idx, Relation index, Relation heap,
+				 EunoStatus status, const EunoInserted *where)
+{
+	if (unlikely(status == EUNO_NO_MEMORY) && euno_full_make_room(idx, true))
+		return false;
 	if (status != EUNO_OK && status != EUNO_EXISTS)
 		euno_index_error(idx, index, status);
 	if (IsolationIsSerializable())
-		euno_predicate_check(idx, index, heap, generation, leaf);
+		euno_predicate_check(idx, index, heap, where->generation, where->leaf);
+	return true;
 }
 
 /*
@@ -113,6 +114,8 @@ eunoinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 		   IndexInfo *index_info)
 {
 	EunoIndex  *idx = euno_index_open(index);
+	EunoInserted where;
+	EunoStatus	status;
 	EunoEntry	entry;
 
 	/* Our own: a comparator might insert into this index. */
@@ -126,7 +129,11 @@ eunoinsert(Relation index, Datum *values, bool *isnull, ItemPointer heap_tid,
 
 	euno_key_form(idx->schema, values, isnull, euno_tid_pack(heap_tid), buffer,
 				  &entry);
-	if (euno_preloaded && check_unique != UNIQUE_CHECK_EXISTING)
-		euno_insert_entry(idx, index, heap, &entry, index_unchanged);
+	if (!euno_preloaded || check_unique == UNIQUE_CHECK_EXISTING)
+		return true;
+	do
+		status = euno_insert_entry(idx, index, heap, &entry, index_unchanged,
+								   &where);
+	while (!euno_insert_done(idx, index, heap, status, &where));
 	return true;
 }

@@ -12,6 +12,9 @@
  * arrays), in shared memory: nothing points into the tree, which may change,
  * or be evicted and rebuilt, between two turns.
  *
+ * Its turn may last, and a process may wait for locks then: those that wait for
+ * theirs keep nothing that others wait for.
+ *
  * A process that fails during its turn never passes on; but its error ends
  * the query, and with it the wait of the others.
  *
@@ -143,6 +146,11 @@ euno_shared_scan_take(IndexScanDesc scan, bool forward)
 	EunoSharedScan *shared = shared_scan(scan);
 	SharedState state;
 
+	/*
+	 * What our hazard names has been used.  VACUUM would wait for it with the
+	 * build lock, which the process whose turn it is may need.
+	 */
+	euno_hazard_clear(so->idx->cx.process);
 	for (;;)
 	{
 		SpinLockAcquire(&shared->mutex);
@@ -159,7 +167,10 @@ euno_shared_scan_take(IndexScanDesc scan, bool forward)
 	if (state == ENDED)
 		return false;
 	if (state == WAITING)
+	{
+		EUNO_STOP_POINT("shared-turn");
 		load(so, shared, forward);
+	}
 	else
 		euno_window_restart(so);
 	return true;

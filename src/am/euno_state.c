@@ -165,6 +165,24 @@ euno_refuse_own_build(const EunoTreeSlot *slot, Relation index)
 }
 
 /*
+ * A comparator's statement is within an operation on another tree, whose epoch
+ * keeps the memory of what is being given up: it must not wait for that, nor
+ * for who does.
+ */
+static void
+refuse_own_wait(EunoTreeSlot *slot, Relation index)
+{
+	if (slot != NULL && euno_tree_state(slot) == EUNO_STATE_RETIRING &&
+		euno_process()->depth > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("cannot use euno index \"%s\" while it is given up",
+						RelationGetRelationName(index)),
+				 errdetail("A function that compares values of another euno index needs it."),
+				 errhint("Retry the statement.")));
+}
+
+/*
  * Make a tree READY.  The build lock is held.
  */
 static void
@@ -184,6 +202,7 @@ bring_up(EunoIndex *idx, Relation index)
 			continue;
 		}
 		euno_refuse_own_build(slot, index);
+		refuse_own_wait(slot, index);
 		if (state != EUNO_STATE_RETIRING &&
 			!builder_is_in_our_group(slot->builder_pid))
 			(void) euno_tree_retire(slot, generation, 0);
@@ -205,6 +224,7 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 	 * has been used; who needs it again announces it again.
 	 */
 	euno_hazard_clear(idx->cx.process);
+	refuse_own_wait(euno_tree_lookup(&idx->key), index);
 	if (!euno_session_may_build(index))
 	{
 		euno_build_by_worker(idx, index);

@@ -8,7 +8,9 @@
  *
  *	- a key lock is held from before the check to after the insert, so that of
  *	  two sessions with one key the second sees the first one's entry.  It is
- *	  given back before anything is waited for; then all starts over.
+ *	  given back before anything is waited for, as for memory; then all starts
+ *	  over.  And before an error is reported, which may take long: the client may
+ *	  not read it.
  *	- a TID is looked up in the heap only after it was announced as a hazard,
  *	  and (key, TID) was then still found in the tree: VACUUM cannot give it to
  *	  another row meanwhile.
@@ -69,8 +71,13 @@ typedef struct UniqueCheck
 	Relation	heap;
 	IndexUniqueCheck kind;
 	EunoEntry	entry;
+	bool		index_unchanged;
+	bool		found_self;		/* the entry is there already */
 	TransactionId xwait;
 	uint32		speculative_token;
+	EunoChecking outer;			/* what this process was checking before */
+	EunoStatus	status;			/* of the insert, if there was one */
+	EunoInserted inserted;
 	EunoCursor	cursor;
 	uint64		generation;		/* before the batch was read */
 	uint64		vacuum_epoch;
@@ -178,7 +185,7 @@ check_tid(UniqueCheck *uc, EunoTid tid)
  * held.
  */
 static Verdict
-check_key(UniqueCheck *uc, bool *found_self)
+check_key(UniqueCheck *uc)
 {
 	EunoIndex  *idx = uc->idx;
 	EunoPosition bound = {.key = uc->entry.key, .keylen = uc->entry.keylen};
@@ -188,7 +195,7 @@ check_key(UniqueCheck *uc, bool *found_self)
 	uc->cursor.lo.side = -1;
 	uc->cursor.hi.side = 1;
 	euno_cursor_start(&uc->cursor);
-	*found_self = false;
+	uc->found_self = false;
 
 	while (!uc->cursor.at_hi)
 	{
@@ -216,7 +223,7 @@ check_key(UniqueCheck *uc, bool *found_self)
 
 			if (uc->tids[i] == uc->entry.tid)
 			{
-				*found_self = true;
+				uc->found_self = true;
 				continue;
 			}
 			verdict = check_tid(uc, uc->tids[i]);
@@ -254,72 +261,119 @@ raise_duplicate(UniqueCheck *uc, Datum *values, bool *isnull)
 								RelationGetRelationName(uc->index))));
 }
 
+/*
+ * Looks whether another row is in the way, and inserts the entry if none is, or
+ * if that does not matter yet.  The key lock is held.
+ */
+static Verdict
+check_and_insert(UniqueCheck *uc)
+{
+	EunoIndex  *idx = uc->idx;
+	Verdict		verdict = check_key(uc);
+
+	euno_hazard_clear(idx->cx.process);
+
+	/*
+	 * CREATE INDEX CONCURRENTLY also brings rows that have been deleted since
+	 * its snapshot: a live one with the same key is no conflict.
+	 */
+	if (verdict == VERDICT_DUPLICATE && uc->kind != UNIQUE_CHECK_PARTIAL &&
+		!euno_row_is_live(uc->heap, uc->entry.tid))
+	{
+		uc->found_self = true;	/* or never looked for */
+		verdict = VERDICT_UNIQUE;
+	}
+	if (verdict != VERDICT_UNIQUE &&
+		(verdict != VERDICT_DUPLICATE || uc->kind != UNIQUE_CHECK_PARTIAL))
+		return verdict;
+	EUNO_STOP_POINT("unique-checked");
+	if (uc->kind == UNIQUE_CHECK_EXISTING)
+		return verdict;
+	uc->status = euno_insert_entry(idx, uc->index, uc->heap, &uc->entry,
+								   uc->index_unchanged, &uc->inserted);
+
+	/* Under the lock: nobody with this key may think that we are yet to check. */
+	if (uc->status == EUNO_OK || uc->status == EUNO_EXISTS)
+		euno_checking_end(&uc->outer);
+	return verdict;
+}
+
+/* The same, and nothing is locked on entry or return. */
+static Verdict
+check_and_insert_locked(UniqueCheck *uc, const KeyLock *lock)
+{
+	volatile Verdict verdict;
+
+	/* As in euno_index_ensure_ready: VACUUM must not wait for us here. */
+	euno_hazard_clear(uc->idx->cx.process);
+	lock_key(lock);
+	PG_TRY();
+	{
+		verdict = check_and_insert(uc);
+	}
+	PG_CATCH();
+	{
+		euno_key_lock_release();	/* a heavyweight one goes with the transaction */
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	unlock_key(lock);
+	return verdict;
+}
+
+/* Before the next attempt. */
+static void
+wait_for(UniqueCheck *uc, Verdict verdict)
+{
+	if (verdict == VERDICT_ABSENT)
+		euno_index_ensure_ready(uc->idx, uc->index);
+	else if (uc->speculative_token != 0)
+		SpeculativeInsertionWait(uc->xwait, uc->speculative_token);
+	else
+	{
+		ItemPointerData heap_tid;
+
+		euno_tid_unpack(uc->entry.tid, &heap_tid);
+		XactLockTableWait(uc->xwait, uc->index, &heap_tid, XLTW_InsertIndex);
+	}
+}
+
 bool
 euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 				   Datum *values, bool *isnull, ItemPointer heap_tid,
 				   IndexUniqueCheck check_unique, bool index_unchanged)
 {
 	UniqueCheck *uc = palloc(sizeof(UniqueCheck));
-	EunoChecking outer = {.tid = 0};
 	KeyLock		lock;
 	Verdict		verdict;
-	bool		found_self;
 
 	euno_require_serving(index);
 	uc->idx = idx;
 	uc->index = index;
 	uc->heap = heap;
 	uc->kind = check_unique;
+	uc->index_unchanged = index_unchanged;
 	euno_key_form(idx->schema, values, isnull, euno_tid_pack(heap_tid),
 				  uc->form_buffer, &uc->entry);
 	choose_key_lock(uc, &lock);
 	EUNO_STOP_POINT("unique-unannounced");
 	if (check_unique != UNIQUE_CHECK_EXISTING)
-		outer = euno_checking_begin(idx, uc->entry.tid);
+		uc->outer = euno_checking_begin(idx, uc->entry.tid);
 	EUNO_STOP_POINT("unique-start");
 
 	for (;;)
 	{
-		/* As in euno_index_ensure_ready: VACUUM must not wait for us here. */
-		euno_hazard_clear(idx->cx.process);
-		lock_key(&lock);
-		verdict = check_key(uc, &found_self);
-		euno_hazard_clear(idx->cx.process);
+		verdict = check_and_insert_locked(uc, &lock);
 		if (verdict == VERDICT_DUPLICATE && check_unique != UNIQUE_CHECK_PARTIAL)
-		{
-			/*
-			 * CREATE INDEX CONCURRENTLY also brings rows that have been deleted
-			 * since its snapshot: a live one with the same key is no conflict.
-			 */
-			if (euno_row_is_live(heap, uc->entry.tid))
-			{
-				unlock_key(&lock);
-				raise_duplicate(uc, values, isnull);
-			}
-			found_self = true;	/* or never looked for */
-			verdict = VERDICT_UNIQUE;
-		}
-		if (verdict == VERDICT_UNIQUE || verdict == VERDICT_DUPLICATE)
+			raise_duplicate(uc, values, isnull);
+		if (verdict != VERDICT_UNIQUE && verdict != VERDICT_DUPLICATE)
+			wait_for(uc, verdict);
+		else if (check_unique == UNIQUE_CHECK_EXISTING ||
+				 euno_insert_done(idx, index, heap, uc->status, &uc->inserted))
 			break;
-
-		unlock_key(&lock);
-		if (verdict == VERDICT_ABSENT)
-			euno_index_ensure_ready(idx, index);
-		else if (uc->speculative_token != 0)
-			SpeculativeInsertionWait(uc->xwait, uc->speculative_token);
-		else
-			XactLockTableWait(uc->xwait, index, heap_tid, XLTW_InsertIndex);
 	}
 
-	EUNO_STOP_POINT("unique-checked");
-	if (check_unique != UNIQUE_CHECK_EXISTING)
-	{
-		euno_insert_entry(idx, index, heap, &uc->entry, index_unchanged);
-		euno_checking_end(&outer);
-	}
-	unlock_key(&lock);
-
-	if (check_unique == UNIQUE_CHECK_EXISTING && !found_self)
+	if (check_unique == UNIQUE_CHECK_EXISTING && !uc->found_self)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("failed to re-find tuple within index \"%s\"",

@@ -298,6 +298,19 @@ euno_workers_watch(void)
 	}
 }
 
+/*
+ * When the launcher ends, its workers do: the next one knows nothing of them,
+ * and surveys all databases.
+ */
+void
+euno_workers_end(int code, Datum arg)
+{
+	ListCell   *lc;
+
+	foreach(lc, workers)
+		TerminateBackgroundWorker(((Worker *) lfirst(lc))->handle);
+}
+
 /* Workers that were sent away come back. */
 void
 euno_errands_to_unfinished(void)

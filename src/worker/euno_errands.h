@@ -43,6 +43,9 @@ extern void euno_workers_try_again(void);
 extern void euno_workers_watch(void);
 extern bool euno_workers_any(void);
 
+/* Sends all workers away for good.  For before_shmem_exit. */
+extern void euno_workers_end(int code, Datum arg);
+
 /* euno_launcher.c */
 extern List *euno_list_databases(bool connectable_only);
 extern void euno_fill_worker(BackgroundWorker *worker, const char *name,

@@ -209,8 +209,9 @@ collect_dropped_databases(void)
 }
 
 /*
- * Takes one step of a round.  An error is logged, and nothing that the step
- * held is left behind; the other steps are taken all the same.
+ * Takes one step.  An error is logged, and nothing that the step held is left
+ * behind; the other steps are taken all the same, a second later, so that the
+ * log is not flooded.
  */
 static void
 take_step(void (*step) (void))
@@ -238,6 +239,7 @@ take_step(void (*step) (void))
 		euno_worker_stats_error(error->message);
 		FreeErrorData(error);
 		RESUME_INTERRUPTS();
+		pg_usleep(1000000);
 	}
 	PG_END_TRY();
 }
@@ -320,6 +322,7 @@ euno_launcher_main(Datum arg)
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
 	euno_worker_connect(InvalidOid);
+	before_shmem_exit(euno_workers_end, 0);
 	euno_tree_set_launcher();
 	euno_worker_stats_start();
 	context = AllocSetContextCreate(TopMemoryContext, "euno launcher",
@@ -341,17 +344,17 @@ euno_launcher_main(Datum arg)
 		}
 
 		euno_workers_reap();
-		watch_workers();
-		survey_databases();
+		take_step(watch_workers);
+		take_step(survey_databases);
 		if (euno_tree_launcher_called())
-			euno_errands_to_wanting();
+			take_step(euno_errands_to_wanting);
 		if (TimestampDifferenceExceeds(last_round, GetCurrentTimestamp(),
 									   euno_naptime * 1000))
 		{
 			go_round();
 			last_round = GetCurrentTimestamp();
 		}
-		euno_workers_start();
+		take_step(euno_workers_start);
 		rest = euno_ready_step();
 
 		(void) WaitLatch(MyLatch,

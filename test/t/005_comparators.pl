@@ -220,5 +220,47 @@ like($stdout, qr/Index Only.*VERBOSITY.*Seq Scan.*\nabsent\n7800\n.*Index Only.*
 	'the next one does without the index, which is built again');
 check_indexes($node, 'postgres', 'after a rebuild');
 
+# One that reads a table by an index that is evicted meanwhile: that waits for the
+# operation that the comparison is part of, so the comparison must not wait for it.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE ranks (a int);
+CREATE INDEX ranks_a ON ranks USING euno (a);
+INSERT INTO ranks SELECT generate_series(1, 20000);
+VACUUM ANALYZE ranks;
+CREATE FUNCTION ranked(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+	r record;
+BEGIN
+	IF current_setting('test.rank', true) = 'on' THEN
+		FOR r IN SELECT a FROM ranks ORDER BY a LOOP
+			IF r.a = 1 THEN
+				PERFORM pg_advisory_lock_shared(1);
+				PERFORM pg_advisory_unlock_shared(1);
+			END IF;
+		END LOOP;
+	END IF;
+	RETURN btint4cmp($1, $2);
+END $$;
+CREATE OPERATOR CLASS ranked FOR TYPE int USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+	FUNCTION 1 ranked(int, int);
+CREATE TABLE by_rank (a int);
+INSERT INTO by_rank SELECT generate_series(1, 100);
+CREATE INDEX by_rank_a ON by_rank USING euno (a ranked);
+SQL
+my ($control, $compares, $evicts) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 3;
+my $waiting = q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted};
+$control->query_safe('SELECT pg_advisory_lock(1)');
+$compares->query_safe(q{SET enable_seqscan = off; SET test.rank = 'on'; SET statement_timeout = '60s'});
+$compares->query_until(qr/begun/, "\\echo begun\nSELECT count(*) FROM by_rank WHERE a = 5;\n");
+ok($node->poll_query_until('postgres', $waiting), 'a comparison waits');
+$evicts->query_until(qr/begun/, "\\echo begun\nSELECT euno_evict('ranks_a');\n");
+ok($node->poll_query_until('postgres', q{SELECT state = 'retiring' FROM euno_stat_indexes WHERE indexrelname = 'ranks_a'}),
+	'the index that it reads is given up');
+$control->query_safe('SELECT pg_advisory_unlock(1)');
+ok($node->poll_query_until('postgres', q{SELECT state = 'absent' FROM euno_stat_indexes WHERE indexrelname = 'ranks_a'}), 'and goes');
+$_->quit for $control, $compares, $evicts;
+like(slurp_file($node->logfile), qr/ERROR:  cannot use euno index "ranks_a" while it is given up/, 'the comparison fails');
+
 $node->stop;
 done_testing();

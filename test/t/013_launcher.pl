@@ -151,5 +151,37 @@ set_conf('euno.auto_rebuild = on');
 ok(wait_for_state($node, 'one', 'ready'), 'the others are built when they may be');
 unlike(slurp_file($node->logfile), qr/database \d+ does not exist/, 'no worker is sent to a database that is gone');
 
+# The launcher looks whether its workers are in somebody's way.  That fails if anybody
+# has filled the table of locks; it goes on, and knows its workers.
+set_conf('euno.auto_rebuild = off');
+$node->restart;
+$one = $node->background_psql('one');
+$one->query_safe('SELECT pg_advisory_lock(7)');
+set_conf("euno.debug_stop = 'build-page:7'", 'euno.auto_rebuild = on');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 1 $stopped"), 'a worker builds');
+my $launcher = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'euno launcher'};
+my $pid = $node->safe_psql('postgres', $launcher);
+my $worker = $node->safe_psql('postgres', "SELECT pid $stopped");
+$log_start = -s $node->logfile;
+$node->safe_psql('postgres', <<'SQL');
+DO $$
+BEGIN
+	FOR i IN 1..100000 LOOP
+		PERFORM pg_advisory_lock(i, 0);
+	END LOOP;
+EXCEPTION WHEN out_of_memory THEN
+	PERFORM pg_sleep(2);
+END $$;
+SQL
+like(slurp_file($node->logfile, $log_start), qr/ERROR:  out of shared memory/, 'there was no lock to be had');
+is($node->safe_psql('postgres', $launcher), $pid, 'the launcher has gone on');
+is($node->safe_psql('postgres', "SELECT pid $stopped"), $worker, 'and its worker');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $worker"),
+	'when the launcher ends, its worker does');
+set_conf("euno.debug_stop = ''");
+$one->quit;
+ok(wait_for_state($node, 'one', 'ready'), 'the next one has all indexes built');
+
 $node->stop;
 done_testing();

@@ -86,21 +86,14 @@ euno_art_choose(const ArtChildren *children, uint32_t depth,
 }
 
 /*
- * The version of a node, locked or not: the same as long as what it holds is
- * (whoever has it locked now and changes it leaves another).
+ * Looks at the children of a node that is to be replaced.  Whoever has it
+ * locked now, and changes it, leaves another version.
  */
-static inline uint64_t
-version_of(ArtNode *node)
-{
-	return euno_load64_acquire(&node->lock.word) &
-		~(EUNO_LOCK_LOCKED | EUNO_LOCK_WAITERS);
-}
-
-/* Looks at the children of a node that is to be replaced. */
 void
 euno_art_copy_look(ArtCopy *copy, ArtNode *node)
 {
-	copy->version = version_of(node);
+	copy->version = euno_load64_acquire(&node->lock.word) &
+		~(EUNO_LOCK_LOCKED | EUNO_LOCK_WAITERS);
 	euno_art_node_children(node, &copy->from);
 	copy->node = NULL;
 	copy->nreplaced = 0;
@@ -240,7 +233,7 @@ euno_art_copy_build(ArtBuild *build, ArtCopy *copy, ArtType type,
 bool
 euno_art_copy_holds(const ArtCopy *copy, ArtNode *node)
 {
-	return version_of(node) == copy->version;
+	return euno_lock_version(&node->lock) == copy->version;
 }
 
 /* Records that replacing the node unlinks. */
