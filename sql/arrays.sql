@@ -144,6 +144,16 @@ VACUUM ANALYZE long;
 SELECT compare('SELECT v, length(k) FROM long WHERE k = ANY (ARRAY(SELECT k FROM long WHERE length(k) > 1500)) ORDER BY k DESC', 'Index Only Scan Backward using long_k on long(.|\n)*Index Cond');
 DROP INDEX long_k;
 SELECT compare('SELECT length(k) FROM long WHERE k = ANY (ARRAY(SELECT k FROM long WHERE length(k) > 700)) ORDER BY k', 'Index Only Scan using long_art on long(.|\n)*Index Cond');
+
+-- Where the clock goes from 2:00 to 3:00, 2:30 is a later moment than 3:00
+SET timezone = 'Europe/Berlin';
+CREATE TABLE clock (t timestamptz);
+INSERT INTO clock SELECT timestamptz '2024-03-31 00:00+00' + n * interval '10 min' FROM generate_series(0, 12) n;
+CREATE INDEX clock_t ON clock USING euno (t);
+SELECT compare('SELECT t FROM clock WHERE t ' || op || ' ANY (ARRAY[''2024-03-31 02:30'', ''2024-03-31 03:00'']::timestamp[]) ORDER BY t', 'using clock_t')
+FROM unnest(ARRAY['<', '<=', '=', '>=', '>']) op;
+DROP TABLE clock;
+RESET timezone;
 SELECT euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname = 't';
 DROP TABLE t, o, long;
 DROP OPERATOR FAMILY compared USING euno;

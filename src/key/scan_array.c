@@ -47,17 +47,23 @@ compare_points(const EunoPoint *a, const EunoPoint *b)
 
 /*
  * The least or the greatest element.  False if the opfamily cannot compare two
- * of the array's type.
+ * of the array's type, or if their order is not that of what the column is
+ * compared with: of times that the clock skips, those before it goes on are
+ * greater moments than those after it.
  */
 static bool
-extreme_element(const EunoKeyColumn *col, const ScanKeyData *key,
-				const EunoArray *array, bool greatest, Datum *result)
+extreme_element(const EunoKeyColumn *col, const EunoScanSlot *slot,
+				const ScanKeyData *key, const EunoArray *array, bool greatest,
+				Datum *result)
 {
 	bool		same = !OidIsValid(key->sk_subtype) ||
 		key->sk_subtype == col->opcintype;
 	FmgrInfo	cmp;
 	Datum		best = array->elems[0];
 
+	if (slot->conversion == EUNO_CONVERT_TIMESTAMP_TO_TIMESTAMPTZ &&
+		array->nelems > 1)
+		return false;
 	if (!same)
 	{
 		Oid			proc = get_opfamily_proc(col->opfamily, key->sk_subtype,
@@ -174,7 +180,7 @@ read_array(EunoScanPlan *plan, ScanKey key, int i)
 		}
 		extreme = array->elems[0];
 	}
-	else if (!extreme_element(col, key, array,
+	else if (!extreme_element(col, slot, key, array,
 							  key->sk_strategy < BTEqualStrategyNumber,
 							  &extreme))
 		return true;			/* to be checked on each entry */
