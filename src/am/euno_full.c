@@ -86,7 +86,7 @@ euno_full_may_return(const EunoTreeSlot *slot)
 	/* One that took nearly all may be smaller now: most of it will do. */
 	return GetCurrentTimestamp() >= slot->retry_at &&
 		reserved - used >= Min(slot->needed_bytes + slot->needed_bytes / 8,
-							   reserved - reserved / 8);
+							   reserved - reserved / 16);
 }
 
 /*
@@ -120,15 +120,29 @@ finish_retired(void)
 	return found;
 }
 
+static uint64
+used_memory(void)
+{
+	uint64		reserved;
+	uint64		used;
+	uint64		peak;
+
+	euno_registry_memory(&reserved, &used, &peak);
+	return used;
+}
+
 /*
  * Frees the trees of this database whose relation is gone and nobody has freed,
- * as after COMMIT PREPARED of a DROP.  True if there were any.
+ * as after COMMIT PREPARED of a DROP.  True if there were any, or if others
+ * were freed meanwhile.
  */
 static bool
 collect(void)
 {
+	uint64		before = used_memory();
+
 	if (euno_gc_database() == 0)
-		return false;
+		return used_memory() < before;
 	(void) finish_retired();
 	return true;
 }

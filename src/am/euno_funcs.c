@@ -88,6 +88,7 @@ euno_evict(PG_FUNCTION_ARGS)
 	Relation	index = euno_open_index_by_oid(PG_GETARG_OID(0), AccessShareLock);
 	EunoIndex  *idx;
 	EunoTreeSlot *slot;
+	uint64		generation = 0;
 
 	euno_require_serving(index);
 	idx = euno_index_open(index);
@@ -97,18 +98,20 @@ euno_evict(PG_FUNCTION_ARGS)
 	slot = euno_tree_lookup(&idx->key);
 	if (slot)
 	{
-		uint64		generation = pg_atomic_read_u64(&slot->generation);
 		EunoState	state = euno_tree_state(slot);
 
 		if (state == EUNO_STATE_BUILDING || state == EUNO_STATE_MERGING)
 			euno_refuse_own_build(slot, index);
-		while (!euno_tree_retire(slot, generation, 10))
-			CHECK_FOR_INTERRUPTS();
+		generation = pg_atomic_read_u64(&slot->generation);
+		(void) euno_tree_retire(slot, generation, 0);
 		slot->evicted = true;
 	}
 	euno_build_unlock(idx->oid, ExclusiveLock);
-
 	euno_invalidate_plans(MyDatabaseId, index->rd_index->indrelid);
+
+	/* Who has a last look at the tree may want the lock. */
+	while (slot && !euno_tree_retire(slot, generation, 10))
+		CHECK_FOR_INTERRUPTS();
 	index_close(index, AccessShareLock);
 	PG_RETURN_VOID();
 }

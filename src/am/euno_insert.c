@@ -91,11 +91,22 @@ euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,
 	}
 }
 
+static bool
+is_gone(EunoIndex *idx, uint64 generation)
+{
+	EunoTreeSlot *slot = euno_tree_lookup(&idx->key);
+
+	return slot == NULL ||
+		pg_atomic_read_u64(&slot->generation) != generation;
+}
+
 bool
 euno_insert_done(EunoIndex *idx, Relation index, Relation heap,
 				 EunoStatus status, const EunoInserted *where)
 {
-	if (unlikely(status == EUNO_NO_MEMORY) && euno_full_make_room(idx, true))
+	/* Others may have had the same trouble, and given up this very tree. */
+	if (unlikely(status == EUNO_NO_MEMORY) &&
+		(euno_full_make_room(idx, true) || is_gone(idx, where->generation)))
 		return false;
 	if (status != EUNO_OK && status != EUNO_EXISTS)
 		euno_index_error(idx, index, status);

@@ -166,14 +166,15 @@ euno_refuse_own_build(const EunoTreeSlot *slot, Relation index)
 
 /*
  * A comparator's statement is within an operation on another tree, whose epoch
- * keeps the memory of what is being given up: it must not wait for that, nor
- * for who does.
+ * may keep the memory of what is being given up: then it must not wait for
+ * that.
  */
 static void
 refuse_own_wait(EunoTreeSlot *slot, Relation index)
 {
-	if (slot != NULL && euno_tree_state(slot) == EUNO_STATE_RETIRING &&
-		euno_process()->depth > 0)
+	if (euno_process()->depth > 0 && slot != NULL &&
+		euno_tree_state(slot) == EUNO_STATE_RETIRING &&
+		!euno_tree_finish_retired(slot))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot use euno index \"%s\" while it is given up",
@@ -183,11 +184,33 @@ refuse_own_wait(EunoTreeSlot *slot, Relation index)
 }
 
 /*
- * Make a tree READY.  The build lock is held.
+ * Waits a little for the last look at a tree, or its builder in our lock group,
+ * without the build lock: who has that look may want it.  If we are not to wait
+ * for locks ("wait"), nor does this last longer than deadlock_timeout.  False:
+ * the lock is not held any more.
  */
-static void
-bring_up(EunoIndex *idx, Relation index)
+static bool
+let_others_go_on(EunoIndex *idx, bool wait, int *milliseconds)
 {
+	euno_build_unlock(idx->oid, ExclusiveLock);
+	CHECK_FOR_INTERRUPTS();
+	euno_sleep(1000);
+	if (!wait)
+		return ++*milliseconds < DeadlockTimeout && euno_build_trylock(idx->oid);
+	euno_build_lock(idx->oid, ExclusiveLock);
+	return true;
+}
+
+/*
+ * Make a tree READY.  The build lock is held, also on return, unless it is
+ * false: then somebody else has it, or a tree that is given up, and we were
+ * not to wait.
+ */
+static bool
+bring_up(EunoIndex *idx, Relation index, bool wait)
+{
+	int			milliseconds = 0;
+
 	for (;;)
 	{
 		EunoTreeSlot *slot = euno_index_slot(idx);
@@ -195,7 +218,7 @@ bring_up(EunoIndex *idx, Relation index)
 		EunoState	state = euno_tree_state(slot);
 
 		if (state == EUNO_STATE_READY)
-			break;
+			return true;
 		if (state == EUNO_STATE_ABSENT)
 		{
 			euno_rebuild_tree(idx, index, slot);
@@ -207,9 +230,9 @@ bring_up(EunoIndex *idx, Relation index)
 			!builder_is_in_our_group(slot->builder_pid))
 			(void) euno_tree_retire(slot, generation, 0);
 
-		CHECK_FOR_INTERRUPTS();
-		if (!euno_tree_finish_retired(slot) || state != EUNO_STATE_RETIRING)
-			euno_sleep(1000);
+		if ((!euno_tree_finish_retired(slot) || state != EUNO_STATE_RETIRING) &&
+			!let_others_go_on(idx, wait, &milliseconds))
+			return false;
 	}
 }
 
@@ -231,7 +254,7 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 		return;
 	}
 	euno_build_lock(idx->oid, ExclusiveLock);
-	bring_up(idx, index);
+	(void) bring_up(idx, index, true);
 	euno_build_unlock(idx->oid, ExclusiveLock);
 }
 
@@ -241,6 +264,6 @@ euno_index_build_if_idle(EunoIndex *idx, Relation index)
 	euno_require_serving(index);
 	if (!euno_build_trylock(idx->oid))
 		return;
-	bring_up(idx, index);
-	euno_build_unlock(idx->oid, ExclusiveLock);
+	if (bring_up(idx, index, false))
+		euno_build_unlock(idx->oid, ExclusiveLock);
 }

@@ -238,9 +238,16 @@ BEGIN
 				PERFORM pg_advisory_unlock_shared(1);
 			END IF;
 		END LOOP;
+	ELSIF current_setting('test.rank', true) = 'insert' THEN
+		PERFORM set_config('test.rank', 'off', false);
+		EXECUTE 'SELECT insert_number(' || -$1 || ')';
 	END IF;
 	RETURN btint4cmp($1, $2);
 END $$;
+CREATE TABLE numbers (a int);
+CREATE UNIQUE INDEX numbers_a ON numbers USING euno (a);
+INSERT INTO numbers SELECT generate_series(1, 100);
+CREATE FUNCTION insert_number(int) RETURNS void LANGUAGE sql AS 'INSERT INTO numbers VALUES ($1)';
 CREATE OPERATOR CLASS ranked FOR TYPE int USING euno AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
 	FUNCTION 1 ranked(int, int);
@@ -260,7 +267,49 @@ ok($node->poll_query_until('postgres', q{SELECT state = 'retiring' FROM euno_sta
 $control->query_safe('SELECT pg_advisory_unlock(1)');
 ok($node->poll_query_until('postgres', q{SELECT state = 'absent' FROM euno_stat_indexes WHERE indexrelname = 'ranks_a'}), 'and goes');
 $_->quit for $control, $compares, $evicts;
-like(slurp_file($node->logfile), qr/ERROR:  cannot use euno index "ranks_a" while it is given up/, 'the comparison fails');
+my $given_up = qr/ERROR:  cannot use euno index "(\w+)" while it is given up/;
+like(slurp_file($node->logfile), $given_up, 'the comparison fails');
+
+# Where nobody looks at it any more, there is nothing to wait for.
+($control, $compares) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+my $log_start = -s $node->logfile;
+$control->query_safe('SELECT pg_advisory_lock(1)');
+$compares->query_safe(q{SET enable_seqscan = off; SET test.rank = 'on'});
+$compares->query_until(qr/begun/, "\\echo begun\nSELECT count(*) FROM by_rank WHERE a = 5;\n");
+ok($node->poll_query_until('postgres', $waiting), 'a comparison waits');
+($ret, $stdout, $stderr) = $node->psql('postgres', q{SET statement_timeout = '1s'; SELECT euno_evict('numbers_a')});
+like($stderr, qr/statement timeout/, 'who gives an index up does not wait for its memory for ever');
+$control->query_safe('SELECT pg_advisory_unlock(1)');
+$compares->query_safe('SELECT 1');
+is($node->safe_psql('postgres', q{SELECT state FROM euno_stat_indexes WHERE indexrelname = 'numbers_a'}), 'retiring', 'it is on its way out');
+is($node->safe_psql('postgres', q{SET enable_seqscan = off; SET test.rank = 'insert'; SELECT count(*) FROM by_rank WHERE a = 5}), '1',
+	'a comparison that needs it builds it');
+is($node->safe_psql('postgres', q{SELECT state, entries FROM euno_stat_indexes WHERE indexrelname = 'numbers_a'}), 'ready|101', 'with all rows');
+unlike(slurp_file($node->logfile, $log_start), $given_up, 'nothing is refused');
+$_->quit for $control, $compares;
+
+# A build that fails while a comparison waits for it, behind somebody who is going to
+# build in its place, and so waits for the last look at what there is.
+$log_start = -s $node->logfile;
+$control = $node->background_psql('postgres');
+my ($fails, $builds);
+($fails, $builds, $compares) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 3;
+$control->query_safe(q{SELECT euno_evict('numbers_a'), pg_advisory_lock(1)});
+$fails->query_safe(q{SET euno.debug_stop = 'build-page:1'});
+$fails->query_until(qr/begun/, "\\echo begun\nINSERT INTO numbers VALUES (201);\n");
+ok($node->poll_query_until('postgres', $waiting), 'somebody builds');
+my $in_line = q{SELECT count(*) = %d FROM pg_locks WHERE locktype = 'object' AND NOT granted};
+$builds->query_until(qr/begun/, "\\echo begun\nINSERT INTO numbers VALUES (202);\n");
+ok($node->poll_query_until('postgres', sprintf($in_line, 1)), 'somebody else waits');
+$compares->query_safe(q{SET enable_seqscan = off; SET test.rank = 'insert'});
+$compares->query_until(qr/begun/, "\\echo begun\nSELECT count(*) FROM by_rank WHERE a = 6;\n");
+ok($node->poll_query_until('postgres', sprintf($in_line, 2)), 'a comparison, too');
+$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted});
+ok($node->poll_query_until('postgres', q{SELECT state = 'ready' FROM euno_stat_indexes WHERE indexrelname = 'numbers_a'}),
+	'whoever can go on does');
+$_->quit for $control, $fails, $builds, $compares;
+is($node->safe_psql('postgres', 'SELECT count(*) FROM numbers WHERE a > 200'), '1', 'and inserts');
+check_indexes($node, 'postgres', 'after all of that');
 
 $node->stop;
 done_testing();
