@@ -1,9 +1,9 @@
-# Shared by test/check/run, test/demo/run and test/bench/server_bench: missing
-# packages, an unprivileged user, a private copy of the installation, private
-# servers on unix sockets.  Sourced by bash, from the top of the source tree.
+# What the tests and benchmarks that start servers share: missing packages, an
+# unprivileged user, a private copy of the installation, private servers on unix
+# sockets.  Sourced by bash, from the top of the source tree.
 #
-# The caller sets $work to a directory of its own and calls lib_cleanup from a
-# trap on EXIT.
+# The caller sets $work to a directory of its own, and from a trap on EXIT calls
+# lib_uninterrupted, lib_kill_processes, and removes that.
 
 PG_CONFIG=${PG_CONFIG:-pg_config}
 
