@@ -116,7 +116,7 @@ PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument
 endif
 
 # Bitcode would let the server's JIT inline our functions into expressions.
-# None of them is called from one.
+# Only euno_row_bound is called from one, and that is true always.
 override with_llvm := no
 
 # What the server looks up by name, SQL functions and what is declared with
