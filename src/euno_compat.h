@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * euno_compat.h
- *	  Every difference between PostgreSQL 15, 16, 17 and 18, in one place.
+ *	  Every difference between PostgreSQL 15, 16, 17 and 18, in one place; and
+ *	  how to sleep.
  *
  *-------------------------------------------------------------------------
  */
@@ -172,9 +173,7 @@ euno_buffile_read(BufFile *file, void *ptr, size_t size)
 #endif
 
 /* 18 counts searches in the scan descriptor too. */
-#include "access/genam.h"
 #include "access/relscan.h"
-#include "pgstat.h"
 static inline void
 euno_count_index_scan(IndexScanDesc scan)
 {
@@ -189,7 +188,6 @@ euno_count_index_scan(IndexScanDesc scan)
  * Does a collation order strings like memcmp?  17 counts the builtin provider
  * in; 18 replaced the function by a field.
  */
-#include "utils/pg_locale.h"
 #if PG_VERSION_NUM >= 180000
 #define euno_collation_is_c(coll) (pg_newlocale_from_collation(coll)->collate_is_c)
 #else
@@ -234,7 +232,8 @@ euno_translate_cmptype(CompareType cmptype, Oid opfamily)
 /*
  * What later versions added to an access method: summarizing (16), parallel
  * builds and the end of a series of inserts (17), hashing, the meaning of
- * operators, and the height of the tree (18; our planner hook tells it).
+ * operators, and the height of the tree (18; only cost estimates of an access
+ * method's own look at it, and ours does not).
  */
 #include "access/amapi.h"
 static inline void
