@@ -181,12 +181,14 @@ typedef struct EunoPositionBuffer
 
 /*
  * A range scan's place.  The caller sets lo and hi (both must stay valid) and
- * calls euno_cursor_start; afterwards core alone writes the rest.  The window
- * is the span of the last batch: the next batch forward starts at its right
- * end, the next one backward ends at its left end.  A batch without items is
- * an empty window at the end of the range: after reading forward to the end,
- * the next batch backward starts below hi.  Nothing in a cursor refers to a
- * node: it survives splits, merges, evictions and rebuilds.
+ * calls euno_cursor_start; afterwards core writes the rest.  (Who reads may
+ * move the end at which the next batch starts, or set the rest as that of a
+ * cursor somewhere else.)  The window is the span of the last batch: the next
+ * batch forward starts at its right end, the next one backward ends at its
+ * left end.  A batch without items is an empty window at the end of the range:
+ * after reading forward to the end, the next batch backward starts below hi.
+ * Nothing in a cursor refers to a node: it survives splits, merges, evictions
+ * and rebuilds.
  */
 typedef struct EunoCursor
 {
