@@ -79,7 +79,8 @@ make_room(void)
 
 /*
  * Inner nodes are made at the end, within an epoch, in which no room can be
- * made: so before.  They take a hundredth of the leaves, in each domain.
+ * made: so before.  They take about a hundredth of the leaves, in each domain;
+ * a 64th will do.
  */
 static void
 make_room_for_end(EunoIndex *idx, EunoTreeSlot *slot)
@@ -188,9 +189,10 @@ load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 		}
 	}
 	if (status == EUNO_OK)
+	{
 		make_room_for_end(idx, slot);
-	if (status == EUNO_OK)
 		status = ops->bulk_end(cx, bulk);
+	}
 	if (status != EUNO_OK)
 		euno_index_error(idx, index, status);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
