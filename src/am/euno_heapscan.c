@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * euno_heapscan.c
- *	  Our own look at the heap, a page at a time: rebuilds.
+ *	  Our own look at the heap, a page at a time: rebuilds and checks.
  *
  * table_index_build_scan looks at one tuple at a time.  While others write, a
  * HOT update can move a row behind it (lost) or in front of it (indexed

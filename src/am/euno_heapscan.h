@@ -51,7 +51,7 @@ typedef struct EunoHeapWalk
 	EState	   *estate;
 	TupleTableSlot *slot;
 	ExprState  *predicate;
-	bool		plain;			/* none of these is needed */
+	bool		plain;			/* there are none: columns alone, few */
 	int			nfixed;			/* if so: columns of fixed length, the first
 								 * ones, */
 	uint32		fixed_end;		/* and where they end, if none is NULL */
