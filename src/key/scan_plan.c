@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * scan_plan.c
- *	  Scan keys to a range of the tree, in BYTES order.
+ *	  Scan keys to a range of the tree: what both orders have in common, and
+ *	  BYTES order (scan_plan_compare.c has the other).
  *
  * The bytes of both bounds live in the plan, and bounds in COMPARE order point
  * to the scan keys' arguments: a range is good until the next call, as long as

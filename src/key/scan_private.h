@@ -5,9 +5,10 @@
  *
  * A plan goes through the columns in order.  Each column's scan keys are
  * condensed into a span of values (scan_span.c), which becomes a bound of
- * bytes or of datums (scan_plan.c).  A column held to one value lets the next
- * one narrow the range further; the first that is not ends it.  What the range
- * does not say is checked entry by entry (scan_match.c).
+ * bytes (scan_plan.c) or of datums (scan_plan_compare.c).  A column held to
+ * one value lets the next one narrow the range further; the first that is not
+ * ends it.  What the range does not say is checked entry by entry
+ * (scan_match.c).
  *
  * A column with an array ("= ANY") has one of several points.  The columns
  * before the end of the range are a number of such points to choose from, or
