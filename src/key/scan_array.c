@@ -203,8 +203,7 @@ euno_scan_arrays(EunoScanPlan *plan, ScanKey keys, int nkeys, bool *empty)
 	if (plan->arrays == NULL)
 		plan->arrays = MemoryContextAlloc(plan->context,
 										  plan->max_keys * sizeof(EunoArray));
-	(void) euno_scan_alloc(plan, 1);
-	old = MemoryContextSwitchTo(plan->array_context);
+	old = MemoryContextSwitchTo(euno_scan_keys_context(plan));
 	for (int i = 0; i < nkeys && !*empty; i++)
 		if ((keys[i].sk_flags & SK_SEARCHARRAY) &&
 			!read_array(plan, &own[i], i))

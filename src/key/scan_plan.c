@@ -50,7 +50,7 @@ euno_scan_plan_rest(EunoScanPlan *plan)
 		if (slot->has_cross || slot->copy != NULL)
 			return false;
 	}
-	return plan->array_context == NULL && plan->constant_low == NULL;
+	return plan->keys_context == NULL && plan->constant_low == NULL;
 }
 
 /* A copy of the scan keys, to be changed. */
@@ -344,8 +344,8 @@ euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 	plan->nrows = 0;
 	plan->whole = plan->kept = false;
 	plan->limit_cols = 0;
-	if (unlikely(plan->array_context != NULL))
-		MemoryContextReset(plan->array_context);
+	if (unlikely(plan->keys_context != NULL))
+		MemoryContextReset(plan->keys_context);
 	plan->nresidual = 0;
 	plan->residual_cols = 0;
 	for (int i = 0; i < nkeys; i++)

@@ -167,8 +167,7 @@ euno_scan_plan_keep(EunoScanPlan *plan, const EunoScanRange *range)
 	if (plan->kept || plan->schema->order == EUNO_ORDER_BYTES)
 		return;
 	plan->kept = true;
-	(void) euno_scan_alloc(plan, 1);
-	old = MemoryContextSwitchTo(plan->array_context);
+	old = MemoryContextSwitchTo(euno_scan_keys_context(plan));
 	if (plan->whole || range->lo.bound != NULL)
 		keep_bound(plan, &plan->low_bound,
 				   plan->whole ? plan->schema->nkeys : plan->low_bound.ncols);

@@ -176,8 +176,8 @@ struct EunoScanPlan
 {
 	const EunoKeySchema *schema;
 	MemoryContext context;
-	MemoryContext array_context;	/* of arrays and limits; reset when keys
-									 * are set.  NULL until needed */
+	MemoryContext keys_context; /* of what is made of the scan keys; reset when
+								 * they are set.  NULL until needed */
 	int			max_keys;
 	ScanKey		own_keys;		/* a copy, if there are arrays or rows */
 	EunoArray  *arrays;			/* one per scan key; valid for own_keys */
@@ -304,14 +304,20 @@ euno_scan_set_position(EunoPosition *pos, const uint8_t *key,
 }
 
 /* Memory that lasts until the scan keys are set again. */
+static inline MemoryContext
+euno_scan_keys_context(EunoScanPlan *plan)
+{
+	if (plan->keys_context == NULL)
+		plan->keys_context = AllocSetContextCreate(plan->context,
+												   "euno scan keys",
+												   ALLOCSET_SMALL_SIZES);
+	return plan->keys_context;
+}
+
 static inline void *
 euno_scan_alloc(EunoScanPlan *plan, Size size)
 {
-	if (plan->array_context == NULL)
-		plan->array_context = AllocSetContextCreate(plan->context,
-													"euno scan keys",
-													ALLOCSET_SMALL_SIZES);
-	return MemoryContextAllocHuge(plan->array_context, size);
+	return MemoryContextAllocHuge(euno_scan_keys_context(plan), size);
 }
 
 static inline EunoScanSlot *

@@ -84,8 +84,7 @@ euno_scan_rows(EunoScanPlan *plan, ScanKey keys, int nkeys, bool *empty)
 	if (plan->rows == NULL)
 		plan->rows = MemoryContextAllocZero(plan->context, plan->max_keys *
 											sizeof(EunoScanRow));
-	(void) euno_scan_alloc(plan, 1);
-	old = MemoryContextSwitchTo(plan->array_context);
+	old = MemoryContextSwitchTo(euno_scan_keys_context(plan));
 	for (int i = 0; i < nkeys; i++)
 	{
 		EunoScanRow *row = &plan->rows[plan->nrows];
@@ -124,7 +123,7 @@ euno_scan_rows_residual(EunoScanPlan *plan, ScanKey keys)
 		op = get_opfamily_member(col->opfamily, col->opcintype,
 								 key->sk_subtype, key->sk_strategy);
 		if (OidIsValid(op))
-			fmgr_info_cxt(get_opcode(op), &key->sk_func, plan->array_context);
+			fmgr_info_cxt(get_opcode(op), &key->sk_func, plan->keys_context);
 		else
 			plan->absorbed[k] = true;
 	}
