@@ -21,7 +21,6 @@
  */
 #include "postgres.h"
 
-#include "port/pg_bswap.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -267,15 +266,13 @@ transformed(EunoRowOrder *order, Datum value, uint32_t depth)
 {
 	const struct varlena *v = (const struct varlena *) DatumGetPointer(value);
 	uint32_t	len = Min(VARSIZE_ANY_EXHDR(v), EUNO_MAX_ENTRY);
-	uint64_t	word;
 
 	memcpy(order->source, VARDATA_ANY(v), len);
 	order->source[len] = '\0';
 	memset(order->guess, 0, GUESS_BYTES);
 	(void) euno_strxfrm(order->guess, order->source, TRANSFORMED_BYTES,
 						order->locale);
-	memcpy(&word, order->guess + depth, sizeof(word));
-	return pg_ntoh64(word);
+	return euno_get_word((const uint8_t *) order->guess + depth);
 }
 
 static uint64_t

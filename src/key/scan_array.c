@@ -13,7 +13,6 @@
  */
 #include "postgres.h"
 
-#include "port/pg_bswap.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 
@@ -245,8 +244,7 @@ encode_points(EunoScanPlan *plan, const EunoKeyColumn *col,
 		if (cut)
 			continue;			/* longer than any key */
 		memcpy(head, buf + 1, Min(len - 1, sizeof(head)));
-		memcpy(&points[n].head, head, sizeof(head));
-		points[n].head = pg_ntoh64(points[n].head);
+		points[n].head = euno_get_word(head);
 		points[n].bytes = buf;
 		points[n].len = len;
 		points[n].value = (Datum) 0;

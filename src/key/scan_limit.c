@@ -64,15 +64,6 @@ euno_limit_admits(const EunoLimit *limit, const uint8_t *bytes, uint32 len,
 	return false;
 }
 
-static void
-set_end(EunoPosition *pos, const uint8_t *bytes, uint32 len, int8 side)
-{
-	memset(pos, 0, sizeof(*pos));
-	pos->key = bytes;
-	pos->keylen = len;
-	pos->side = side;
-}
-
 /* One end of a span as the bytes of a column. */
 static void
 encode_end(EunoScanPlan *plan, const EunoKeyColumn *col,
@@ -82,12 +73,13 @@ encode_end(EunoScanPlan *plan, const EunoKeyColumn *col,
 	bool		cut;
 
 	if (end->set)
-		set_end(pos, buf, euno_scan_append(col, end, buf, 0, &cut),
-				end->inclusive == is_low ? -1 : 1);
+		euno_scan_set_position(pos, buf,
+							   euno_scan_append(col, end, buf, 0, &cut),
+							   end->inclusive == is_low ? -1 : 1);
 	else
 	{
 		buf[0] = is_low ? EUNO_MARK_VALUE : EUNO_MARK_VALUE + 1;
-		set_end(pos, buf, 1, -1);
+		euno_scan_set_position(pos, buf, 1, -1);
 	}
 }
 
@@ -312,7 +304,8 @@ set_target(EunoScanPlan *plan, const uint8_t *key, uint32 len,
 {
 	memcpy(plan->jump_bytes, key, len);
 	memcpy(plan->jump_bytes + len, end, endlen);
-	set_end(target, plan->jump_bytes, Min(len + endlen, EUNO_MAX_ENTRY), side);
+	euno_scan_set_position(target, plan->jump_bytes,
+						   Min(len + endlen, EUNO_MAX_ENTRY), side);
 }
 
 bool
