@@ -85,29 +85,37 @@ eunooptions(Datum reloptions, bool validate)
 									  table, lengthof(table));
 }
 
+static const EunoOptions *
+options_of(Relation index)
+{
+	static const EunoOptions defaults = {
+		.fillfactor = EUNO_DEFAULT_FILLFACTOR,
+		.structure = EUNO_STRUCTURE_BPTREE,
+		.sync = EUNO_SYNC_UNSET,
+		.replicate = EUNO_REPLICATE_AUTO
+	};
+
+	return index->rd_options != NULL ?
+		(const EunoOptions *) index->rd_options : &defaults;
+}
+
 EunoStructure
 euno_structure(Relation index)
 {
-	EunoOptions *options = (EunoOptions *) index->rd_options;
-
-	return options != NULL ? options->structure : EUNO_STRUCTURE_BPTREE;
+	return options_of(index)->structure;
 }
 
 EunoSync
 euno_sync(Relation index)
 {
-	EunoOptions *options = (EunoOptions *) index->rd_options;
-
-	return options != NULL ? options->sync : EUNO_SYNC_UNSET;
+	return options_of(index)->sync;
 }
 
 /* Is each domain to have inner nodes of its own? */
 EunoReplicate
 euno_replicate(Relation index)
 {
-	EunoOptions *options = (EunoOptions *) index->rd_options;
-	EunoReplicate replicate = options != NULL ? options->replicate :
-		EUNO_REPLICATE_AUTO;
+	EunoReplicate replicate = options_of(index)->replicate;
 
 	if (replicate == EUNO_REPLICATE_AUTO &&
 		euno_debug_copies != EUNO_COPIES_BY_USE)
@@ -118,9 +126,7 @@ euno_replicate(Relation index)
 int
 euno_fillfactor(Relation index)
 {
-	EunoOptions *options = (EunoOptions *) index->rd_options;
-
-	return options ? options->fillfactor : EUNO_DEFAULT_FILLFACTOR;
+	return options_of(index)->fillfactor;
 }
 
 void
