@@ -248,9 +248,7 @@ merge_side(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	.buf = reader->buf, .buf_size = EUNO_BATCH_BUF};
 	EunoStatus	status;
 
-	reader->cursor.lo = (EunoPosition) {.side = -1};
-	reader->cursor.hi = (EunoPosition) {.side = 1};
-	euno_cursor_start(&reader->cursor);
+	euno_cursor_of_all(&reader->cursor);
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -228,16 +228,12 @@ euno_predicate_check_key(EunoIndex *idx, Relation index, Relation heap,
 						 const EunoEntry *entry)
 {
 	EunoCursor *cursor = palloc(sizeof(EunoCursor));
-	EunoPosition bound = {.key = entry->key, .keylen = entry->keylen};
 	EunoTid		tid;
 	EunoBatch	batch = {.max_items = 1, .tids = &tid, .one_leaf = true};
 	EunoContext *cx;
 	uint64		generation;
 
-	cursor->lo = cursor->hi = bound;
-	cursor->lo.side = -1;
-	cursor->hi.side = 1;
-	euno_cursor_start(cursor);
+	euno_cursor_of_key(cursor, entry->key, entry->keylen);
 	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
 		(void) idx->slot->ops->read(cx, &idx->slot->tree, cursor, true, &batch);
 	generation = idx->generation;

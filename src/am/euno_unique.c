@@ -188,13 +188,9 @@ static Verdict
 check_key(UniqueCheck *uc)
 {
 	EunoIndex  *idx = uc->idx;
-	EunoPosition bound = {.key = uc->entry.key, .keylen = uc->entry.keylen};
 	EunoBatch	batch = {.max_items = CHECK_BATCH, .tids = uc->tids};
 
-	uc->cursor.lo = uc->cursor.hi = bound;
-	uc->cursor.lo.side = -1;
-	uc->cursor.hi.side = 1;
-	euno_cursor_start(&uc->cursor);
+	euno_cursor_of_key(&uc->cursor, uc->entry.key, uc->entry.keylen);
 	uc->found_self = false;
 
 	while (!uc->cursor.at_hi)

@@ -94,17 +94,13 @@ euno_unique_check_build(EunoIndex *idx, Relation index, Relation heap)
 {
 	EunoCursor *cursor = palloc(sizeof(EunoCursor));
 	KeyRun	   *run = palloc0(sizeof(KeyRun));
-	EunoPosition below = {.side = -1};
-	EunoPosition above = {.side = 1};
 	EunoBatch	batch = {.max_items = VERIFY_BATCH, .want_keys = true,
 	.buf_size = EUNO_BATCH_BUF};
 
 	batch.tids = palloc(VERIFY_BATCH * sizeof(EunoTid));
 	batch.keys = palloc(VERIFY_BATCH * sizeof(EunoItemKey));
 	batch.buf = palloc(EUNO_BATCH_BUF);
-	cursor->lo = below;
-	cursor->hi = above;
-	euno_cursor_start(cursor);
+	euno_cursor_of_all(cursor);
 
 	while (!cursor->at_hi)
 	{

@@ -244,6 +244,24 @@ euno_cursor_start(EunoCursor *cursor)
 	cursor->at_lo = cursor->at_hi = false;
 }
 
+/* The cursor of all entries with a key, which must stay. */
+static inline void
+euno_cursor_of_key(EunoCursor *cursor, const uint8_t *key, uint32_t keylen)
+{
+	cursor->lo = (EunoPosition) {.key = key, .keylen = keylen, .side = -1};
+	cursor->hi = (EunoPosition) {.key = key, .keylen = keylen, .side = 1};
+	euno_cursor_start(cursor);
+}
+
+/* The cursor of all entries. */
+static inline void
+euno_cursor_of_all(EunoCursor *cursor)
+{
+	cursor->lo = (EunoPosition) {.side = -1};
+	cursor->hi = (EunoPosition) {.side = 1};
+	euno_cursor_start(cursor);
+}
+
 /* For the structures: see euno_cursor.c. */
 extern bool euno_cursor_turn(EunoCursor *cursor, bool forward);
 
