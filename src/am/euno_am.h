@@ -105,7 +105,7 @@ extern void euno_index_free_retired(void);
 
 extern void euno_index_init(void);	/* once per backend */
 
-/* euno_scan.c: what is kept for this index goes with its memory. */
+/* euno_scan.c: frees the scan that this index keeps for the next, if any. */
 extern void euno_scan_forget(EunoIndex *idx);
 
 /* ---- euno_operation.c: getting at the tree ---- */
@@ -295,8 +295,9 @@ typedef struct EunoInserted
 
 /*
  * Inserts an entry whose heap tuple is in place; nothing is done while the
- * tree is absent (EUNO_OK).  Waits for no lock that others keep, and the
- * failures that it knows are returned: a key lock may be held.  What it returns goes to euno_insert_done.
+ * tree is absent (EUNO_OK).  A key lock may be held: so it waits for no lock
+ * that others keep, and the failures that it knows are returned.  What it
+ * returns goes to euno_insert_done.
  */
 extern EunoStatus euno_insert_entry(EunoIndex *idx, Relation index,
 									Relation heap, const EunoEntry *entry,

@@ -104,11 +104,12 @@ extern bool euno_sort_next(EunoSort *sort, EunoEntry *entry);
 extern void euno_sort_end(EunoSort *sort);
 
 /*
- * About how many bytes a tree of it will take: all that was added; half of
- * that if it came in order, as dense numbers do.  When it has been performed:
- * how many entries are left.
+ * Before it is performed: about how many bytes a tree of it will take.  All
+ * that was added; half of that if it came in order, as dense numbers do.
  */
 extern uint64 euno_sort_bytes(const EunoSort *sort);
+
+/* Afterwards: how many entries are left. */
 extern uint64 euno_sort_left(const EunoSort *sort);
 
 /* ---- euno_parallel.c ---- */

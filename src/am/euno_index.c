@@ -21,7 +21,7 @@ typedef struct IndexEntry
 	EunoIndex  *idx;			/* NULL: it has changed, or was dropped */
 } IndexEntry;
 
-/* What rd_amcache points to. */
+/* What rd_amcache points to; the relation cache frees it. */
 typedef struct IndexReference
 {
 	IndexEntry *entry;			/* never removed from the hash table */

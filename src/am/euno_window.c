@@ -284,7 +284,10 @@ sift(EunoScan *so, EunoWindow *window)
 	window->sifted = so->sieve_decides;
 }
 
-/* How much the next read asks for, and what is left of this one. */
+/*
+ * After a read of the range: how much the next one asks for, and where it goes
+ * on; and of what was read, leaves out what the sieve does.
+ */
 static void
 after_range(EunoScan *so, EunoWindow *window, bool forward)
 {

@@ -167,11 +167,10 @@ extern int	euno_rows_compare(EunoRowOrder *order, const uint8_t *a,
 							  uint32_t alen, uint64_t ahead, const uint8_t *b,
 							  uint32_t blen, uint64_t bhead);
 
-/*
- * The schema's approximation; see EunoCompare.  May ereport.  Is it any faster
- * than comparing?
- */
+/* Is approximating keys of this schema any faster than comparing them? */
 extern bool euno_key_approximates(const EunoKeySchema *schema);
+
+/* An EunoCompare that approximates; arg is the schema.  May ereport. */
 extern int	euno_key_approximate(void *arg, const EunoPosition *pos,
 								 const uint8_t *key, uint32_t keylen);
 

@@ -128,8 +128,9 @@ struct EunoKeySchema
 	uint8_t		plain;			/* and the bytes of those integers */
 	uint8_t		abbreviation[EUNO_ABBREVIATION_HOW];	/* key_abbreviate.c */
 	bool		expands;		/* tuples may be three times as long as keys */
-	uint32_t	tuple_more;		/* bytes that an index tuple may have more than
-								 * that and payload, but for blanks */
+	uint32_t	tuple_more;		/* an index tuple has at most so many bytes more
+								 * than key (three times that if it expands)
+								 * and payload, lost blanks apart */
 	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a
 								 * key without NULLs, else 0, */
 	uint32_t	fixed_row;		/* of the row of its INCLUDE columns, likewise, */
