@@ -5,12 +5,12 @@
  *
  * A batch says which rows come next.  Where they are all over the heap, each
  * costs several waits for memory one after the other: the buffer's descriptor,
- * the page's header and line pointer, the tuple.  Asked for together, some rows
- * ahead, they cost little more than one.
+ * the page's header and line pointer, the tuple.  Asked for together, some
+ * rows ahead, they cost little more than one.
  *
  * What is read here is read without a pin or a lock, and may be of a page that
- * has taken another's place: nothing is done with it but to say which lines the
- * processor should fetch.
+ * has taken another's place: nothing is done with it but to say which lines
+ * the processor should fetch.
  *
  * A page that is in no buffer is asked for from the kernel, as a bitmap heap
  * scan would; effective_io_concurrency = 0 turns all of this off.

@@ -3,8 +3,8 @@
  * euno_build.c
  *	  CREATE INDEX, REINDEX, TRUNCATE.
  *
- * The relation file gets one page: it says to whoever looks at the file what it
- * is.  Nothing else is ever written, and nothing is read.
+ * The relation file gets one page: it says to whoever looks at the file what
+ * it is.  Nothing else is ever written, and nothing is read.
  *
  *-------------------------------------------------------------------------
  */

@@ -30,9 +30,9 @@
 #define DESCENT_OPERATORS 25.0
 
 /*
- * To make the index tuple that an index-only scan returns takes about as long as
- * this many operators for each column, if values have to be decoded; if they are
- * but copied, enough to prefer the index that has fewer.
+ * To make the index tuple that an index-only scan returns takes about as long
+ * as this many operators for each column, if values have to be decoded; if
+ * they are but copied, enough to prefer the index that has fewer.
  */
 #define DECODE_OPERATORS 2.0
 #define COPY_OPERATORS	0.25
@@ -88,10 +88,10 @@ is_equality(PlannerInfo *root, IndexOptInfo *index, int indexcol,
 }
 
 /*
- * Is this one of euno_row_compare.c's, which the planner does not have?  With it
- * a scan of the index reads no more than without, and costs that much less: if
- * its evaluation counted, the planner might prefer one that reads and discards
- * all rows in front of the row that is compared with.
+ * Is this one of euno_row_compare.c's, which the planner does not have?  With
+ * it a scan of the index reads no more than without, and costs that much less:
+ * if its evaluation counted, the planner might prefer one that reads and
+ * discards all rows in front of the row that is compared with.
  */
 static bool
 is_implied(const IndexOptInfo *index, const RestrictInfo *rinfo)
@@ -249,10 +249,11 @@ on_one_page(const RelOptInfo *rel, Selectivity selectivity)
 }
 
 /*
- * What an entry costs beyond the conditions on it.  What it has of columns that
- * nobody asks for is read, too, and decoded by an index-only scan, which returns
- * all of them: of several indexes the narrow one is better.  Not so for a single
- * row, whose page the planner counts even where it need not be visited.
+ * What an entry costs beyond the conditions on it.  What it has of columns
+ * that nobody asks for is read, too, and decoded by an index-only scan, which
+ * returns all of them: of several indexes the narrow one is better.  Not so
+ * for a single row, whose page the planner counts even where it need not be
+ * visited.
  */
 static Cost
 entry_cost(const IndexPath *path, Selectivity selectivity)

@@ -10,19 +10,20 @@
  *
  * 'point:error' raises an error there instead.
  *
- * The value 'count-nodes' has every descent counted in the statistics of domains
- * and every conflict noted where it was, not only a sample.
+ * The value 'count-nodes' has every descent counted in the statistics of
+ * domains and every conflict noted where it was, not only a sample.
  *
- * euno.debug_copies = all gives every index with replicate = auto copies of its
- * inner nodes in all domains, from the build on.  "lagging" also keeps the
+ * euno.debug_copies = all gives every index with replicate = auto copies of
+ * its inner nodes in all domains, from the build on.  "lagging" also keeps the
  * session from posting separators of leaves that others made, so that
  * directories lag as far as they can.
  *
- * A B+tree that is made while euno.debug_modes is not "off" has its leaves forced
- * into modes from then on, by each session as its setting says (bpt_forced.c).
+ * A B+tree that is made while euno.debug_modes is not "off" has its leaves
+ * forced into modes from then on, by each session as its setting says
+ * (bpt_forced.c).
  *
- * euno.debug_wrong_guesses: text in a collation is sorted by guesses some or all
- * of which are wrong (key_sort.c).
+ * euno.debug_wrong_guesses: text in a collation is sorted by guesses some or
+ * all of which are wrong (key_sort.c).
  *
  *-------------------------------------------------------------------------
  */

@@ -154,8 +154,9 @@ count_pages(EunoPool *pool, uint64 *pages, int max_node)
 #endif
 
 /*
- * One row for each domain and node that has pages of an index.  No right to the
- * table is needed: it says how much memory there is, and not what is in it.
+ * One row for each domain and node that has pages of an index.  No right to
+ * the table is needed: it says how much memory there is, and not what is in
+ * it.
  */
 PG_FUNCTION_INFO_V1(euno_numa_pages);
 Datum

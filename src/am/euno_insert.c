@@ -41,11 +41,11 @@ insert_aside(EunoTreeSlot *slot, EunoContext *cx, const EunoEntry *entry)
 /*
  * Bring an entry into the tree; see euno_am.h.
  *
- * The heap tuple is in place already.  There is a full barrier between that and
- * the look at the tree's state, and a builder has one between setting BUILDING
- * and reading the heap: so either we see BUILDING (or a later state) and insert,
- * idempotently since the builder may have found the tuple too; or the builder
- * sees the tuple and doing nothing is right.
+ * The heap tuple is in place already.  There is a full barrier between that
+ * and the look at the tree's state, and a builder has one between setting
+ * BUILDING and reading the heap: so either we see BUILDING (or a later state)
+ * and insert, idempotently since the builder may have found the tuple too; or
+ * the builder sees the tuple and doing nothing is right.
  */
 EunoStatus
 euno_insert_entry(EunoIndex *idx, Relation index, Relation heap,

@@ -3,8 +3,8 @@
  * euno_keylock.c
  *	  Locks of keys in BYTES order, for unique checks.
  *
- * Words like those of nodes, and not LWLocks: who waits for an LWLock cannot be
- * canceled, and its holder may be stopped, or wait for a disk, for long.  A
+ * Words like those of nodes, and not LWLocks: who waits for an LWLock cannot
+ * be canceled, and its holder may be stopped, or wait for a disk, for long.  A
  * process holds one at most, and foreign code does not run meanwhile; whatever
  * ends the (sub)transaction gives it back.
  *

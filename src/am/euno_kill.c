@@ -10,12 +10,12 @@
 #include "am/euno_scan.h"
 
 /*
- * Removes those entries of a range whose TIDs are in the list, which is sorted;
- * in the window's direction, up to the last of them: behind that the window may
- * have skipped any number of others.  (Others may have removed some; a window
- * was made of no more than a batch.)  TIDs may have been recycled since the
- * window was read: each removal is conditional on the vacuum epoch of that time,
- * which is checked while the leaf is locked.
+ * Removes those entries of a range whose TIDs are in the list, which is
+ * sorted; in the window's direction, up to the last of them: behind that the
+ * window may have skipped any number of others.  (Others may have removed
+ * some; a window was made of no more than a batch.)  TIDs may have been
+ * recycled since the window was read: each removal is conditional on the
+ * vacuum epoch of that time, which is checked while the leaf is locked.
  */
 static void
 kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,

@@ -137,7 +137,9 @@ expect_tree(EunoTreeSlot *slot, const EunoSort *sort)
 	if (bytes < EXPECT_LEAST)
 		return;
 
-	/* Leaves are loaded into all domains; all of a radix tree into the first. */
+	/*
+	 * Leaves are loaded into all domains; all of a radix tree into the first.
+	 */
 	for (int d = 0; d < ndomains; d++)
 		expect(&slot->pools[d], bytes / ndomains);
 	euno_tree_call_launcher();

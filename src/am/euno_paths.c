@@ -22,16 +22,17 @@
 /*
  * A bitmap scan has to be cheaper by more than this.  The planner counts pages
  * that are next to each other as read in one go; but to make and read a bitmap
- * takes longer than it counts, and index scans ask ahead for pages that are not
- * in memory (euno_ahead.c) and remember where those are that are.  With btree
- * small differences vanish behind the page of the index that both read, and the
- * planner takes the index scan.
+ * takes longer than it counts, and index scans ask ahead for pages that are
+ * not in memory (euno_ahead.c) and remember where those are that are.  With
+ * btree small differences vanish behind the page of the index that both read,
+ * and the planner takes the index scan.
  */
 #define BITMAP_FACTOR	1.3
 
 /*
- * A plain scan must not read more than this part of the table.  To look at each
- * page once is good then, and the table's order for what its rows are joined to.
+ * A plain scan must not read more than this part of the table.  To look at
+ * each page once is good then, and the table's order for what its rows are
+ * joined to.
  */
 #define MOST_PLAIN		0.15
 
@@ -40,9 +41,9 @@
 #define MOST_PLAIN_AND		0.05
 
 /*
- * The same where all of the table is in the server's buffers.  What the planner
- * counts is pages that come from a disk, in their order or in any; here there is
- * none, and a bitmap scan takes up to five times as long.
+ * The same where all of the table is in the server's buffers.  What the
+ * planner counts is pages that come from a disk, in their order or in any;
+ * here there is none, and a bitmap scan takes up to five times as long.
  */
 #define BUFFERED_FACTOR		10.0
 #define MOST_BUFFERED		0.05
@@ -140,8 +141,9 @@ plain_path(Table *table, BitmapHeapPath *bitmap, double *factor)
 
 /*
  * What a plain scan, of a part of the rows if "partial", is to be taken as in
- * the place of a bitmap scan.  NULL if it must not be.  It gets the other's cost,
- * for it takes no longer: the rest of the plan is not to be chosen as if it did.
+ * the place of a bitmap scan.  NULL if it must not be.  It gets the other's
+ * cost, for it takes no longer: the rest of the plan is not to be chosen as if
+ * it did.
  */
 static IndexPath *
 in_place_of(Table *table, BitmapHeapPath *bitmap, bool partial)
@@ -180,8 +182,8 @@ in_place_of(Table *table, BitmapHeapPath *bitmap, bool partial)
 
 /*
  * Puts plain scans of our indexes in the place of bitmap scans that are hardly
- * cheaper, or of those that read a part of the rows if "partial".  What a bitmap
- * heap scan is made of is the path of the plain one.
+ * cheaper, or of those that read a part of the rows if "partial".  What a
+ * bitmap heap scan is made of is the path of the plain one.
  */
 static void
 replace_bitmap_paths(Table *table, bool partial)

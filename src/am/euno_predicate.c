@@ -15,8 +15,8 @@
  *
  * Numbers are good for one generation of the tree.  What is locked in another
  * one's is moved to the table as a whole, and so writers look there, too.  All
- * this is under an LWLock of the index, and only for serializable transactions.
- * src/README.md ("Serializable transactions") has the argument.
+ * this is under an LWLock of the index, and only for serializable
+ * transactions.  src/README.md ("Serializable transactions") has the argument.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,8 +3,8 @@
  * euno_rebuild.c
  *	  Building an absent tree from the table, while others read and write it.
  *
- * As CREATE INDEX does it, but for the scan (euno_heapscan.c) and for the locks
- * on table and index, which keep nobody from anything but DDL.
+ * As CREATE INDEX does it, but for the scan (euno_heapscan.c) and for the
+ * locks on table and index, which keep nobody from anything but DDL.
  *
  *-------------------------------------------------------------------------
  */

@@ -3,15 +3,15 @@
  * euno_recent.c
  *	  Which buffers pages of tables were in.
  *
- * The executor looks for the page of each row in the hash table of buffers: some
- * lines of shared memory anywhere, one after the other, under a lock.  A backend
- * that has been to a page before remembers in which buffer it was, and need only
- * see whether it still is.
+ * The executor looks for the page of each row in the hash table of buffers:
+ * some lines of shared memory anywhere, one after the other, under a lock.  A
+ * backend that has been to a page before remembers in which buffer it was, and
+ * need only see whether it still is.
  *
  * So we pin the row's page for the executor, in the place where the heap keeps
  * its pin for an index scan, just before it would do so itself, and do what it
- * would do besides.  It looks whether the right page is pinned before it uses it:
- * nothing depends on what is remembered here.
+ * would do besides.  It looks whether the right page is pinned before it uses
+ * it: nothing depends on what is remembered here.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,8 +33,8 @@
 #define MOST_PAGES		(128 * 1024)
 
 /*
- * With so many pins others are at the buffer all the time: to pin it would be to
- * wait for its header.
+ * With so many pins others are at the buffer all the time: to pin it would be
+ * to wait for its header.
  */
 #define CROWD			4
 

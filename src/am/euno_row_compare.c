@@ -5,18 +5,19 @@
  *
  * The planner offers those to btree only, and the executor refuses them in a
  * scan of anything else.  What follows from them can be offered to any index:
- * where its columns go on with the row's, a condition on the first of them with
- * an operator of our own, whose right side is the row (a #># ROW(1, 2)), of
- * which the scan makes one end of its range (scan_row.c); else a >= 1, as btree
- * does where only the first column matches (expand_indexqual_rowcompare).
+ * where its columns go on with the row's, a condition on the first of them
+ * with an operator of our own, whose right side is the row (a #># ROW(1, 2)),
+ * of which the scan makes one end of its range (scan_row.c); else a >= 1, as
+ * btree does where only the first column matches
+ * (expand_indexqual_rowcompare).
  *
  * The row comparison itself stays as a filter.  So our operators need not be
  * exact, and their function, which sees one column alone, is true always.  A
  * query cannot use them: there they would mean what the plan makes of them.
  *
- * What follows must not count in estimates of the table's rows, which have been
- * made when we are called: it is among the index's conditions only, and only
- * while its paths are made once more.
+ * What follows must not count in estimates of the table's rows, which have
+ * been made when we are called: it is among the index's conditions only, and
+ * only while its paths are made once more.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,9 +49,9 @@ euno_row_bound(PG_FUNCTION_ARGS)
 }
 
 /*
- * All expressions of a query come by here, to be simplified; those with ANY and
- * ALL when their costs are asked for, and have no node then.  Ours come by for
- * their costs only.
+ * All expressions of a query come by here, to be simplified; those with ANY
+ * and ALL when their costs are asked for, and have no node then.  Ours come by
+ * for their costs only.
  */
 PG_FUNCTION_INFO_V1(euno_row_bound_support);
 Datum
@@ -77,9 +78,9 @@ is_scan_constant(PlannerInfo *root, const IndexOptInfo *index, Node *node)
 }
 
 /*
- * Is this pair of a row comparison one of the index's column and something else?
- * Returns the strategy of that comparison, or InvalidStrategy; "swap": the
- * column is on the right.
+ * Is this pair of a row comparison one of the index's column and something
+ * else?  Returns the strategy of that comparison, or InvalidStrategy; "swap":
+ * the column is on the right.
  */
 static StrategyNumber
 match_pair(PlannerInfo *root, IndexOptInfo *index, int column,
@@ -113,8 +114,8 @@ is_for_everybody(Oid op)
 }
 
 /*
- * A condition on the first of the index's columns, from "column" on, that go on
- * with a row's; NULL if there are fewer than two, or not all in the same
+ * A condition on the first of the index's columns, from "column" on, that go
+ * on with a row's; NULL if there are fewer than two, or not all in the same
  * direction.
  */
 static Expr *
@@ -216,8 +217,9 @@ bound_by_row(PlannerInfo *root, IndexOptInfo *index,
 }
 
 /*
- * Something implied as a condition; it may be no earlier evaluated than what it
- * comes of.  NULL: there is nothing, or that would be too late for an index.
+ * Something implied as a condition; it may be no earlier evaluated than what
+ * it comes of.  NULL: there is nothing, or that would be too late for an
+ * index.
  */
 static RestrictInfo *
 as_condition(PlannerInfo *root, RelOptInfo *rel, const RestrictInfo *whole,
@@ -266,9 +268,9 @@ implied_conditions(PlannerInfo *root, IndexOptInfo *index, Bitmapset **columns)
 }
 
 /*
- * Selectivities are estimated from this in place of a condition with an operator
- * of ours: the row comparison that it comes of, as the planner has done for the
- * table's rows.
+ * Selectivities are estimated from this in place of a condition with an
+ * operator of ours: the row comparison that it comes of, as the planner has
+ * done for the table's rows.
  */
 RestrictInfo *
 euno_row_compare_whole(const IndexOptInfo *index, RestrictInfo *condition)
@@ -311,8 +313,8 @@ own_families(const IndexOptInfo *info)
 
 /*
  * Makes the paths of one index again, with more conditions, if its table's row
- * comparisons imply any.  Columns on which these are have their own families for
- * it; others keep what they are called for conditions of other kinds.
+ * comparisons imply any.  Columns on which these are have their own families
+ * for it; others keep what they are called for conditions of other kinds.
  */
 static void
 add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)

@@ -94,7 +94,10 @@ take_kept_scan(EunoIndex *idx, int nkeys)
 	return so;
 }
 
-/* The scan is one of the large ones from now on, and the oldest of them is not. */
+/*
+ * The scan is one of the large ones from now on, and the oldest of them is
+ * not.
+ */
 static void
 enter_large(EunoScan *so)
 {

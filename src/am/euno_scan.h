@@ -116,8 +116,8 @@ typedef struct EunoScan
 	bool		sieve_decides;
 
 	/*
-	 * Entries with equal keys have one key in a window.  NULL: none of what the
-	 * windows hold.
+	 * Entries with equal keys have one key in a window.  NULL: none of what
+	 * the windows hold.
 	 */
 	const uint8_t *judged;		/* that was held against the plan last */
 	bool		admitted;		/* what came out */

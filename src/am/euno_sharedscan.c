@@ -12,8 +12,8 @@
  * arrays), in shared memory: nothing points into the tree, which may change,
  * or be evicted and rebuilt, between two turns.
  *
- * Its turn may last, and a process may wait for locks then: those that wait for
- * theirs keep nothing that others wait for.
+ * Its turn may last, and a process may wait for locks then: those that wait
+ * for theirs keep nothing that others wait for.
  *
  * A process that fails during its turn never passes on; but its error ends
  * the query, and with it the wait of the others.

@@ -3,12 +3,12 @@
  * euno_sort_heads.c
  *	  Sorting by eight bytes.
  *
- * A byte at a time, by counting.  Many items are first parted in place by their
- * first byte that differs; so no second array of that size is needed, for new
- * memory takes as long as sorting, and what follows stays in the cache.  Fewer
- * are sorted least significant digit first; but only by as many of the first
- * bytes as leave hardly two items together, which are then put into order by
- * the rest.
+ * A byte at a time, by counting.  Many items are first parted in place by
+ * their first byte that differs; so no second array of that size is needed,
+ * for new memory takes as long as sorting, and what follows stays in the
+ * cache.  Fewer are sorted least significant digit first; but only by as many
+ * of the first bytes as leave hardly two items together, which are then put
+ * into order by the rest.
  *
  *-------------------------------------------------------------------------
  */

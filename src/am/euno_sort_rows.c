@@ -3,12 +3,12 @@
  * euno_sort_rows.c
  *	  Sorting entries in COMPARE order.
  *
- * Items are brought about into order by the heads of their rows, where they have
- * some.  Those that the comparator finds out of place, hardly any if the heads
- * are good, are put apart, sorted and merged with the others; so it is asked
- * once for each two neighbors, and no more.  If they are many, all are sorted
- * by a merge sort, which asks least.  So heads decide nothing here: if they are
- * wrong, more is to be merged.
+ * Items are brought about into order by the heads of their rows, where they
+ * have some.  Those that the comparator finds out of place, hardly any if the
+ * heads are good, are put apart, sorted and merged with the others; so it is
+ * asked once for each two neighbors, and no more.  If they are many, all are
+ * sorted by a merge sort, which asks least.  So heads decide nothing here: if
+ * they are wrong, more is to be merged.
  *
  *-------------------------------------------------------------------------
  */

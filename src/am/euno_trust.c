@@ -3,14 +3,14 @@
  * euno_trust.c
  *	  May this session build an index?
  *
- * A build runs the functions of index expressions and predicates for the rows of
- * others, as the table's owner.  These find what they name by the session's
+ * A build runs the functions of index expressions and predicates for the rows
+ * of others, as the table's owner.  These find what they name by the session's
  * search_path, and temporary relations first whatever that is, so whoever has
  * the session could have them run something of his own.  Nobody but the owner,
  * and who may become the owner, is in a position to ask for CREATE INDEX or
  * REINDEX.  But an insert into a unique index that is absent asks for a build,
- * and so may a query: for those who are not trusted a background worker does it
- * (euno_build_worker.c).
+ * and so may a query: for those who are not trusted a background worker does
+ * it (euno_build_worker.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -51,8 +51,8 @@ is_compared_by_users(Oid type)
 }
 
 /*
- * Arrays, rows and ranges are compared by functions of the server, and these by
- * those of the types that they are made of.
+ * Arrays, rows and ranges are compared by functions of the server, and these
+ * by those of the types that they are made of.
  */
 static bool
 has_users_parts(Oid type)
@@ -102,8 +102,8 @@ runs_functions(Node *node, void *context)
 
 /*
  * The same of an index's expressions, or predicate, as they are stored: in the
- * relation cache the bodies of SQL functions may stand instead, with names that
- * this session has found.
+ * relation cache the bodies of SQL functions may stand instead, with names
+ * that this session has found.
  */
 static bool
 stored_runs_functions(HeapTuple tuple, AttrNumber attribute)

@@ -3,8 +3,8 @@
  * euno_unique.c
  *	  Unique indexes.
  *
- * The protocol is nbtree's (_bt_check_unique), with another lock.  nbtree holds
- * the leaf; we must not, for looking into the heap takes I/O.  Instead,
+ * The protocol is nbtree's (_bt_check_unique), with another lock.  nbtree
+ * holds the leaf; we must not, for looking into the heap takes I/O.  Instead,
  *
  *	- a key lock is held from before the check to after the insert, so that of
  *	  two sessions with one key the second sees the first one's entry.  It is
@@ -17,8 +17,8 @@
  *
  * An absent tree is built first.  Whatever becomes of it between check and
  * insert, the check stands: the key lock kept others from adding entries with
- * this key, but for those a builder finds, whose owners are yet to check.  They
- * say so (euno_checking.c), and are not waited for.
+ * this key, but for those a builder finds, whose owners are yet to check.
+ * They say so (euno_checking.c), and are not waited for.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +40,9 @@
 
 #define CHECK_BATCH 64			/* TIDs of one key looked at together */
 
-/* LOCKTAG_OBJECT sub-ids of key locks have this bit, the build lock's has not */
+/*
+ * LOCKTAG_OBJECT sub-ids of key locks have this bit, the build lock's has not
+ */
 #define KEY_LOCK_SUBID 0x8000
 
 typedef enum Verdict
@@ -261,8 +263,8 @@ raise_duplicate(UniqueCheck *uc, Datum *values, bool *isnull)
 }
 
 /*
- * Looks whether another row is in the way, and inserts the entry if none is, or
- * if that does not matter yet.  The key lock is held.
+ * Looks whether another row is in the way, and inserts the entry if none is,
+ * or if that does not matter yet.  The key lock is held.
  */
 static Verdict
 check_and_insert(UniqueCheck *uc)
@@ -291,7 +293,9 @@ check_and_insert(UniqueCheck *uc)
 	uc->status = euno_insert_entry(idx, uc->index, uc->heap, &uc->entry,
 								   uc->index_unchanged, &uc->inserted);
 
-	/* Under the lock: nobody with this key may think that we are yet to check. */
+	/*
+	 * Under the lock: nobody with this key may think that we are yet to check.
+	 */
 	if (uc->status == EUNO_OK || uc->status == EUNO_EXISTS)
 		euno_checking_end(&uc->outer);
 	return verdict;

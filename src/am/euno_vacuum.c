@@ -159,8 +159,8 @@ lock_for_vacuum(EunoIndex *idx, Relation index)
  * was read since it became odd may hold what has been removed after that, and
  * its scan must not find the epoch unchanged when we have looked already.
  * After an error, giving up the hold makes it even: a bulk delete that has not
- * returned leaves no TID to be used again.  Where there is no tree to remove from,
- * scans may still have batches of one.
+ * returned leaves no TID to be used again.  Where there is no tree to remove
+ * from, scans may still have batches of one.
  */
 static EunoStatus
 remove_dead(EunoIndex *idx, EunoTreeSlot *slot, BulkDelete *bulk,
@@ -252,9 +252,9 @@ give_extents_back(EunoIndex *idx, IndexBulkDeleteResult *stats)
 }
 
 /*
- * Is it worth while to look for what deletions have left half empty?  *changes is
- * to be noted when that has been done.  What this VACUUM has removed is counted
- * with its transaction.
+ * Is it worth while to look for what deletions have left half empty?  *changes
+ * is to be noted when that has been done.  What this VACUUM has removed is
+ * counted with its transaction.
  */
 static bool
 compacting_is_due(EunoTreeSlot *slot, double entries, double removed,
@@ -272,9 +272,9 @@ compacting_is_due(EunoTreeSlot *slot, double entries, double removed,
 /*
  * Merges some of what deletions have left half empty.  *leaves is how many
  * there were when the round began; 0: none has begun, and perhaps none need.
- * Where leaves have gone, others can be merged afterwards, which were not below
- * the same inner node; so a round that leaves noticeably fewer is followed by
- * another.  False: nothing is left to be done, or can be done now.
+ * Where leaves have gone, others can be merged afterwards, which were not
+ * below the same inner node; so a round that leaves noticeably fewer is
+ * followed by another.  False: nothing is left to be done, or can be done now.
  */
 static bool
 compact_step(EunoIndex *idx, IndexVacuumInfo *info,

@@ -61,7 +61,9 @@ euno_window_is_large(const EunoWindow *window)
 	return window->capacity > MOST_FIRST_BATCH || window->buf != NULL;
 }
 
-/* Gives back the memory of keys and index tuples, which nobody needs any more. */
+/*
+ * Gives back the memory of keys and index tuples, which nobody needs any more.
+ */
 void
 euno_window_drop_copies(EunoWindow *window)
 {
@@ -160,8 +162,8 @@ euno_window_leave(IndexScanDesc scan)
 		return;
 
 	/*
-	 * A comparator may run queries.  When a portal is closed in the middle of a
-	 * scan, no snapshot is active any more.
+	 * A comparator may run queries.  When a portal is closed in the middle of
+	 * a scan, no snapshot is active any more.
 	 */
 	push = so->idx->order == EUNO_ORDER_COMPARE && !ActiveSnapshotSet();
 	if (push)

@@ -16,11 +16,12 @@
  *	  stores them (detoasted, aligned, with a null bitmap), compared by the
  *	  opclasses' support function 1.
  *
- * The payload holds what the key cannot give back: INCLUDE columns, and of a key
- * column what its encoding has lost (the sign of -0, a NaN's odd bit pattern,
- * trailing blanks of bpchar, zeros at the end of a numeric's decimals, an
- * interval's fields, where an array's NULLs are; see key_encode.c).  So every
- * column can be returned, bit-identical to what was stored.
+ * The payload holds what the key cannot give back: INCLUDE columns, and of a
+ * key column what its encoding has lost (the sign of -0, a NaN's odd bit
+ * pattern, trailing blanks of bpchar, zeros at the end of a numeric's
+ * decimals, an interval's fields, where an array's NULLs are; see
+ * key_encode.c).  So every column can be returned, bit-identical to what was
+ * stored.
  *
  *-------------------------------------------------------------------------
  */
@@ -79,11 +80,11 @@ extern bool euno_key_posting(const EunoKeySchema *schema);
 
 /*
  * Forms the entry of a row, its key and payload in "buf" (EUNO_KEY_FORM_BYTES,
- * 8-byte aligned).  Detoasts; may palloc and leave garbage in CurrentMemoryContext.
- * Longer than EUNO_MAX_ENTRY: ERROR PROGRAM_LIMIT_EXCEEDED, with the size, the
- * limit, the index, its table and the row; the only place that decides.  The size is
- * that of uncompressed values, trailing blanks of bpchar and all of an array
- * included.
+ * 8-byte aligned).  Detoasts; may palloc and leave garbage in
+ * CurrentMemoryContext.  Longer than EUNO_MAX_ENTRY: ERROR
+ * PROGRAM_LIMIT_EXCEEDED, with the size, the limit, the index, its table and
+ * the row; the only place that decides.  The size is that of uncompressed
+ * values, trailing blanks of bpchar and all of an array included.
  */
 #define EUNO_KEY_FORM_BYTES (2 * (EUNO_MAX_ENTRY + 64))
 extern void euno_key_form(const EunoKeySchema *schema, const Datum *values,
@@ -103,9 +104,9 @@ extern void euno_key_deform(const EunoKeySchema *schema,
 
 /*
  * An entry of a batch as an index tuple (8-byte aligned), whose t_tid is not
- * written; "key" is its key, the payload at the next multiple of 8.  Returns the
- * tuple's size, or if that exceeds "room", that much room is needed and nothing
- * was written.
+ * written; "key" is its key, the payload at the next multiple of 8.  Returns
+ * the tuple's size, or if that exceeds "room", that much room is needed and
+ * nothing was written.
  */
 extern uint32_t euno_key_tuple(const EunoKeySchema *schema,
 							   const uint8_t *key, const EunoItemKey *item,
@@ -121,10 +122,10 @@ extern bool euno_key_tuple_is_plain(const EunoKeySchema *schema);
 extern uint32_t euno_key_tuple_more(const EunoKeySchema *schema);
 
 /*
- * Index tuples of several entries of a batch: places[i] is where in "to" that of
- * items[i] is, or 0, where there was no room.  So many bytes of "to" are used,
- * more than 0 (8-byte aligned), and there are "room"; returns how many are used
- * now.
+ * Index tuples of several entries of a batch: places[i] is where in "to" that
+ * of items[i] is, or 0, where there was no room.  So many bytes of "to" are
+ * used, more than 0 (8-byte aligned), and there are "room"; returns how many
+ * are used now.
  */
 extern uint32_t euno_key_tuples(const EunoKeySchema *schema,
 								const uint8_t *buf, const EunoItemKey *items,
@@ -175,9 +176,10 @@ extern int	euno_key_approximate(void *arg, const EunoPosition *pos,
 								 const uint8_t *key, uint32_t keylen);
 
 /*
- * How core abbreviates keys: euno_key_abbreviation says what goes into a tree's
- * configuration, zeros if nothing does; see EunoEnvironment and EunoContext for
- * the others.  euno_key_abbreviate may ereport, where a comparator may.
+ * How core abbreviates keys: euno_key_abbreviation says what goes into a
+ * tree's configuration, zeros if nothing does; see EunoEnvironment and
+ * EunoContext for the others.  euno_key_abbreviate may ereport, where a
+ * comparator may.
  */
 extern void euno_key_abbreviation(const EunoKeySchema *schema, uint8_t *how);
 extern int	euno_row_abbreviate(const uint8_t *how, const uint8_t *row,
@@ -255,8 +257,8 @@ extern void euno_scan_plan_set(EunoScanPlan *plan, ScanKey keys, int nkeys,
 							   EunoScanRange *range);
 
 /*
- * Keeps what the range (of any part) points to beyond the keys' arguments, until
- * keys are set again.
+ * Keeps what the range (of any part) points to beyond the keys' arguments,
+ * until keys are set again.
  */
 extern void euno_scan_plan_keep(EunoScanPlan *plan,
 								const EunoScanRange *range);
@@ -292,8 +294,8 @@ extern bool euno_scan_jump(EunoScanPlan *plan, const uint8_t *key,
 						   EunoPosition *target);
 
 /*
- * Says of keys that nobody wants: of those with this length, those whose number,
- * at this place and of so many bits, is not in [least, least + more].
+ * Says of keys that nobody wants: of those with this length, those whose
+ * number, at this place and of so many bits, is not in [least, least + more].
  */
 typedef struct EunoSieve
 {
@@ -304,7 +306,9 @@ typedef struct EunoSieve
 	uint64		more;
 } EunoSieve;
 
-/* May somebody want a key of that length, of which 8 bytes more can be read? */
+/*
+ * May somebody want a key of that length, of which 8 bytes more can be read?
+ */
 static inline bool
 euno_sieve_admits(const EunoSieve *sieve, const uint8_t *key)
 {

@@ -5,10 +5,10 @@
  *
  * Libraries take as long to compare a text with some others as all else in a
  * lookup.  Most collations order most texts by the first letter in which they
- * differ, other than by case or accent.  So the comparator is asked once, when a
- * character is met first, for its place among those met before, and then hardly
- * ever to know where to look.  It has the last word there: nothing is concluded
- * from an approximation.
+ * differ, other than by case or accent.  So the comparator is asked once, when
+ * a character is met first, for its place among those met before, and then
+ * hardly ever to know where to look.  It has the last word there: nothing is
+ * concluded from an approximation.
  *
  *-------------------------------------------------------------------------
  */
@@ -85,8 +85,8 @@ approximate_letters(const EunoKeyColumn *col, uint32_t i, const uint8_t *a,
 }
 
 /*
- * The sign of (a) - (b) in an ascending column, or 0 if that is not known.  Sets
- * *same if they are equal.
+ * The sign of (a) - (b) in an ascending column, or 0 if that is not known.
+ * Sets *same if they are equal.
  */
 static pg_attribute_always_inline int
 approximate_text(EunoKeyColumn *col, const uint8_t *a, uint32_t alen,

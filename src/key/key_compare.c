@@ -40,7 +40,8 @@ unshort(const EunoKeyColumn *col, Datum value, char *buf)
  * A function of users may run queries: it may fail in the middle of one, or
  * come back here by way of one.  What such functions keep by means of their
  * FmgrInfo is that query's state.  A call within a call has its own.  After an
- * error it is forgotten; what was being executed goes with the (sub)transaction.
+ * error it is forgotten; what was being executed goes with the
+ * (sub)transaction.
  */
 static pg_noinline int
 compare_by_user(EunoKeyColumn *col, Datum a, Datum b)

@@ -32,9 +32,9 @@
  *
  * A multirange: for each range, a byte 1 and its encoding; a byte 0.
  *
- * Elements have encodings that lose nothing.  The only thing lost is whether an
- * array without NULLs has a null bitmap, as slices and updates leave it.  For DESC
- * all bytes are complemented, the elements' by their own encodings.
+ * Elements have encodings that lose nothing.  The only thing lost is whether
+ * an array without NULLs has a null bitmap, as slices and updates leave it.
+ * For DESC all bytes are complemented, the elements' by their own encodings.
  *
  *-------------------------------------------------------------------------
  */
@@ -122,8 +122,8 @@ put_element(Writer *w, Datum value)
 }
 
 /*
- * An element of an array: none must begin like the end or like a NULL.  What is
- * put before varlenas takes no more than their own headers.
+ * An element of an array: none must begin like the end or like a NULL.  What
+ * is put before varlenas takes no more than their own headers.
  */
 static void
 put_marked(Writer *w, Datum value)
@@ -522,8 +522,8 @@ pad_element(const EunoKeyColumn *element, uint8_t *to)
 }
 
 /*
- * An array as construct_md_array would make it, or with a bitmap in any case, at
- * an aligned place with room for EUNO_KEY_DEFORM_BYTES; its size.
+ * An array as construct_md_array would make it, or with a bitmap in any case,
+ * at an aligned place with room for EUNO_KEY_DEFORM_BYTES; its size.
  */
 static uint32_t
 get_array(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,

@@ -12,9 +12,9 @@
  *
  * Each process keeps the labels that it has read.  One that it does not know
  * may have been added since, so it looks again, and with a new snapshot: an
- * entry of a tree can be newer than the statement.  It also does so when pg_enum
- * has changed, for places may differ from those of a transaction that was rolled
- * back, or from those that a type without euno indexes had.
+ * entry of a tree can be newer than the statement.  It also does so when
+ * pg_enum has changed, for places may differ from those of a transaction that
+ * was rolled back, or from those that a type without euno indexes had.
  *
  *-------------------------------------------------------------------------
  */

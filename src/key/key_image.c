@@ -3,9 +3,9 @@
  * key_image.c
  *	  Entries as index tuples, without a detour over values.
  *
- * Index-only scans hand out nothing but this.  Any entry's columns are put into
- * its tuple one after the other; keys that are one varlena and nothing else, and
- * those of columns of fixed length, have shorter ways.
+ * Index-only scans hand out nothing but this.  Any entry's columns are put
+ * into its tuple one after the other; keys that are one varlena and nothing
+ * else, and those of columns of fixed length, have shorter ways.
  *
  * What is before a varlena or behind all values is zero: readers tell padding
  * from a short value by that.
@@ -197,7 +197,9 @@ put_key(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
 	}
 }
 
-/* The columns of a packed row, of which the first one is this of the tuple's. */
+/*
+ * The columns of a packed row, of which the first one is this of the tuple's.
+ */
 static void
 put_row(const EunoKeySchema *schema, int first, int ncols, const uint8_t *row,
 		uint32_t len, Image *image)
@@ -491,8 +493,8 @@ included_column(const EunoKeyColumn *col, const uint8_t *rows,
 
 /*
  * As many index tuples of columns of fixed length as there are without NULLs,
- * each with a key of its own, and fit into "room" bytes at "to", which is "place"
- * in the buffer: a column at a time.  Their number.
+ * each with a key of its own, and fit into "room" bytes at "to", which is
+ * "place" in the buffer: a column at a time.  Their number.
  */
 static uint32_t
 fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,

@@ -4,8 +4,8 @@
  *	  An order-preserving byte string for values of types inet and cidr.
  *
  * A value is an address, 4 or 16 bytes, and how many of its bits are the
- * network's.  Two of a family are compared by the bits that both networks have,
- * then by how many they have, then by the rest.  The encoding is:
+ * network's.  Two of a family are compared by the bits that both networks
+ * have, then by how many they have, then by the rest.  The encoding is:
  *
  *	 a byte, the family;
  *	 the address, all bits cleared that are not the network's;
@@ -14,8 +14,8 @@
  *	 the network's bits cleared.
  *
  * For if the bits that both have are equal, the longer network either has
- * others that are not zero, and is the greater one by the cleared addresses, or
- * it has not, and these are equal.  Then the number decides, and if that is
+ * others that are not zero, and is the greater one by the cleared addresses,
+ * or it has not, and these are equal.  Then the number decides, and if that is
  * equal, the rests have the same length.  Nothing is lost.
  *
  *-------------------------------------------------------------------------

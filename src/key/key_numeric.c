@@ -13,16 +13,16 @@
  *	 near 0; otherwise two more bytes with the weight;
  *	 each digit in two bytes, doubled, and 1 added if another one follows.
  *
- * Of a negative number all bytes are complemented.  None is a prefix of another
- * one, for the last digit says that it is.
+ * Of a negative number all bytes are complemented.  None is a prefix of
+ * another one, for the last digit says that it is.
  *
- * What is lost is how many decimals are shown, if more than the digits need, and
- * which of its two forms a short number was stored in (before PostgreSQL 9.1
- * there was only the long one).
+ * What is lost is how many decimals are shown, if more than the digits need,
+ * and which of its two forms a short number was stored in (before PostgreSQL
+ * 9.1 there was only the long one).
  *
  * What a number looks like in memory is numeric.c's affair, but the same on
- * disk in all versions since then; numeric_send and numeric_recv, which anybody
- * may call, take several times as long.
+ * disk in all versions since then; numeric_send and numeric_recv, which
+ * anybody may call, take several times as long.
  *
  *-------------------------------------------------------------------------
  */
@@ -234,7 +234,9 @@ euno_numeric_put(bool desc, const struct varlena *v, uint8_t *p,
 	return need;
 }
 
-/* The sign of an encoding; its first byte without it, what it was turned by. */
+/*
+ * The sign of an encoding; its first byte without it, what it was turned by.
+ */
 static inline uint8_t
 unsigned_first(bool desc, uint8_t first, uint8_t *flip, bool *negative)
 {

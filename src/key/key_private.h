@@ -234,7 +234,9 @@ euno_row_text(const uint8_t *row, uint32_t at, const uint8_t **text,
 #define EUNO_INTERVAL_BYTES	10	/* of its encoding */
 #define EUNO_TIMETZ_BYTES	12	/* of it, and of the type */
 
-/* How long a bpchar is without its trailing blanks, of which most have many. */
+/*
+ * How long a bpchar is without its trailing blanks, of which most have many.
+ */
 static inline uint32_t
 euno_unpadded(const void *bytes, uint32_t len)
 {
@@ -264,10 +266,10 @@ typedef struct EunoLost
 /*
  * key_encode.c.  "put" writes the encoding of a value that is not NULL, with
  * neither marker nor room for one, and returns its length; it writes nothing,
- * or a part of it, when that exceeds "avail".  "get" reads one back from
- * [p, end), of which this was lost (NULL: nothing), puts bytes of by-reference
- * values at *scratch, which it advances, and returns what follows.  "skip" only
- * says what follows.
+ * or a part of it, when that exceeds "avail".  "get" reads one back from [p,
+ * end), of which this was lost (NULL: nothing), puts bytes of by-reference
+ * values at *scratch, which it advances, and returns what follows.  "skip"
+ * only says what follows.
  */
 extern uint32_t euno_encode_put(const EunoKeyColumn *col, Datum value,
 								uint8_t *p, uint32_t avail);
@@ -299,10 +301,10 @@ extern uint32_t euno_encode_lost(const EunoKeyColumn *col, Datum value,
 extern uint32_t euno_lost_blanks(const uint8_t *lost);
 
 /*
- * key_numeric.c: the same for numeric.  "put" is as above.  "skip" returns NULL
- * if the encoding has no end.  "get" decodes one that has, [p, end), without a
- * varlena's header, at "to" (any alignment; at most 8 bytes more than it has),
- * and returns the length.  "lost": is something lost, and what?
+ * key_numeric.c: the same for numeric.  "put" is as above.  "skip" returns
+ * NULL if the encoding has no end.  "get" decodes one that has, [p, end),
+ * without a varlena's header, at "to" (any alignment; at most 8 bytes more
+ * than it has), and returns the length.  "lost": is something lost, and what?
  */
 extern uint32_t euno_numeric_put(bool desc, const struct varlena *v,
 								 uint8_t *p, uint32_t avail);
@@ -322,9 +324,9 @@ extern uint32_t euno_inet_get(bool desc, const uint8_t *p, const uint8_t *end,
 							  uint8_t *to);
 
 /*
- * key_elements.c: the same for arrays, ranges and multiranges; "lost", of arrays,
- * is as euno_encode_lost.  "get" writes as many bytes as it says, at most three
- * times as many as the encoding has, and 72.  May palloc.
+ * key_elements.c: the same for arrays, ranges and multiranges; "lost", of
+ * arrays, is as euno_encode_lost.  "get" writes as many bytes as it says, at
+ * most three times as many as the encoding has, and 72.  May palloc.
  */
 extern uint32_t euno_elements_put(const EunoKeyColumn *col, Datum value,
 								  uint8_t *p, uint32_t avail);
@@ -337,8 +339,8 @@ extern uint32_t euno_array_lost(Datum value, uint8_t *lost);
 
 /*
  * key_times.c: for types of fixed length, with encodings of fixed length.
- * "compare" and "head" are as euno_encode_compare and euno_encode_head.  "lost"
- * is as euno_encode_lost; "lost_bytes": how many of these there are.
+ * "compare" and "head" are as euno_encode_compare and euno_encode_head.
+ * "lost" is as euno_encode_lost; "lost_bytes": how many of these there are.
  */
 extern void euno_interval_put(bool desc, Datum value, uint8_t *p);
 extern void euno_interval_get(bool desc, const uint8_t *p, const uint8_t *lost,
@@ -355,9 +357,9 @@ extern uint64_t euno_timetz_head(Datum value);
 
 /*
  * key_enum.c: what is known of a type's labels, for as long as the process
- * lives.  A label's place, by which it is ordered among those of its type; that
- * of a value that is no label is an error.  And the label at a place, InvalidOid
- * if it has been deleted by hand.  Both may read the catalog.
+ * lives.  A label's place, by which it is ordered among those of its type;
+ * that of a value that is no label is an error.  And the label at a place,
+ * InvalidOid if it has been deleted by hand.  Both may read the catalog.
  */
 extern EunoLabels *euno_labels_of(Oid type);
 extern uint32_t euno_label_place(EunoLabels *labels, Oid oid);
@@ -365,12 +367,14 @@ extern Oid	euno_label_at(EunoLabels *labels, uint32_t place);
 
 /*
  * Compares two values of a kind that has an encoding, but for those of
- * key_elements.c, in the column's ascending order.  Text kinds are compared in C
- * order.
+ * key_elements.c, in the column's ascending order.  Text kinds are compared in
+ * C order.
  */
 extern int	euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b);
 
-/* Its first eight bytes as a number that is not less where the value is not. */
+/*
+ * Its first eight bytes as a number that is not less where the value is not.
+ */
 extern uint64_t euno_encode_head(const EunoKeyColumn *col, Datum value);
 
 /*

@@ -430,7 +430,9 @@ euno_key_is_integer(const EunoKeySchema *schema)
 		schema->cols[0].kind <= EUNO_KIND_UINT64;
 }
 
-/* A column that has neither an encoding nor an approximation hides the rest. */
+/*
+ * A column that has neither an encoding nor an approximation hides the rest.
+ */
 bool
 euno_key_approximates(const EunoKeySchema *schema)
 {

@@ -3,7 +3,8 @@
  * key_sort.c
  *	  What rows, the keys in COMPARE order, are sorted with.
  *
- * A row's head is eight bytes that are sorted by first, as numbers.  Three kinds:
+ * A row's head is eight bytes that are sorted by first, as numbers.  Three
+ * kinds:
  *
  * - numbers made of the first column, if that has an encoding as bytes: where
  *	 two differ, so do the keys, in the same way;

@@ -6,9 +6,9 @@
  * An interval is as long as its microseconds, if a month has 30 days and a day
  * 24 hours: 74 bits, which are encoded in ten bytes, big endian with the sign
  * turned.  What is lost is how many of them are months and days, unless there
- * are no months, and less than a day besides the days, of the same sign.  It is
- * a byte: ONLY_TIME if there are neither, otherwise DIVIDED, and their numbers
- * follow.
+ * are no months, and less than a day besides the days, of the same sign.  It
+ * is a byte: ONLY_TIME if there are neither, otherwise DIVIDED, and their
+ * numbers follow.
  *
  * A timetz is compared by its time in Greenwich, then by its zone; nothing is
  * lost.

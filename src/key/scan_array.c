@@ -87,8 +87,8 @@ extreme_element(const EunoKeyColumn *col, const EunoScanSlot *slot,
 }
 
 /*
- * Takes an array apart; in COMPARE order a copy, which outlives the argument: see
- * euno_scan_plan_keep.
+ * Takes an array apart; in COMPARE order a copy, which outlives the argument:
+ * see euno_scan_plan_keep.
  */
 static void
 read_elements(EunoScanPlan *plan, const ScanKeyData *key, EunoArray *array)

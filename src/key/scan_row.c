@@ -5,8 +5,8 @@
  *
  * To a column such a key is a comparison with one value: with the first, and
  * as an inclusive one, as long as there are more.  Where a column is held to
- * that very value, what is left is a comparison of the columns behind it.  Where
- * the range ends at the value, the others lengthen that end of it.
+ * that very value, what is left is a comparison of the columns behind it.
+ * Where the range ends at the value, the others lengthen that end of it.
  *
  * A key is no more than that: who uses them checks the rows that come out.  So
  * whatever cannot be said (a value in between, or a NULL, which compares with
@@ -105,8 +105,8 @@ euno_scan_rows(EunoScanPlan *plan, ScanKey keys, int nkeys, bool *empty)
 }
 
 /*
- * The comparisons with one value that the range does not imply are to be checked
- * on each entry: looks for their operators, or gives them up.
+ * The comparisons with one value that the range does not imply are to be
+ * checked on each entry: looks for their operators, or gives them up.
  */
 void
 euno_scan_rows_residual(EunoScanPlan *plan, ScanKey keys)
@@ -218,8 +218,8 @@ euno_scan_row_at(EunoScanPlan *plan, int column, const EunoSpanEnd *end,
 }
 
 /*
- * The end that the row makes of "column" after an end of the columns before it.
- * False if that was all, and also sets *last if this is.
+ * The end that the row makes of "column" after an end of the columns before
+ * it.  False if that was all, and also sets *last if this is.
  */
 bool
 euno_scan_row_end(EunoScanPlan *plan, EunoScanRow *row, int column,
