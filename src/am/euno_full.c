@@ -5,11 +5,10 @@
  *
  * A tree that runs out of memory is as it was before: what a change needs is
  * allocated before anything is locked or written.  So nothing has to be undone
- * here.
- * Either the statement fails (euno.on_full = error), or a tree that can be done
- * without is retired and the statement tries again.  Who is asked to do without:
- * a tree that no write depends on, and that answers fewest searches for the
- * memory it takes.
+ * here.  Either the statement fails (euno.on_full = error), or a tree that can
+ * be done without is retired and the statement tries again.  Who is asked to
+ * do without: a tree that no write depends on, and that answers fewest
+ * searches for the memory it takes.
  *
  *-------------------------------------------------------------------------
  */
@@ -132,9 +131,9 @@ used_memory(void)
 }
 
 /*
- * Frees the trees of this database whose relation is gone and nobody has freed,
- * as after COMMIT PREPARED of a DROP.  True if there were any, or if others
- * were freed meanwhile.
+ * Frees the trees of this database whose relation is gone and nobody has
+ * freed, as after COMMIT PREPARED of a DROP.  True if there were any, or if
+ * others were freed meanwhile.
  */
 static bool
 collect(void)
@@ -147,7 +146,9 @@ collect(void)
 	return true;
 }
 
-/* Searches for each byte.  An insert counts as a descent, but is none of them. */
+/*
+ * Searches for each byte.  An insert counts as a descent, but is none of them.
+ */
 static double
 usefulness(EunoTreeSlot *slot)
 {
@@ -158,9 +159,9 @@ usefulness(EunoTreeSlot *slot)
 }
 
 /*
- * The tree that is missed least, NULL if there is none; which generation of its
- * slot's it was then.  One that is being built goes before all others: it does
- * not fit.
+ * The tree that is missed least, NULL if there is none; which generation of
+ * its slot's it was then.  One that is being built goes before all others: it
+ * does not fit.
  */
 static EunoTreeSlot *
 choose_victim(EunoIndex *idx, uint64 *generation)

@@ -6,8 +6,8 @@
  * No callback tells an access method of DROP, of a rollback, or of a new
  * relation file.  A tree may go when its relation file is not in pg_class and
  * the transaction that made it has ended: nothing else proves it.  Index OIDs
- * do not: ALTER TYPE keeps the file and changes the OID, a
- * rolled back TRUNCATE brings the old file back.
+ * do not: ALTER TYPE keeps the file and changes the OID, a rolled back
+ * TRUNCATE brings the old file back.
  *
  * Backends remember what their own transaction has made or dropped, look at
  * pg_class just before they commit, and free the trees just after.  That is
@@ -675,14 +675,18 @@ euno_gc_database(void)
 		if (tree.key.database != MyDatabaseId)
 			continue;
 
-		/* What we have replaced or dropped comes back if that is rolled back. */
+		/*
+		 * What we have replaced or dropped comes back if that is rolled back.
+		 */
 		suspect = find_suspect(&tree.key);
 		if (suspect != NULL && !is_past(suspect))
 			continue;
 		if (suspect == NULL && tree.key.temp_owner >= 0)
 			continue;			/* its session's own */
 
-		/* Another maker's catalog rows are invisible to us until it commits. */
+		/*
+		 * Another maker's catalog rows are invisible to us until it commits.
+		 */
 		if (suspect == NULL && FullTransactionIdIsValid(tree.creator) &&
 			TransactionIdIsInProgress(XidFromFullTransactionId(tree.creator)))
 			continue;

@@ -22,7 +22,7 @@ insertion_sort(EunoSortChunks chunks, EunoSortItem *items, uint32 n,
 {
 	for (uint32 i = 1; i < n; i++)
 	{
-		EunoSortItem	item = items[i];
+		EunoSortItem item = items[i];
 		uint32		j = i;
 
 		for (; j > 0 && euno_sort_less(chunks, &item, &items[j - 1], depth);

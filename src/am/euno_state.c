@@ -5,8 +5,8 @@
  *
  * The builder is whoever needs the tree: it holds its locks on the table
  * already.  Builders exclude each other, and VACUUM, by a heavyweight lock, so
- * that the deadlock detector, lock_timeout and cancel work.  The
- * table stays readable and writable.
+ * that the deadlock detector, lock_timeout and cancel work.  The table stays
+ * readable and writable.
  *
  *-------------------------------------------------------------------------
  */

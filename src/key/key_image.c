@@ -365,7 +365,7 @@ string_tuple(const uint8_t *key, uint32_t keylen, IndexTuple itup)
  */
 static inline uint32_t
 decoded_tuple(const EunoKeySchema *schema, const uint8_t *key,
-			 const EunoItemKey *item, IndexTuple itup)
+			  const EunoItemKey *item, IndexTuple itup)
 {
 	const EunoKeyColumn *col = &schema->cols[0];
 	uint32_t	keylen = item->keylen;

@@ -282,7 +282,7 @@ plan_equalities(EunoScanPlan *plan, ScanKey keys, int nkeys, uint32_t *len,
 			break;
 		end.value = key->sk_argument;
 		*len = euno_scan_append(&plan->schema->cols[i], &end, plan->low_bytes,
-							*len, &cut);
+								*len, &cut);
 		if (unlikely(cut))
 			*empty = true;
 		plan->absorbed[i] = true;
