@@ -184,10 +184,10 @@ refuse_own_wait(EunoTreeSlot *slot, Relation index)
 }
 
 /*
- * Waits a little for the last look at a tree, or its builder in our lock group,
- * without the build lock: who has that look may want it.  If we are not to wait
- * for locks ("wait"), nor does this last longer than deadlock_timeout.  False:
- * the lock is not held any more.
+ * Waits a little for the last look at a tree, or its builder in our lock
+ * group, without the build lock: who has that look may want it.  If we are not
+ * to wait for locks ("wait"), nor does this last longer than
+ * deadlock_timeout.  False: the lock is not held any more.
  */
 static bool
 let_others_go_on(EunoIndex *idx, bool wait, int *milliseconds)
