@@ -89,8 +89,12 @@ is(state_of('keys_k'), 'ready', 'a unique index is never evicted');
 is(by_index($node, 'postgres', "SELECT count(*) FROM grow WHERE b < '5'"),
 	by_seqscan($node, 'postgres', "SELECT count(*) FROM grow WHERE b < '5'"), 'queries are right');
 
-# It wants to come back, but does not fit: no build is begun, nothing is evicted
-# for it.
+# It wants to come back, but does not fit beside another unique index: no build is
+# begun, nothing is evicted for it.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE more AS SELECT 'm' || g AS k FROM generate_series(1, 40000) g;
+CREATE UNIQUE INDEX more_k ON more USING euno (k);
+SQL
 my $log_start = -s $node->logfile;
 for my $round (1 .. 4)
 {
@@ -98,6 +102,7 @@ for my $round (1 .. 4)
 	sleep 1;
 }
 unlike(slurp_file($node->logfile, $log_start), qr/grow_b|used_a/, 'what does not fit is left alone');
+$node->safe_psql('postgres', 'DROP TABLE more');
 
 # A unique index takes all room there is, then its inserts fail.
 for my $round (1 .. 60)
