@@ -84,7 +84,8 @@ euno_full_may_return(const EunoTreeSlot *slot)
 
 	/* One that took nearly all may be smaller now: most of it will do. */
 	return GetCurrentTimestamp() >= slot->retry_at &&
-		reserved - used >= Min(slot->needed_bytes + slot->needed_bytes / 8,
+		reserved - used >= Min(slot->needed_bytes +
+							   Min(slot->needed_bytes / 8, reserved / 32),
 							   reserved - reserved / 16);
 }
 

@@ -109,8 +109,12 @@ euno_evict(PG_FUNCTION_ARGS)
 	euno_build_unlock(idx->oid, ExclusiveLock);
 	euno_invalidate_plans(MyDatabaseId, index->rd_index->indrelid);
 
-	/* Who has a last look at the tree may want the lock. */
-	while (slot && !euno_tree_retire(slot, generation, 10))
+	/*
+	 * Who has a last look at the tree may want the lock.  A comparator's
+	 * statement has one itself.
+	 */
+	while (slot && euno_process()->depth == 0 &&
+		   !euno_tree_retire(slot, generation, 10))
 		CHECK_FOR_INTERRUPTS();
 	index_close(index, AccessShareLock);
 	PG_RETURN_VOID();
@@ -126,12 +130,21 @@ euno_rebuild(PG_FUNCTION_ARGS)
 	Oid			oid = PG_GETARG_OID(0);
 	Oid			heap_oid = IndexGetRelation(oid, true);
 	Relation	index;
+	EunoIndex  *idx;
+	EunoContext *cx;
 
 	/* The table first, as everybody does. */
 	if (OidIsValid(heap_oid))
 		LockRelationOid(heap_oid, AccessShareLock);
 	index = euno_open_index_by_oid(oid, AccessShareLock);
-	euno_index_ensure_ready(euno_index_open(index), index);
+	euno_require_serving(index);
+	idx = euno_index_open(index);
+	while (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
+	{
+		euno_index_unpin(idx);
+		euno_index_ensure_ready(idx, index);
+	}
+	euno_index_unpin(idx);
 	index_close(index, AccessShareLock);
 	PG_RETURN_VOID();
 }

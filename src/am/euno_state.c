@@ -184,6 +184,22 @@ refuse_own_wait(EunoTreeSlot *slot, Relation index)
 }
 
 /*
+ * Waits for the last look at a tree that is given up.  No lock is held: who has
+ * that look may want it.
+ */
+static void
+wait_for_last_look(EunoTreeSlot *slot, Relation index)
+{
+	while (slot != NULL && euno_tree_state(slot) == EUNO_STATE_RETIRING &&
+		   !euno_tree_finish_retired(slot))
+	{
+		refuse_own_wait(slot, index);
+		CHECK_FOR_INTERRUPTS();
+		euno_sleep(1000);
+	}
+}
+
+/*
  * Waits a little for the last look at a tree, or its builder in our lock
  * group, without the build lock: who has that look may want it.  If we are not
  * to wait for locks ("wait"), nor does this last longer than
@@ -247,7 +263,7 @@ euno_index_ensure_ready(EunoIndex *idx, Relation index)
 	 * has been used; who needs it again announces it again.
 	 */
 	euno_hazard_clear(idx->cx.process);
-	refuse_own_wait(euno_tree_lookup(&idx->key), index);
+	wait_for_last_look(euno_tree_lookup(&idx->key), index);
 	if (!euno_session_may_build(index))
 	{
 		euno_build_by_worker(idx, index);

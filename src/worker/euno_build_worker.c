@@ -16,9 +16,11 @@
 
 #include "access/relation.h"
 #include "access/xact.h"
+#include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
+#include "storage/lock.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
@@ -28,6 +30,9 @@
 #include "euno_compat.h"
 #include "worker/euno_errands.h"
 #include "worker/euno_worker.h"
+
+/* LOCKTAG_OBJECT sub-id of the lock of who has a worker build; "ew" */
+#define WORKER_LOCK_SUBID 0x6577
 
 /* Nobody waits for it any more. */
 static void
@@ -63,25 +68,33 @@ run_worker(EunoIndex *idx, Relation index)
 }
 
 /*
- * Others who build the index are waited for here, where deadlocks are found.
- * Somebody else may begin before our worker does, or evict what that has
- * built: our caller comes back.
+ * Others who build the index, or have it built, are waited for here, where
+ * deadlocks are found: many sessions may want it at the same time, and there
+ * are few workers.  Somebody else may begin before our worker does, or evict
+ * what that has built: our caller comes back.
  */
 void
 euno_build_by_worker(EunoIndex *idx, Relation index)
 {
 	EunoTreeSlot *slot = euno_index_slot(idx);
 	EunoState	state = euno_tree_state(slot);
-	uint32		done = pg_atomic_read_u32(&slot->worker_turns);
+	LOCKTAG		turn;
+	uint32		done;
+	bool		is_ready;
 
 	if (state != EUNO_STATE_ABSENT && state != EUNO_STATE_READY)
 		euno_refuse_own_build(slot, index);
+	SET_LOCKTAG_OBJECT(turn, MyDatabaseId, RelationRelationId, idx->oid,
+					   WORKER_LOCK_SUBID);
+	(void) LockAcquire(&turn, ExclusiveLock, false, false);
 	euno_build_lock(idx->oid, ExclusiveLock);
 	euno_build_unlock(idx->oid, ExclusiveLock);
-	if (euno_tree_state(slot) == EUNO_STATE_READY)
-		return;
-	run_worker(idx, index);
-	if (euno_tree_state(slot) != EUNO_STATE_READY &&
+	done = pg_atomic_read_u32(&slot->worker_turns);
+	is_ready = euno_tree_state(slot) == EUNO_STATE_READY;
+	if (!is_ready)
+		run_worker(idx, index);
+	LockRelease(&turn, ExclusiveLock, false);
+	if (!is_ready && euno_tree_state(slot) != EUNO_STATE_READY &&
 		pg_atomic_read_u32(&slot->worker_turns) == done)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
