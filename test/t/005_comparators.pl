@@ -8,6 +8,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use IPC::Run;
 use Test::More;
 use EunoTest;
 
@@ -241,6 +242,9 @@ BEGIN
 	ELSIF current_setting('test.rank', true) = 'insert' THEN
 		PERFORM set_config('test.rank', 'off', false);
 		EXECUTE 'SELECT insert_number(' || -$1 || ')';
+	ELSIF current_setting('test.rank', true) = 'evict' THEN
+		PERFORM set_config('test.rank', 'off', false);
+		PERFORM euno_evict('ranks_a');
 	END IF;
 	RETURN btint4cmp($1, $2);
 END $$;
@@ -255,12 +259,22 @@ CREATE TABLE by_rank (a int);
 INSERT INTO by_rank SELECT generate_series(1, 100);
 CREATE INDEX by_rank_a ON by_rank USING euno (a ranked);
 SQL
-my ($control, $compares, $evicts) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 3;
 my $waiting = q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted};
-$control->query_safe('SELECT pg_advisory_lock(1)');
-$compares->query_safe(q{SET enable_seqscan = off; SET test.rank = 'on'; SET statement_timeout = '60s'});
-$compares->query_until(qr/begun/, "\\echo begun\nSELECT count(*) FROM by_rank WHERE a = 5;\n");
-ok($node->poll_query_until('postgres', $waiting), 'a comparison waits');
+
+# A session that holds an advisory lock, and one whose comparison waits for it.
+sub begin_comparison
+{
+	my ($holder, $session) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	$session->query_safe(q{SET enable_seqscan = off; SET test.rank = 'on'; SET statement_timeout = '60s'});
+	$session->query_until(qr/begun/, "\\echo begun\nSELECT count(*) FROM by_rank WHERE a = 5;\n");
+	ok($node->poll_query_until('postgres', $waiting), 'a comparison waits');
+	return ($holder, $session);
+}
+
+my ($control, $compares) = begin_comparison();
+my $evicts = $node->background_psql('postgres', on_error_stop => 0);
 $evicts->query_until(qr/begun/, "\\echo begun\nSELECT euno_evict('ranks_a');\n");
 ok($node->poll_query_until('postgres', q{SELECT state = 'retiring' FROM euno_stat_indexes WHERE indexrelname = 'ranks_a'}),
 	'the index that it reads is given up');
@@ -271,12 +285,8 @@ my $given_up = qr/ERROR:  cannot use euno index "(\w+)" while it is given up/;
 like(slurp_file($node->logfile), $given_up, 'the comparison fails');
 
 # Where nobody looks at it any more, there is nothing to wait for.
-($control, $compares) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
 my $log_start = -s $node->logfile;
-$control->query_safe('SELECT pg_advisory_lock(1)');
-$compares->query_safe(q{SET enable_seqscan = off; SET test.rank = 'on'});
-$compares->query_until(qr/begun/, "\\echo begun\nSELECT count(*) FROM by_rank WHERE a = 5;\n");
-ok($node->poll_query_until('postgres', $waiting), 'a comparison waits');
+($control, $compares) = begin_comparison();
 ($ret, $stdout, $stderr) = $node->psql('postgres', q{SET statement_timeout = '1s'; SELECT euno_evict('numbers_a')});
 like($stderr, qr/statement timeout/, 'who gives an index up does not wait for its memory for ever');
 $control->query_safe('SELECT pg_advisory_unlock(1)');
@@ -309,6 +319,41 @@ ok($node->poll_query_until('postgres', q{SELECT state = 'ready' FROM euno_stat_i
 	'whoever can go on does');
 $_->quit for $control, $fails, $builds, $compares;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM numbers WHERE a > 200'), '1', 'and inserts');
+
+# One that itself gives an index up does not wait for the last look at it.
+is($node->safe_psql('postgres', q{SELECT euno_rebuild('ranks_a'); SET statement_timeout = '60s'; SET enable_seqscan = off; SET test.rank = 'evict'; SELECT count(*) FROM by_rank WHERE a = 5}),
+	"\n1", 'a comparison gives an index up');
+
+# Many who need an index that is given up, and may not build it: they wait for the
+# last look, and then have one worker build it, not one each.
+$node->safe_psql('postgres', <<'SQL');
+CREATE ROLE stranger LOGIN;
+CREATE FUNCTION same(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+CREATE TABLE crowd (a int);
+CREATE UNIQUE INDEX crowd_a ON crowd USING euno (same(a));
+INSERT INTO crowd SELECT generate_series(-100, -1);
+GRANT INSERT ON crowd TO stranger;
+GRANT EXECUTE ON FUNCTION euno_rebuild TO stranger;
+SQL
+my $insert = $node->basedir . '/insert.sql';
+append_to_file($insert, 'INSERT INTO crowd VALUES (:client_id);');
+$log_start = -s $node->logfile;
+($control, $compares) = begin_comparison();
+($ret, $stdout, $stderr) = $node->psql('postgres', q{SET statement_timeout = '300ms'; SELECT euno_evict('crowd_a')});
+like($stderr, qr/statement timeout/, 'an index is on its way out');
+my $all = '';
+my @strangers = map { IPC::Run::start($_, '>&', \$all) }
+	[ 'pgbench', '-n', '-c', '12', '-j', '1', '-t', '1', '-U', 'stranger', '-f', $insert, $node->connstr('postgres') ],
+	[ 'psql', '-XAtq', '-U', 'stranger', '-d', $node->connstr('postgres'), '-c', q{SELECT euno_rebuild('crowd_a')} ];
+sleep 3;
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE usename = 'stranger' AND state = 'active'}), '13',
+	'all wait, for longer than deadlock_timeout');
+$control->query_safe('SELECT pg_advisory_unlock(1)');
+$_->finish for @strangers;
+unlike(slurp_file($node->logfile, $log_start), qr/could not start a worker/, 'there were workers enough');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM crowd'), '112', 'and all have inserted');
+is($node->safe_psql('postgres', q{SELECT state FROM euno_stat_indexes WHERE indexrelname = 'crowd_a'}), 'ready', 'the index is there');
+$_->quit for $control, $compares;
 check_indexes($node, 'postgres', 'after all of that');
 
 $node->stop;
