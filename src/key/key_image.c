@@ -454,84 +454,95 @@ euno_key_tuple(const EunoKeySchema *schema, const uint8_t *key,
 	return other_tuple(schema, key, item, itup);
 }
 
-/* One column of fixed_tuples, each "size" bytes from the last. */
+/* Tuples that fixed_tuples makes at once. */
+#define FIXED_GROUP		64
+
+/* One column of n keys, each "size" bytes from the last. */
 static void
 fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
-			 const EunoItemKey *items, uint32_t n, char *to, uint32_t size)
+			 const uint32_t *offsets, uint32_t n, char *to, uint32_t size)
 {
 	uint64_t	flip = col->flip;
 
 	if (col->integer && col->attlen == 8)
 		for (uint32_t i = 0; i < n; i++, to += size)
-			euno_integer_get(flip, 8, keys + items[i].offset, to);
+			euno_integer_get(flip, 8, keys + offsets[i], to);
 	else if (col->integer && col->attlen == 4)
 		for (uint32_t i = 0; i < n; i++, to += size)
-			euno_integer_get(flip, 4, keys + items[i].offset, to);
+			euno_integer_get(flip, 4, keys + offsets[i], to);
 	else if (col->kind == EUNO_KIND_FIXED && col->attlen == 16 && !col->desc)
 		for (uint32_t i = 0; i < n; i++, to += size)
-			memcpy(to, keys + items[i].offset, 16);
+			memcpy(to, keys + offsets[i], 16);
 	else
 		for (uint32_t i = 0; i < n; i++, to += size)
-			put_fixed(col, keys + items[i].offset, NULL, to);
+			put_fixed(col, keys + offsets[i], NULL, to);
 }
 
-/* An INCLUDE column of fixed_tuples. */
+/* The same of an INCLUDE column. */
 static void
 included_column(const EunoKeyColumn *col, const uint8_t *rows,
-				const EunoItemKey *items, uint32_t n, char *to, uint32_t size)
+				const uint32_t *offsets, uint32_t n, char *to, uint32_t size)
 {
 	if (col->attlen == 4)
 		for (uint32_t i = 0; i < n; i++, to += size)
-			memcpy(to, rows + items[i].offset, 4);
+			memcpy(to, rows + offsets[i], 4);
 	else if (col->attlen == 8)
 		for (uint32_t i = 0; i < n; i++, to += size)
-			memcpy(to, rows + items[i].offset, 8);
+			memcpy(to, rows + offsets[i], 8);
 	else
 		for (uint32_t i = 0; i < n; i++, to += size)
-			memcpy(to, rows + items[i].offset, col->attlen);
+			memcpy(to, rows + offsets[i], col->attlen);
 }
 
 /*
- * As many index tuples of columns of fixed length as there are without NULLs,
- * each with a key of its own, and fit into "room" bytes at "to", which is
- * "place" in the buffer: a column at a time.  Their number.
+ * Tuples of items of columns of fixed length, as many as there are without
+ * NULLs and fit into "room" bytes at "to", which is "place" in the buffer; a
+ * column at a time.  Items that share a key share a tuple.  How many items
+ * these are; *ntuples: tuples.
  */
 static uint32_t
 fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 			 const EunoItemKey *items, uint32_t n, char *to, uint32_t place,
-			 uint32_t room, uint32_t *places)
+			 uint32_t room, uint32_t *places, uint32_t *ntuples)
 {
 	uint32_t	size = schema->fixed_size;
 	const uint8_t *rows = buf + MAXALIGN(schema->fixed_len);
-	uint32_t	end = Min(n, room / size);
-	uint32_t	count;
+	uint32_t	most = Min(FIXED_GROUP, room / size);
+	uint32_t	offsets[FIXED_GROUP];
+	uint32_t	count = 0;
+	uint32_t	i;
 
-	for (count = 0; count < end; count++, place += size)
+	for (i = 0; i < n; i++)
 	{
-		if (unlikely(!is_fixed(schema, buf + items[count].offset,
-							   &items[count])) ||
-			(count > 0 && items[count].offset == items[count - 1].offset))
-			break;
-		((IndexTuple) (to + count * size))->t_info = (uint16) size;
-		places[count] = place;
+		uint32_t	offset = items[i].offset;
+
+		if (count == 0 || offset != offsets[count - 1])
+		{
+			if (count == most || !is_fixed(schema, buf + offset, &items[i]))
+				break;
+			((IndexTuple) (to + count * size))->t_info = (uint16) size;
+			offsets[count++] = offset;
+		}
+		places[i] = place + (count - 1) * size;
 	}
 	to += IndexInfoFindDataOffset(0);
-	for (int i = 0; i < schema->nkeys; i++)
+	for (int k = 0; k < schema->nkeys; k++)
 	{
-		const EunoKeyColumn *col = &schema->cols[i];
+		const EunoKeyColumn *col = &schema->cols[k];
 
 		buf++;					/* the marker */
-		fixed_column(col, buf, items, count, to + col->tuple_at, size);
+		fixed_column(col, buf, offsets, count, to + col->tuple_at, size);
 		buf += col->attlen;
 	}
-	for (int i = schema->nkeys; i < schema->natts; i++)
+	for (int k = schema->nkeys; k < schema->natts; k++)
 	{
-		const EunoKeyColumn *col = &schema->cols[i];
+		const EunoKeyColumn *col = &schema->cols[k];
 
-		included_column(col, rows + col->row_at, items, count,
+		included_column(col, rows + col->row_at, offsets, count,
 						to + col->tuple_at, size);
 	}
-	return count;
+	*ntuples = count;
+	return i;
 }
 
 uint32_t
@@ -549,14 +560,15 @@ euno_key_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 		}
 		if (items[i].keylen == schema->fixed_len)
 		{
-			uint32_t	count = fixed_tuples(schema, buf, items + i, n - i,
-											 to + used, used, room - used,
-											 places + i);
+			uint32_t	ntuples;
+			uint32_t	done = fixed_tuples(schema, buf, items + i, n - i,
+											to + used, used, room - used,
+											places + i, &ntuples);
 
-			used += count * schema->fixed_size;
-			if (count > 0)
+			used += ntuples * schema->fixed_size;
+			if (done > 0)
 			{
-				i += count - 1;
+				i += done - 1;
 				continue;
 			}
 		}

@@ -59,6 +59,7 @@ copy_slot(BptRead *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 	EunoBatch  *batch = rd->batch;
 	uint32_t	room = batch->max_items - batch->nitems;
 	EunoTid    *free = batch->tids + batch->nitems;
+	EunoItemKey *items = batch->want_keys ? batch->keys + batch->nitems : NULL;
 	EunoTid		some[BPT_LIST_MAX];
 	EunoTid    *tids = forward && from == 0 && room >= BPT_LIST_MAX ? free : some;
 	EunoItemKey item;
@@ -74,13 +75,13 @@ copy_slot(BptRead *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 	rd->stop.sub = forward ? from : 0;
 	if (from >= to)
 		return !view->torn;
-	if (room == 0 || (batch->want_keys && !copy_key(rd, i, &slot, &item)))
+	if (room == 0 || (items != NULL && !copy_key(rd, i, &slot, &item)))
 		return false;
 	count = to - from < room ? to - from : room;
 	for (uint32_t k = 0; k < count && tids != free; k++)
 		free[k] = tids[forward ? from + k : to - 1 - k];
-	for (uint32_t k = 0; k < count && batch->want_keys; k++)
-		batch->keys[batch->nitems + k] = item;
+	for (uint32_t k = 0; k < count && items != NULL; k++)
+		items[k] = item;
 	batch->nitems += count;
 	rd->stop.slot = i;
 	rd->stop.sub = forward ? from + count : to - count;
@@ -417,6 +418,16 @@ copy_keys(BptRead *rd, uint32_t a, uint32_t b)
 	}
 }
 
+/* SLOTTED, OPAQUE: has this slot, which may be torn, a list? */
+static inline bool
+has_list(const BptView *view, uint32_t i)
+{
+	uint32_t	off = euno_load16(&view->offs[i]);
+
+	return off + 2 <= view->size &&
+		(bpt_load_u16((const uint8_t *) view->leaf + off) & BPT_REC_LIST) != 0;
+}
+
 /*
  * Copies the entries between two gaps, of a leaf of any shape.  True if all
  * fit; otherwise rd->stop is the gap that was reached.
@@ -436,7 +447,7 @@ copy_any(BptRead *rd, const BptGap *a, const BptGap *b, bool forward)
 
 		if (fixed && i > a->slot && bpt_same_entry(view, i))
 			continue;
-		if (!fixed && from == 0)
+		if (!fixed && from == 0 && !has_list(view, i))
 		{
 			/* Of the first slot there may be a part; that is for copy_slot */
 			uint32_t	count = last - k - (!forward && a->sub > 0);

@@ -252,7 +252,7 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 void
 euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap)
 {
-	uint8_t		list[BPT_LIST_BYTES];
+	uint8_t		list[BPT_LIST_BYTES + BPT_SLACK];
 	BptView		view;
 	BptSlot		slot;
 

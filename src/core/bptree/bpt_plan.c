@@ -154,7 +154,7 @@ plan_listed(BptView *view, uint32_t i, const BptGap *gap, const BptSlot *slot,
 			const EunoEntry *entry, BptPut *put)
 {
 	EunoTid		first = euno_bpt_first_tid(view, i);
-	uint8_t		from[BPT_LIST_BYTES];
+	uint8_t		from[BPT_LIST_BYTES + BPT_SLACK];
 	uint8_t		list[BPT_LIST_BYTES + 16];
 	uint32_t	len;
 

@@ -6,7 +6,8 @@
  * Each TID is coded by its distance from the one before: the block distance
  * as a variable-length number (7 bits a byte, low bits first), then the
  * offset, as a distance if the block is the same.  Taking one TID out never
- * makes a list longer, so a removal never needs room.
+ * makes a list longer, so a removal never needs room.  Behind a list that is
+ * read there are BPT_SLACK bytes more, which mean nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -53,6 +54,19 @@ number_get(const uint8_t *from, const uint8_t *end, uint64_t *n)
 	return NULL;
 }
 
+/* Four bytes, the first one lowest. */
+static inline uint32_t
+first_bytes(const uint8_t *from)
+{
+	uint32_t	word;
+
+	memcpy(&word, from, sizeof(word));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	word = __builtin_bswap32(word);
+#endif
+	return word;
+}
+
 /* Bytes that "tid" takes after "previous", which is smaller. */
 uint32_t
 euno_bpt_list_step(EunoTid previous, EunoTid tid)
@@ -77,28 +91,50 @@ step_put(uint8_t *to, EunoTid previous, EunoTid tid)
 	return number_put(to, offset);
 }
 
-/* NULL when the list ends before the step does. */
-static inline const uint8_t *
-step_get(const uint8_t *from, const uint8_t *end, EunoTid previous,
-		 EunoTid *tid)
+/* A step: the TID that it leads to, and what follows it, NULL if it is none. */
+typedef struct Step
+{
+	const uint8_t *next;
+	EunoTid		tid;
+} Step;
+
+static inline EunoTid
+step_from(EunoTid previous, uint64_t blocks, uint64_t offset)
+{
+	offset += blocks == 0 ? previous & 0xFFFF : 0;
+	return ((blocks << 16) + (previous & ~UINT64_C(0xFFFF)) +
+			(offset & 0xFFFF)) & EUNO_TID_MAX;
+}
+
+static __attribute__((noinline)) Step
+long_step_get(const uint8_t *from, const uint8_t *end, EunoTid previous)
 {
 	uint64_t	blocks;
 	uint64_t	offset;
 
-	/* Most are two bytes. */
-	if (end - from >= 2 && ((from[0] | from[1]) & 0x80) == 0)
-	{
-		blocks = *from++;
-		offset = *from++;
-	}
-	else if ((from = number_get(from, end, &blocks)) == NULL ||
-			 (from = number_get(from, end, &offset)) == NULL)
-		return NULL;
-	if (blocks == 0)
-		offset += previous & 0xFFFF;
-	blocks += previous >> 16;
-	*tid = (blocks << 16 | (offset & 0xFFFF)) & EUNO_TID_MAX;
-	return from;
+	if ((from = number_get(from, end, &blocks)) == NULL ||
+		(from = number_get(from, end, &offset)) == NULL)
+		return (Step) {NULL, 0};
+	return (Step) {from, step_from(previous, blocks, offset)};
+}
+
+/*
+ * Most distances have one byte or two, by no rule that the processor could
+ * learn, and most offsets one: no branch tells these apart.
+ */
+static inline Step
+step_get(const uint8_t *from, const uint8_t *end, EunoTid previous)
+{
+	uint32_t	word = first_bytes(from);
+	uint32_t	two = word >> 7 & 1;	/* bytes has the distance */
+	uint32_t	rest = word >> (8 + 8 * two);
+
+	if (__builtin_expect(((word & two << 15) | (rest & 0x80)) != 0, 0))
+		return long_step_get(from, end, previous);
+	from += 2 + two;
+	return (Step) {from <= end ? from : NULL,
+		step_from(previous, (word & 0x7F) | (word >> 1 & 0x3F80 & -two),
+				  rest & 0x7F)};
 }
 
 /*
@@ -115,6 +151,21 @@ euno_bpt_list_encode(const EunoTid *tids, uint32_t n, uint8_t *to)
 	return (uint32_t) (p - to);
 }
 
+/* The same of a list all of whose steps have two bytes. */
+static bool
+decode_short(const uint8_t *list, uint32_t n, EunoTid *tids)
+{
+	EunoTid		tid = tids[0];
+	uint8_t		seen = 0;
+
+	for (uint32_t i = 1; i < n; i++, list += 2)
+	{
+		tid = tids[i] = step_from(tid, list[0], list[1]);
+		seen |= list[0] | list[1];
+	}
+	return (seen & 0x80) == 0;
+}
+
 /*
  * Decodes n TIDs, the first of which is given, into tids[0..n).  The list is
  * private memory.  False if it is not a list of that many.
@@ -124,14 +175,19 @@ euno_bpt_list_decode(const uint8_t *list, uint32_t len, EunoTid first,
 					 uint32_t n, EunoTid *tids)
 {
 	const uint8_t *end = list + len;
+	Step		step = {list, first};
 
 	tids[0] = first;
+	if (len == 2 * (n - 1))
+		return decode_short(list, n, tids);
 	for (uint32_t i = 1; i < n; i++)
 	{
-		if ((list = step_get(list, end, tids[i - 1], &tids[i])) == NULL)
+		step = step_get(step.next, end, step.tid);
+		if (step.next == NULL)
 			return false;
+		tids[i] = step.tid;
 	}
-	return list == end;
+	return step.next == end;
 }
 
 /*
@@ -145,22 +201,22 @@ euno_bpt_list_find(const uint8_t *list, uint32_t len, EunoTid first,
 				   uint32_t n, EunoTid bound, uint32_t *at, EunoTid *before,
 				   EunoTid *there)
 {
-	const uint8_t *p = list;
+	Step		step = {list, first};
 	uint32_t	i;
 
 	*before = first;
+	*at = 0;
 	for (i = 1; i < n; i++)
 	{
-		const uint8_t *next = step_get(p, list + len, *before, there);
-
-		if (next == NULL)
+		step = step_get(step.next, list + len, *before);
+		if (step.next == NULL)
 			return 0;
+		*there = step.tid;
 		if (*there >= bound)
 			break;
 		*before = *there;
-		p = next;
+		*at = (uint32_t) (step.next - list);
 	}
-	*at = (uint32_t) (p - list);
 	return i;
 }
 
@@ -176,7 +232,6 @@ euno_bpt_list_insert(const uint8_t *list, uint32_t len, uint32_t at,
 	const uint8_t *rest = list + at;
 	const uint8_t *end = list + len;
 	uint8_t    *p = to;
-	EunoTid		next;
 
 	if (at > len)
 		return 0;
@@ -184,11 +239,13 @@ euno_bpt_list_insert(const uint8_t *list, uint32_t len, uint32_t at,
 	p = step_put(p + at, before, tid);
 	if (rest < end)
 	{
-		if ((rest = step_get(rest, end, before, &next)) == NULL || next <= tid)
+		Step		step = step_get(rest, end, before);
+
+		if (step.next == NULL || step.tid <= tid)
 			return 0;
-		p = step_put(p, tid, next);
-		memcpy(p, rest, (size_t) (end - rest));
-		p += end - rest;
+		p = step_put(p, tid, step.tid);
+		memcpy(p, step.next, (size_t) (end - step.next));
+		p += end - step.next;
 	}
 	return (uint32_t) (p - to);
 }
@@ -202,30 +259,29 @@ EunoTid
 euno_bpt_list_remove(uint8_t *list, uint32_t *len, EunoTid first, uint32_t sub)
 {
 	const uint8_t *end = list + *len;
-	const uint8_t *rest = list;
-	uint8_t    *to = list;
+	uint8_t    *to = list;		/* the step to the TID that goes, or the next */
 	EunoTid		before = first;
-	EunoTid		gone = first;
-	EunoTid		next = first;
+	Step		step = {list, first};
 
-	for (uint32_t i = 0; i < sub && rest != NULL; i++)
+	for (uint32_t i = 0; i < sub; i++)
 	{
-		to = list + (rest - list);
-		before = gone;
-		rest = step_get(rest, end, before, &gone);
+		to = list + (step.next - list);
+		before = step.tid;
+		step = step_get(step.next, end, before);
+		if (step.next == NULL)
+			return first;		/* no list */
 	}
-	if (rest != NULL && rest < end)
-		rest = step_get(rest, end, gone, &next);
-	else if (rest == end)
+	if (step.next == end)
 	{
 		*len = (uint32_t) (to - list);
 		return first;
 	}
-	if (rest == NULL)
+	step = step_get(step.next, end, step.tid);
+	if (step.next == NULL)
 		return first;			/* no list */
 	if (sub > 0)
-		to = step_put(to, before, next);
-	memmove(to, rest, (size_t) (end - rest));
-	*len = (uint32_t) (to - list) + (uint32_t) (end - rest);
-	return sub > 0 ? first : next;
+		to = step_put(to, before, step.tid);
+	memmove(to, step.next, (size_t) (end - step.next));
+	*len = (uint32_t) (to - list) + (uint32_t) (end - step.next);
+	return sub > 0 ? first : step.tid;
 }

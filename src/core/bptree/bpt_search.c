@@ -229,7 +229,7 @@ same_key(EunoContext *cx, BptView *view, const BptKey *key, uint32_t i,
 static void
 look_into_list(EunoContext *cx, BptView *view, const BptKey *key, BptGap *gap)
 {
-	uint8_t		list[BPT_LIST_BYTES];
+	uint8_t		list[BPT_LIST_BYTES + BPT_SLACK];
 	EunoTid		bound;
 	EunoTid		first;
 	EunoTid		there = 0;

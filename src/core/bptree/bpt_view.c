@@ -147,7 +147,7 @@ euno_bpt_first_tid(BptView *view, uint32_t i)
 uint32_t
 euno_bpt_tids(BptView *view, uint32_t i, const BptSlot *slot, EunoTid *tids)
 {
-	uint8_t		list[BPT_LIST_BYTES];
+	uint8_t		list[BPT_LIST_BYTES + BPT_SLACK];
 
 	tids[0] = first_tid(view, i, slot);
 	if (slot->ntids == 1)
