@@ -165,16 +165,6 @@ eunobeginscan(Relation index, int nkeys, int norderbys)
 	return scan;
 }
 
-static void
-clear_hazard(EunoScan *so)
-{
-	if (so->hazard_set)
-	{
-		euno_hazard_clear(so->idx->cx.process);
-		so->hazard_set = false;
-	}
-}
-
 void
 eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 		   int norderbys)
@@ -182,7 +172,6 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	EunoScan   *so = scan->opaque;
 
 	euno_window_leave(scan);
-	clear_hazard(so);
 	euno_window_learn(so);
 
 	if (keys && scan->numberOfKeys > 0)
@@ -206,7 +195,6 @@ eunoendscan(IndexScanDesc scan)
 	EunoScan   *so = scan->opaque;
 
 	euno_window_leave(scan);
-	clear_hazard(so);
 	euno_window_learn(so);
 	if (!keep_scan(so))
 		MemoryContextDelete(so->context);
@@ -343,10 +331,14 @@ accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 {
 	EunoScan   *so = scan->opaque;
 
+	/*
+	 * Operators may be called.  First, for they may announce other TIDs; and
+	 * without the hazard of the item before, for they may wait for locks.
+	 */
+	if (!so->range.exact)
+		euno_scan_clear_hazard(so);
 	if (!euno_window_admits(so, window, &window->keys[window->pos]))
 		return false;
-
-	/* First, for it may call operators, and these may announce other TIDs. */
 	if (scan->xs_want_itup)
 		euno_tuple_form(scan, window);
 	if (so->use_hazards)
@@ -410,7 +402,7 @@ next_tuple(IndexScanDesc scan, bool forward)
 		euno_tid_unpack(tid, &scan->xs_heaptid);
 		return true;
 	}
-	clear_hazard(so);
+	euno_scan_clear_hazard(so);
 	return false;
 }
 

@@ -141,8 +141,24 @@ extern void euno_window_learn(EunoScan *so);
 extern void euno_window_restart(EunoScan *so);
 
 /*
- * Removes what was found dead in the current window, before it is left.  The
- * scan keys' arguments may be gone (euno_scan_plan_keep).
+ * What the scan's hazard names has been used.  Taken back before comparators
+ * or operators are called: these may wait for locks, and VACUUM, with locks
+ * that others want, would wait for the hazard.
+ */
+static inline void
+euno_scan_clear_hazard(EunoScan *so)
+{
+	if (so->hazard_set)
+	{
+		euno_hazard_clear(so->idx->cx.process);
+		so->hazard_set = false;
+	}
+}
+
+/*
+ * Takes the hazard back, and removes what was found dead in the current
+ * window, before it is left.  The scan keys' arguments may be gone
+ * (euno_scan_plan_keep).
  */
 extern void euno_window_leave(IndexScanDesc scan);
 

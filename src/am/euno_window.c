@@ -158,6 +158,7 @@ euno_window_leave(IndexScanDesc scan)
 	EunoWindow *window = so->current;
 	bool		push;
 
+	euno_scan_clear_hazard(so);
 	if (likely(!window->any_killed))
 		return;
 
