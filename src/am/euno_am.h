@@ -197,6 +197,21 @@ extern void euno_require_serving(Relation index);
 /* The registry's slot of an index; ERROR 53400 if there is none left. */
 extern EunoTreeSlot *euno_index_slot(EunoIndex *idx);
 
+/* ERROR if our own look at a tree would keep it from being given up. */
+extern void euno_refuse_own_wait(EunoTreeSlot *slot, Relation index);
+
+/* ---- euno_deadlock.c: waits that the server's search does not see ---- */
+
+/*
+ * Waits a millisecond, interruptibly, for what other processes have pinned or
+ * announced; *waited counts.  The search for deadlocks knows nothing of such
+ * waits: so once in deadlock_timeout, an ERROR if one of those that are waited
+ * for waits for us.  Each "since the epoch" has it pinned that, or an older
+ * one; "at" is one process.
+ */
+extern void euno_wait_for_pins(uint64 since, int *waited);
+extern void euno_wait_for_process(uint32 at, int *waited);
+
 /* ERROR if this session is in the middle of building the tree. */
 extern void euno_refuse_own_build(const EunoTreeSlot *slot, Relation index);
 

@@ -106,8 +106,10 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
  * made in the same transaction builds into the same relation file again.
  */
 static EunoTreeSlot *
-fresh_slot(EunoIndex *idx)
+fresh_slot(EunoIndex *idx, Relation index)
 {
+	int			waited = 0;
+
 	for (;;)
 	{
 		EunoTreeSlot *slot = euno_index_slot(idx);
@@ -116,8 +118,10 @@ fresh_slot(EunoIndex *idx)
 		/* Retiring may end in FREE, if the tree was to be dropped already. */
 		if (euno_tree_state(slot) == EUNO_STATE_ABSENT)
 			return slot;
-		(void) euno_tree_retire(slot, generation, 10);
-		CHECK_FOR_INTERRUPTS();
+		if (euno_tree_retire(slot, generation, 0))
+			continue;
+		euno_refuse_own_wait(slot, index);
+		euno_wait_for_pins(slot->retired_epoch, &waited);
 	}
 }
 
@@ -148,7 +152,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	 * euno_rebuild.
 	 */
 	euno_build_lock(idx->oid, ExclusiveLock);
-	slot = fresh_slot(idx);
+	slot = fresh_slot(idx, index);
 	do
 		status = euno_tree_create(idx, slot, index);
 	while (status == EUNO_NO_MEMORY && euno_full_make_room(idx, true));

@@ -89,6 +89,7 @@ euno_evict(PG_FUNCTION_ARGS)
 	EunoIndex  *idx;
 	EunoTreeSlot *slot;
 	uint64		generation = 0;
+	int			waited = 0;
 
 	euno_require_serving(index);
 	idx = euno_index_open(index);
@@ -114,8 +115,8 @@ euno_evict(PG_FUNCTION_ARGS)
 	 * statement has one itself.
 	 */
 	while (slot && euno_process()->depth == 0 &&
-		   !euno_tree_retire(slot, generation, 10))
-		CHECK_FOR_INTERRUPTS();
+		   !euno_tree_retire(slot, generation, 0))
+		euno_wait_for_pins(slot->retired_epoch, &waited);
 	index_close(index, AccessShareLock);
 	PG_RETURN_VOID();
 }

@@ -169,8 +169,8 @@ euno_refuse_own_build(const EunoTreeSlot *slot, Relation index)
  * may keep the memory of what is being given up: then it must not wait for
  * that.
  */
-static void
-refuse_own_wait(EunoTreeSlot *slot, Relation index)
+void
+euno_refuse_own_wait(EunoTreeSlot *slot, Relation index)
 {
 	if (euno_process()->depth > 0 && slot != NULL &&
 		euno_tree_state(slot) == EUNO_STATE_RETIRING &&
@@ -190,12 +190,13 @@ refuse_own_wait(EunoTreeSlot *slot, Relation index)
 static void
 wait_for_last_look(EunoTreeSlot *slot, Relation index)
 {
+	int			waited = 0;
+
 	while (slot != NULL && euno_tree_state(slot) == EUNO_STATE_RETIRING &&
 		   !euno_tree_finish_retired(slot))
 	{
-		refuse_own_wait(slot, index);
-		CHECK_FOR_INTERRUPTS();
-		euno_sleep(1000);
+		euno_refuse_own_wait(slot, index);
+		euno_wait_for_pins(slot->retired_epoch, &waited);
 	}
 }
 
@@ -206,13 +207,13 @@ wait_for_last_look(EunoTreeSlot *slot, Relation index)
  * deadlock_timeout.  False: the lock is not held any more.
  */
 static bool
-let_others_go_on(EunoIndex *idx, bool wait, int *milliseconds)
+let_others_go_on(EunoIndex *idx, const EunoTreeSlot *slot, bool wait,
+				 int *milliseconds)
 {
 	euno_build_unlock(idx->oid, ExclusiveLock);
-	CHECK_FOR_INTERRUPTS();
-	euno_sleep(1000);
+	euno_wait_for_pins(slot->retired_epoch, milliseconds);
 	if (!wait)
-		return ++*milliseconds < DeadlockTimeout && euno_build_trylock(idx->oid);
+		return *milliseconds < DeadlockTimeout && euno_build_trylock(idx->oid);
 	euno_build_lock(idx->oid, ExclusiveLock);
 	return true;
 }
@@ -241,13 +242,13 @@ bring_up(EunoIndex *idx, Relation index, bool wait)
 			continue;
 		}
 		euno_refuse_own_build(slot, index);
-		refuse_own_wait(slot, index);
+		euno_refuse_own_wait(slot, index);
 		if (state != EUNO_STATE_RETIRING &&
 			!builder_is_in_our_group(slot->builder_pid))
 			(void) euno_tree_retire(slot, generation, 0);
 
 		if ((!euno_tree_finish_retired(slot) || state != EUNO_STATE_RETIRING) &&
-			!let_others_go_on(idx, wait, &milliseconds))
+			!let_others_go_on(idx, slot, wait, &milliseconds))
 			return false;
 	}
 }

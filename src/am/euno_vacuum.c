@@ -99,6 +99,7 @@ wait_for_hazards(EunoTreeSlot *slot, BulkDelete *bulk)
 		uint64	   *word = &epochs->slots[i].hazard;
 		uint64		hazard = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 		EunoTid		tid = hazard & EUNO_TID_MAX;
+		int			waited = 0;
 
 		if (tid == 0 || hazard >> 48 != slot->number ||
 			i == euno_process()->slot)
@@ -106,10 +107,7 @@ wait_for_hazards(EunoTreeSlot *slot, BulkDelete *bulk)
 		if (tid != EUNO_TID_MAX && !is_dead(bulk, tid))
 			continue;
 		while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == hazard)
-		{
-			CHECK_FOR_INTERRUPTS();
-			euno_sleep(500);
-		}
+			euno_wait_for_process(i, &waited);
 	}
 }
 

@@ -1,0 +1,103 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_deadlock.c
+ *	  Waits for other processes' pins and hazards.
+ *
+ * These end when an operation does, or the use of a row: nearly always at
+ * once.  But a comparator may wait for locks within an operation, and one who
+ * has such a lock may wait for that operation's pin.  Nothing of that is seen
+ * by the server's search for deadlocks.  So who has waited for as long as
+ * deadlock_timeout looks himself.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/proc.h"
+#include "utils/array.h"
+#include "utils/fmgrprotos.h"
+
+#include "am/euno_am.h"
+#include "euno_compat.h"
+
+/*
+ * Does the process wait for a lock that we, or our group, keep it from,
+ * directly or through others?  Or does it lead a parallel query, and wait for
+ * what we are to return?
+ */
+static bool
+waits_for_us(const PGPROC *proc, int pid)
+{
+	int			own = MyProc->lockGroupLeader != NULL ?
+		MyProc->lockGroupLeader->pid : MyProcPid;
+	List	   *seen = list_make1_int(pid);
+	ListCell   *lc;
+
+	if (proc == MyProc->lockGroupLeader &&
+		(proc->wait_event_info & 0xFF000000) == PG_WAIT_IPC)
+		return true;
+	foreach(lc, seen)
+	{
+		Datum		blockers = DirectFunctionCall1(pg_blocking_pids,
+												   Int32GetDatum(lfirst_int(lc)));
+		ArrayType  *array = DatumGetArrayTypeP(blockers);
+		int		   *pids = (int *) ARR_DATA_PTR(array);
+
+		for (int i = 0; i < ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)); i++)
+		{
+			if (pids[i] == own)
+				return true;
+			seen = list_append_unique_int(seen, pids[i]);
+		}
+	}
+	list_free(seen);
+	return false;
+}
+
+static void
+refuse_deadlock(uint32 at)
+{
+	const PGPROC *proc = GetPGProcByNumber(at);
+	int			pid = proc->pid;
+
+	if (pid != 0 && proc != MyProc && waits_for_us(proc, pid))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+				 errmsg("deadlock detected"),
+				 errdetail("Process %d waits for process %d to be done with a euno index; that one waits for a lock, and in the end for process %d.",
+						   MyProcPid, pid, MyProcPid)));
+}
+
+/* True once in deadlock_timeout. */
+static bool
+wait_a_little(int *waited)
+{
+	CHECK_FOR_INTERRUPTS();
+	euno_sleep(1000);
+	return ++*waited % DeadlockTimeout == 0;
+}
+
+void
+euno_wait_for_pins(uint64 since, int *waited)
+{
+	EunoEpochs *epochs = euno_shared_epochs();
+
+	if (!wait_a_little(waited))
+		return;
+	for (uint32 i = 0; i < epochs->nslots; i++)
+	{
+		uint64		pinned = __atomic_load_n(&epochs->slots[i].pinned,
+											 __ATOMIC_ACQUIRE);
+
+		if (pinned != 0 && pinned <= since)
+			refuse_deadlock(i);
+	}
+}
+
+void
+euno_wait_for_process(uint32 at, int *waited)
+{
+	if (wait_a_little(waited))
+		refuse_deadlock(at);
+}
