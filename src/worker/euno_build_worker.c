@@ -7,8 +7,9 @@
  * session waits for it, and holds whatever locks it has meanwhile, of which
  * the server's search for deadlocks knows nothing.  So the worker waits for no
  * lock that everybody takes on the table or the index, nor for another who
- * builds it, and for others, of what the index's functions use, or of a table
- * that is no heap, no longer than deadlock_timeout.
+ * builds it, and for others, of what it needs to connect, of what the index's
+ * functions use, or of a table that is no heap, no longer than
+ * deadlock_timeout.
  *
  *-------------------------------------------------------------------------
  */
@@ -104,15 +105,6 @@ euno_build_by_worker(EunoIndex *idx, Relation index)
 				 errhint("The server's log has the reason.")));
 }
 
-static void
-limit_lock_waits(void)
-{
-	char		value[16];
-
-	snprintf(value, sizeof(value), "%dms", DeadlockTimeout);
-	SetConfigOption("lock_timeout", value, PGC_SUSET, PGC_S_OVERRIDE);
-}
-
 void
 euno_build_main(Datum database)
 {
@@ -123,9 +115,8 @@ euno_build_main(Datum database)
 	memcpy(&index_oid, MyBgworkerEntry->bgw_extra, sizeof(Oid));
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-	euno_worker_connect(DatumGetObjectId(database));
+	euno_worker_connect(DatumGetObjectId(database), DeadlockTimeout);
 	StartTransactionCommand();
-	limit_lock_waits();
 	index = euno_open_unless_locked(index_oid, &heap);
 	if (index != NULL)
 	{

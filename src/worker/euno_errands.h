@@ -50,6 +50,6 @@ extern void euno_workers_end(int code, Datum arg);
 extern List *euno_list_databases(bool connectable_only);
 extern void euno_fill_worker(BackgroundWorker *worker, const char *name,
 							 const char *function);
-extern void euno_worker_connect(Oid database);
+extern void euno_worker_connect(Oid database, int lock_timeout);
 
 #endif							/* EUNO_ERRANDS_H */

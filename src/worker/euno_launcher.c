@@ -91,20 +91,21 @@ euno_fill_worker(BackgroundWorker *worker, const char *name,
 
 /*
  * What a database's settings, or the server's, must not do to a worker: end
- * it, or have its transactions wait for others.
+ * it, or have its transactions wait for others.  It waits for each lock as
+ * many milliseconds as are given, also while it connects; 0: for ever.
  */
 void
-euno_worker_connect(Oid database)
+euno_worker_connect(Oid database, int lock_timeout)
 {
 	static const char *const settings[][2] = {
 		{"statement_timeout", "0"},
-		{"lock_timeout", "0"},
 		{"idle_in_transaction_session_timeout", "0"},
 		{"transaction_timeout", "0"},	/* since 17 */
 		{"default_transaction_isolation", "read committed"},
 		{"default_transaction_read_only", "off"},
 		{"default_transaction_deferrable", "off"}
 	};
+	char		value[16];
 
 	for (size_t i = 0; i < lengthof(settings); i++)
 	{
@@ -112,6 +113,8 @@ euno_worker_connect(Oid database)
 			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET,
 							PGC_S_OVERRIDE);
 	}
+	snprintf(value, sizeof(value), "%dms", lock_timeout);
+	SetConfigOption("lock_timeout", value, PGC_SUSET, PGC_S_OVERRIDE);
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, 0);
 }
 
@@ -321,7 +324,7 @@ euno_launcher_main(Datum arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-	euno_worker_connect(InvalidOid);
+	euno_worker_connect(InvalidOid, 0);
 	before_shmem_exit(euno_workers_end, 0);
 	euno_tree_set_launcher();
 	euno_worker_stats_start();

@@ -283,7 +283,7 @@ euno_rebuild_main(Datum database)
 	pqsignal(SIGTERM, die);
 	pqsignal(SIGINT, StatementCancelHandler);
 	BackgroundWorkerUnblockSignals();
-	euno_worker_connect(DatumGetObjectId(database));
+	euno_worker_connect(DatumGetObjectId(database), 0);
 	context = AllocSetContextCreate(TopMemoryContext, "euno rebuild",
 									ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);
