@@ -165,6 +165,12 @@ extern bool euno_index_finish_build(EunoIndex *idx);
 /* Is this very process in the middle of building that tree? */
 extern bool euno_index_is_builder(const EunoTreeSlot *slot);
 
+/*
+ * Is it in an operation that may keep the memory of that tree, should it be
+ * given up?
+ */
+extern bool euno_index_has_look(const EunoTreeSlot *slot);
+
 /* If this process is building that index: it fails for want of memory. */
 extern void euno_operation_out_of_memory(const EunoIndex *idx);
 
@@ -197,20 +203,11 @@ extern void euno_require_serving(Relation index);
 /* The registry's slot of an index; ERROR 53400 if there is none left. */
 extern EunoTreeSlot *euno_index_slot(EunoIndex *idx);
 
-/* ERROR if our own look at a tree would keep it from being given up. */
-extern void euno_refuse_own_wait(EunoTreeSlot *slot, Relation index);
-
-/* ---- euno_deadlock.c: waits that the server's search does not see ---- */
-
 /*
- * Waits a millisecond, interruptibly, for what other processes have pinned or
- * announced; *waited counts.  The search for deadlocks knows nothing of such
- * waits: so once in deadlock_timeout, an ERROR if one of those that are waited
- * for waits for us.  Each "since the epoch" has it pinned that, or an older
- * one; "at" is one process.
+ * ERROR if the tree is being given up, and one of our own operations may keep
+ * its memory: this must not be waited for.
  */
-extern void euno_wait_for_pins(uint64 since, int *waited);
-extern void euno_wait_for_process(uint32 at, int *waited);
+extern void euno_refuse_own_wait(EunoTreeSlot *slot, Relation index);
 
 /* ERROR if this session is in the middle of building the tree. */
 extern void euno_refuse_own_build(const EunoTreeSlot *slot, Relation index);
@@ -387,6 +384,19 @@ extern void euno_full_note(EunoTreeSlot *slot, uint64 bytes);
 
 /* Is there no reason against building it in the background? */
 extern bool euno_full_may_return(const EunoTreeSlot *slot);
+
+/* ---- euno_deadlock.c: waits that the server's search does not see ---- */
+
+/*
+ * Wait a millisecond for other processes: those that have pinned this epoch or
+ * an older one; the one with this number, whose hazard is in the way.  Can be
+ * canceled.  *waited, 0 at first, counts the milliseconds.  Once in each
+ * deadlock_timeout, ERROR if one of those processes waits for this one.  ERROR
+ * after lock_timeout, too, if it is for pins: for VACUUM, a hazard is as a pin
+ * of a buffer is.
+ */
+extern void euno_wait_for_pins(uint64 epoch, int *waited);
+extern void euno_wait_for_process(uint32 number, int *waited);
 
 /* ---- euno_announce.c ---- */
 

@@ -4,9 +4,9 @@
  *	  Waits for other processes' pins and hazards.
  *
  * These end when an operation does, or the use of a row: nearly always at
- * once.  But a comparator may wait for locks within an operation, and one who
- * has such a lock may wait for that operation's pin.  Nothing of that is seen
- * by the server's search for deadlocks.  So who has waited for as long as
+ * once.  But a comparator may wait for a lock within an operation, and whoever
+ * has that lock may wait for that operation's pin.  The server's search for
+ * deadlocks sees nothing of the second wait.  So who has waited for as long as
  * deadlock_timeout looks himself.
  *
  *-------------------------------------------------------------------------
@@ -55,10 +55,11 @@ waits_for_us(const PGPROC *proc, int pid)
 	return false;
 }
 
+/* ERROR if that process waits for us. */
 static void
-refuse_deadlock(uint32 at)
+refuse_deadlock(uint32 number)
 {
-	const PGPROC *proc = GetPGProcByNumber(at);
+	const PGPROC *proc = GetPGProcByNumber(number);
 	int			pid = proc->pid;
 
 	if (pid != 0 && proc != MyProc && waits_for_us(proc, pid))
@@ -69,9 +70,9 @@ refuse_deadlock(uint32 at)
 						   MyProcPid, pid, MyProcPid)));
 }
 
-/* True once in deadlock_timeout. */
+/* True once in deadlock_timeout: it is time to look. */
 static bool
-wait_a_little(int *waited)
+nap(int *waited)
 {
 	CHECK_FOR_INTERRUPTS();
 	euno_sleep(1000);
@@ -79,25 +80,30 @@ wait_a_little(int *waited)
 }
 
 void
-euno_wait_for_pins(uint64 since, int *waited)
+euno_wait_for_pins(uint64 epoch, int *waited)
 {
 	EunoEpochs *epochs = euno_shared_epochs();
+	bool		look = nap(waited);
 
-	if (!wait_a_little(waited))
+	if (LockTimeout > 0 && *waited >= LockTimeout)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("canceling statement due to lock timeout")));
+	if (!look)
 		return;
 	for (uint32 i = 0; i < epochs->nslots; i++)
 	{
 		uint64		pinned = __atomic_load_n(&epochs->slots[i].pinned,
 											 __ATOMIC_ACQUIRE);
 
-		if (pinned != 0 && pinned <= since)
+		if (pinned != 0 && pinned <= epoch)
 			refuse_deadlock(i);
 	}
 }
 
 void
-euno_wait_for_process(uint32 at, int *waited)
+euno_wait_for_process(uint32 number, int *waited)
 {
-	if (wait_a_little(waited))
-		refuse_deadlock(at);
+	if (nap(waited))
+		refuse_deadlock(number);
 }

@@ -101,7 +101,7 @@ euno_evict(PG_FUNCTION_ARGS)
 	{
 		EunoState	state = euno_tree_state(slot);
 
-		if (state == EUNO_STATE_BUILDING || state == EUNO_STATE_MERGING)
+		if (state != EUNO_STATE_ABSENT && state != EUNO_STATE_READY)
 			euno_refuse_own_build(slot, index);
 		generation = pg_atomic_read_u64(&slot->generation);
 		(void) euno_tree_retire(slot, generation, 0);
@@ -112,9 +112,9 @@ euno_evict(PG_FUNCTION_ARGS)
 
 	/*
 	 * Who has a last look at the tree may want the lock.  A comparator's
-	 * statement has one itself.
+	 * statement, or that of a function which a check calls, has one itself.
 	 */
-	while (slot && euno_process()->depth == 0 &&
+	while (slot && !euno_index_has_look(slot) &&
 		   !euno_tree_retire(slot, generation, 0))
 		euno_wait_for_pins(slot->retired_epoch, &waited);
 	index_close(index, AccessShareLock);

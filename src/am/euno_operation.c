@@ -376,6 +376,17 @@ euno_index_is_builder(const EunoTreeSlot *slot)
 	return false;
 }
 
+bool
+euno_index_has_look(const EunoTreeSlot *slot)
+{
+	if (euno_process()->depth > 0)
+		return true;
+	for (int i = 0; i < noperations; i++)
+		if (operations[i].held == slot)
+			return true;
+	return false;
+}
+
 void
 euno_index_begin_delete(EunoIndex *idx)
 {

@@ -166,26 +166,26 @@ euno_refuse_own_build(const EunoTreeSlot *slot, Relation index)
 
 /*
  * A comparator's statement is within an operation on another tree, whose epoch
- * may keep the memory of what is being given up: then it must not wait for
- * that.
+ * may keep the memory of what is being given up; that of a function which a
+ * check of the tree calls is within its hold.  Then it must not wait for that.
  */
 void
 euno_refuse_own_wait(EunoTreeSlot *slot, Relation index)
 {
-	if (euno_process()->depth > 0 && slot != NULL &&
+	if (slot != NULL && euno_index_has_look(slot) &&
 		euno_tree_state(slot) == EUNO_STATE_RETIRING &&
 		!euno_tree_finish_retired(slot))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot use euno index \"%s\" while it is given up",
 						RelationGetRelationName(index)),
-				 errdetail("A function that compares values of another euno index needs it."),
+				 errdetail("A function that a euno index, or its check, calls needs it."),
 				 errhint("Retry the statement.")));
 }
 
 /*
- * Waits for the last look at a tree that is given up.  No lock is held: who has
- * that look may want it.
+ * Waits for the last look at a tree that is given up, unless that is our own,
+ * as its builder's.  No lock is held: who has that look may want it.
  */
 static void
 wait_for_last_look(EunoTreeSlot *slot, Relation index)
@@ -195,38 +195,44 @@ wait_for_last_look(EunoTreeSlot *slot, Relation index)
 	while (slot != NULL && euno_tree_state(slot) == EUNO_STATE_RETIRING &&
 		   !euno_tree_finish_retired(slot))
 	{
+		euno_refuse_own_build(slot, index);
 		euno_refuse_own_wait(slot, index);
 		euno_wait_for_pins(slot->retired_epoch, &waited);
 	}
 }
 
 /*
- * Waits a little for the last look at a tree, or its builder in our lock
- * group, without the build lock: who has that look may want it.  If we are not
- * to wait for locks ("wait"), nor does this last longer than
- * deadlock_timeout.  False: the lock is not held any more.
+ * Gives up the build lock for a millisecond, for whoever has the last look at
+ * a tree, or builds it in our lock group, may want it; and takes it again.
+ * Without "wait" only if it is free, and for no longer than deadlock_timeout
+ * in all: false if that is not so, and the lock is not held any more.
  */
 static bool
 let_others_go_on(EunoIndex *idx, const EunoTreeSlot *slot, bool wait,
-				 int *milliseconds)
+				 int *waited)
 {
 	euno_build_unlock(idx->oid, ExclusiveLock);
-	euno_wait_for_pins(slot->retired_epoch, milliseconds);
 	if (!wait)
-		return *milliseconds < DeadlockTimeout && euno_build_trylock(idx->oid);
+	{
+		CHECK_FOR_INTERRUPTS();
+		euno_sleep(1000);
+		return ++*waited < DeadlockTimeout && euno_build_trylock(idx->oid);
+	}
+	euno_wait_for_pins(slot->retired_epoch, waited);
 	euno_build_lock(idx->oid, ExclusiveLock);
 	return true;
 }
 
 /*
- * Make a tree READY.  The build lock is held, also on return, unless it is
- * false: then somebody else has it, or a tree that is given up, and we were
- * not to wait.
+ * Make a tree READY.  The build lock is held on entry and, if this returns
+ * true, on return.  False, only without "wait": the tree may not be READY,
+ * because somebody else has taken the lock meanwhile, or still looks at a tree
+ * that was given up; the lock is not held any more.
  */
 static bool
 bring_up(EunoIndex *idx, Relation index, bool wait)
 {
-	int			milliseconds = 0;
+	int			waited = 0;
 
 	for (;;)
 	{
@@ -248,7 +254,7 @@ bring_up(EunoIndex *idx, Relation index, bool wait)
 			(void) euno_tree_retire(slot, generation, 0);
 
 		if ((!euno_tree_finish_retired(slot) || state != EUNO_STATE_RETIRING) &&
-			!let_others_go_on(idx, slot, wait, &milliseconds))
+			!let_others_go_on(idx, slot, wait, &waited))
 			return false;
 	}
 }

@@ -289,6 +289,8 @@ my $log_start = -s $node->logfile;
 ($control, $compares) = begin_comparison();
 ($ret, $stdout, $stderr) = $node->psql('postgres', q{SET statement_timeout = '1s'; SELECT euno_evict('numbers_a')});
 like($stderr, qr/statement timeout/, 'who gives an index up does not wait for its memory for ever');
+($ret, $stdout, $stderr) = $node->psql('postgres', q{SET statement_timeout = '60s'; SET lock_timeout = '300ms'; INSERT INTO numbers VALUES (102)});
+like($stderr, qr/lock timeout/, 'nor does who needs it, for longer than lock_timeout');
 $control->query_safe('SELECT pg_advisory_unlock(1)');
 $compares->query_safe('SELECT 1');
 is($node->safe_psql('postgres', q{SELECT state FROM euno_stat_indexes WHERE indexrelname = 'numbers_a'}), 'retiring', 'it is on its way out');

@@ -297,6 +297,38 @@ SELECT state FROM euno_stat_indexes WHERE indexrelname = 'own_b';
 SQL
 like($said, qr/WARNING:  evicted euno index "idle_b"/, 'an index is given up');
 is($state, 'ready', 'but not the temporary one');
+
+# An index that is given up while it is built, by those who write to its table: a
+# function of its expression that needs it must not wait for the builder, itself.
+$node->safe_psql('postgres', <<'SQL');
+DROP TABLE grows, idle;
+CREATE TABLE filler (a text);
+CREATE UNIQUE INDEX filler_a ON filler USING euno (a);
+INSERT INTO filler SELECT md5(g::text) FROM generate_series(1, 90000) g;
+CREATE TABLE t (a int) WITH (parallel_workers = 0);
+INSERT INTO t SELECT generate_series(1, 3000);
+CREATE FUNCTION selfish(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF a = 1000 AND current_setting('my.selfish', true) = 'on' THEN
+		PERFORM pg_advisory_lock_shared(1);
+		PERFORM public.euno_rebuild('public.t_selfish');
+	END IF;
+	RETURN a;
+END $$;
+CREATE INDEX t_selfish ON t USING euno (selfish(a));
+SELECT euno_evict('t_selfish');
+SQL
+my $holder = $node->background_psql('postgres');
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+my $builder = $node->background_psql('postgres', on_error_stop => 0);
+$builder->query_until(qr/begun/, "SET my.selfish = 'on'; SET statement_timeout = '60s';\n\\echo begun\nSELECT euno_rebuild('t_selfish');\n");
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}), 'somebody builds');
+$node->safe_psql('postgres', 'INSERT INTO t SELECT 100000 + g FROM generate_series(1, 400000) g');
+is($node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = 't_selfish'"), 'retiring', 'what is built is given up');
+$holder->query_safe('SELECT pg_advisory_unlock(1)');
+$builder->query('SELECT 1');
+like($builder->{stderr}, qr/cannot use euno index "t_selfish" while this session is building it/, 'its builder does not wait for itself');
+$_->quit for $holder, $builder;
 $node->stop;
 
 done_testing();

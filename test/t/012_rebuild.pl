@@ -151,6 +151,9 @@ for my $who ('leader', 'worker')
 ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT euno_evict('t_selfish'); SET my.selfish = 'evicting'; SET statement_timeout = '4min'; SELECT euno_rebuild('t_selfish')");
 like($stderr, qr/cannot use euno index "t_selfish" while this session is building it/, 'a function that evicts the index: an error, too');
 $node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");
+($ret, $stdout, $stderr) = $node->psql('postgres', "SET my.selfish = 'evicting'; SET statement_timeout = '4min'; SELECT euno_index_check('t_selfish', true)");
+unlike($stderr, qr/timeout/, 'in a check it does not wait for the check');
+$node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");
 
 # The same of a comparator, which meets a row that was inserted meanwhile when all
 # others have been loaded.
