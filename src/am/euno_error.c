@@ -48,6 +48,8 @@ out_of_memory(EunoIndex *idx, Relation index)
 void
 euno_index_error(EunoIndex *idx, Relation index, EunoStatus status)
 {
+	/* What comes may end the session, or wait for its client. */
+	euno_key_lock_release();
 	switch (status)
 	{
 		case EUNO_NO_MEMORY:

@@ -211,10 +211,7 @@ check_key(UniqueCheck *uc)
 									  &batch);
 		euno_index_unpin(idx);
 		if (status != EUNO_OK)
-		{
-			euno_key_lock_release();	/* it may end the session */
 			euno_index_error(idx, uc->index, status);
-		}
 		if (batch.nitems == 0)
 			break;
 
