@@ -236,6 +236,12 @@ extern void euno_build_lock(Oid index_oid, LOCKMODE mode);
 extern bool euno_build_trylock(Oid index_oid);	/* exclusively */
 extern void euno_build_unlock(Oid index_oid, LOCKMODE mode);
 
+/*
+ * Is this a living process of our lock group (a parallel query), other than
+ * ourselves?  Such locks do not exclude it.
+ */
+extern bool euno_in_our_group(int pid);
+
 /* ---- euno_rebuild.c: building what is absent ---- */
 
 /* The most processes that may rebuild at the same time; a setting. */

@@ -118,12 +118,8 @@ euno_invalidate_plans(Oid database, Oid heap_oid)
 	SendSharedInvalidMessages(&message, 1);
 }
 
-/*
- * Is the builder a living member of our lock group (a parallel query), which
- * the build lock does not exclude?  Any other builder has died if we hold it.
- */
-static bool
-builder_is_in_our_group(int pid)
+bool
+euno_in_our_group(int pid)
 {
 	PGPROC	   *proc = BackendPidGetProc(pid);
 
@@ -249,8 +245,10 @@ bring_up(EunoIndex *idx, Relation index, bool wait)
 		}
 		euno_refuse_own_build(slot, index);
 		euno_refuse_own_wait(slot, index);
+
+		/* Any other builder has died, for we have the lock. */
 		if (state != EUNO_STATE_RETIRING &&
-			!builder_is_in_our_group(slot->builder_pid))
+			!euno_in_our_group(slot->builder_pid))
 			(void) euno_tree_retire(slot, generation, 0);
 
 		if ((!euno_tree_finish_retired(slot) || state != EUNO_STATE_RETIRING) &&

@@ -173,6 +173,7 @@ euno_registry_shmem_startup(void)
 			pg_atomic_init_u32(&slot->holders, 0);
 			pg_atomic_init_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
 			pg_atomic_init_u32(&slot->worker_turns, 0);
+			pg_atomic_init_u32(&slot->worker_asker, 0);
 			reset_statistics(slot, pg_atomic_init_u64);
 		}
 	}

@@ -155,6 +155,8 @@ typedef struct EunoTreeSlot
 	pg_atomic_uint32 replicate; /* EunoReplicate, as who used it last has it */
 	pg_atomic_uint32 worker_turns;	/* how often a worker for a session has built
 									 * it, or left it to another builder */
+	pg_atomic_uint32 worker_asker;	/* the process that has a worker build it, 0
+									 * if there is none */
 	bool		drop_when_retired;
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */

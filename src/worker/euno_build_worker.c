@@ -35,37 +35,73 @@
 /* LOCKTAG_OBJECT sub-id of the lock of who has a worker build; "ew" */
 #define WORKER_LOCK_SUBID 0x6577
 
+/* A worker that a session asks for. */
+typedef struct Request
+{
+	EunoTreeSlot *slot;			/* whose worker_asker we are */
+	BackgroundWorkerHandle *handle; /* NULL: there is none yet */
+} Request;
+
 /* Nobody waits for it any more. */
 static void
-end_worker(int code, Datum handle)
+end_request(int code, Datum arg)
 {
-	TerminateBackgroundWorker((BackgroundWorkerHandle *) DatumGetPointer(handle));
+	Request    *request = (Request *) DatumGetPointer(arg);
+
+	if (request->handle != NULL)
+		TerminateBackgroundWorker(request->handle);
+	pg_atomic_write_u32(&request->slot->worker_asker, 0);
 }
 
 static void
-run_worker(EunoIndex *idx, Relation index)
+start_worker(EunoIndex *idx, Relation index, BackgroundWorkerHandle **handle)
 {
-	BackgroundWorker request;
-	BackgroundWorkerHandle *handle;
+	BackgroundWorker worker;
 
-	euno_fill_worker(&request, "euno rebuild", "euno_build_main");
-	request.bgw_restart_time = BGW_NEVER_RESTART;
-	request.bgw_main_arg = ObjectIdGetDatum(MyDatabaseId);
-	memcpy(request.bgw_extra, &idx->oid, sizeof(Oid));
-	request.bgw_notify_pid = MyProcPid;
-	if (!RegisterDynamicBackgroundWorker(&request, &handle))
+	euno_fill_worker(&worker, "euno rebuild", "euno_build_main");
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	worker.bgw_main_arg = ObjectIdGetDatum(MyDatabaseId);
+	memcpy(worker.bgw_extra, &idx->oid, sizeof(Oid));
+	worker.bgw_notify_pid = MyProcPid;
+	if (!RegisterDynamicBackgroundWorker(&worker, handle))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not start a worker to build euno index \"%s\"",
 						RelationGetRelationName(index)),
 				 errhint("Consider increasing \"max_worker_processes\".")));
-	PG_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(handle));
+}
+
+/* We are the slot's worker_asker on entry, and nobody is on return. */
+static void
+run_worker(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
+{
+	Request		request = {.slot = slot};
+
+	PG_ENSURE_ERROR_CLEANUP(end_request, PointerGetDatum(&request));
 	{
-		(void) WaitForBackgroundWorkerShutdown(handle);
+		EUNO_STOP_POINT("worker-request");
+		start_worker(idx, index, &request.handle);
+		(void) WaitForBackgroundWorkerShutdown(request.handle);
 	}
-	PG_END_ENSURE_ERROR_CLEANUP(end_worker, PointerGetDatum(handle));
-	pfree(handle);
+	PG_END_ENSURE_ERROR_CLEANUP(end_request, PointerGetDatum(&request));
+	pfree(request.handle);
+	pg_atomic_write_u32(&slot->worker_asker, 0);
 	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Become the one who has a worker build the index.  The lock for that is held;
+ * the processes of a parallel query share it, and only one may ask, for there
+ * may be workers for no more.
+ */
+static bool
+become_asker(EunoTreeSlot *slot)
+{
+	uint32		asker = pg_atomic_read_u32(&slot->worker_asker);
+
+	return !euno_in_our_group((int) asker) &&
+		pg_atomic_compare_exchange_u32(&slot->worker_asker, &asker,
+									   (uint32) MyProcPid);
 }
 
 /*
@@ -81,6 +117,7 @@ euno_build_by_worker(EunoIndex *idx, Relation index)
 	EunoState	state = euno_tree_state(slot);
 	LOCKTAG		turn;
 	uint32		done;
+	bool		is_asker;
 	bool		is_ready;
 
 	if (state != EUNO_STATE_ABSENT && state != EUNO_STATE_READY)
@@ -90,12 +127,17 @@ euno_build_by_worker(EunoIndex *idx, Relation index)
 	(void) LockAcquire(&turn, ExclusiveLock, false, false);
 	euno_build_lock(idx->oid, ExclusiveLock);
 	euno_build_unlock(idx->oid, ExclusiveLock);
+	is_asker = become_asker(slot);
 	done = pg_atomic_read_u32(&slot->worker_turns);
 	is_ready = euno_tree_state(slot) == EUNO_STATE_READY;
-	if (!is_ready)
-		run_worker(idx, index);
+	if (is_asker && !is_ready)
+		run_worker(idx, index, slot);
+	else if (is_asker)
+		pg_atomic_write_u32(&slot->worker_asker, 0);
 	LockRelease(&turn, ExclusiveLock, false);
-	if (!is_ready && euno_tree_state(slot) != EUNO_STATE_READY &&
+	if (!is_asker)
+		euno_sleep(1000);
+	else if (!is_ready && euno_tree_state(slot) != EUNO_STATE_READY &&
 		pg_atomic_read_u32(&slot->worker_turns) == done)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
