@@ -249,6 +249,7 @@ euno_full_make_room(EunoIndex *idx, bool evict)
 	victim = choose_victim(idx, &generation);
 	if (victim == NULL)
 		return false;
+	EUNO_STOP_POINT("full-chosen");
 
 	database = victim->key.database;
 	index_oid = victim->index_oid;

@@ -104,10 +104,13 @@ bool
 euno_insert_done(EunoIndex *idx, Relation index, Relation heap,
 				 EunoStatus status, const EunoInserted *where)
 {
-	/* Others may have had the same trouble, and given up this very tree. */
-	if (unlikely(status == EUNO_NO_MEMORY) &&
-		(euno_full_make_room(idx, true) || is_gone(idx, where->generation)))
-		return false;
+	if (unlikely(status == EUNO_NO_MEMORY))
+	{
+		/* Others may have had the same trouble, and given up this very tree. */
+		EUNO_STOP_POINT("insert-full");
+		if (euno_full_make_room(idx, true) || is_gone(idx, where->generation))
+			return false;
+	}
 	if (status != EUNO_OK && status != EUNO_EXISTS)
 		euno_index_error(idx, index, status);
 	if (IsolationIsSerializable())
