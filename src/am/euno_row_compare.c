@@ -32,6 +32,7 @@
 #include "nodes/supportnodes.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "utils/acl.h"
@@ -312,9 +313,35 @@ own_families(const IndexOptInfo *info)
 }
 
 /*
+ * Takes the scans of one index out of the paths, and returns them.  Bitmap scans
+ * stay, which may be of others, too.
+ */
+static List *
+take_scans(List **paths, const IndexOptInfo *index)
+{
+	List	   *taken = NIL;
+	ListCell   *lc;
+
+	foreach(lc, *paths)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (IsA(path, IndexPath) && ((IndexPath *) path)->indexinfo == index)
+		{
+			*paths = foreach_delete_current(*paths, lc);
+			taken = lappend(taken, path);
+		}
+	}
+	return taken;
+}
+
+/*
  * Makes the paths of one index again, with more conditions, if its table's row
- * comparisons imply any.  Columns on which these are have their own families
- * for it; others keep what they are called for conditions of other kinds.
+ * comparisons imply any.  Those without come after them: where all rows are
+ * estimated to meet the conditions, (a, b) >= (1, 2) if 1 is the least a, these
+ * cost as much, and the planner keeps what it has.  Columns on which the
+ * conditions are have their own families for it; others keep what they are
+ * called for conditions of other kinds.
  */
 static void
 add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
@@ -335,7 +362,17 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 	rel->indexlist = list_make1(index);
 	index->indrestrictinfo = list_concat_copy(conditions, implied);
 	if (implied != NIL)
+	{
+		List	   *scans = take_scans(&rel->pathlist, index);
+		List	   *partial = take_scans(&rel->partial_pathlist, index);
+		ListCell   *lc;
+
 		create_index_paths(root, rel);
+		foreach(lc, scans)
+			add_path(rel, lfirst(lc));
+		foreach(lc, partial)
+			add_partial_path(rel, lfirst(lc));
+	}
 	index->opfamily = families;
 	index->indrestrictinfo = conditions;
 	rel->indexlist = indexes;
