@@ -204,7 +204,7 @@ euno_rebuild_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 						RelationGetRelationName(heap), (long long) loaded,
 						(long long) euno_tree_bytes(slot),
 						TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()) / 1000.0),
-				 errhidestmt(true)));
+				 errhidestmt(true), errhidecontext(true)));
 	}
 	euno_restore_user(&owner);
 	table_close(heap, NoLock);

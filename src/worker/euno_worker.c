@@ -22,6 +22,7 @@
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
+#include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -201,6 +202,13 @@ may_read(Relation heap)
 		ConditionalLockRelation(heap, ShareLock);
 }
 
+/* Says in the log whose rebuild an error stopped. */
+static void
+add_name(void *name)
+{
+	errcontext("rebuild of euno index %s", (char *) name);
+}
+
 /* Build a tree, if it is absent and wanted and nobody else is at it. */
 static void
 rebuild_index(Oid index_oid)
@@ -218,9 +226,18 @@ rebuild_index(Oid index_oid)
 		if (slot != NULL && slot->wanted && euno_worker_may_try(slot) &&
 			may_read(heap))
 		{
+			ErrorContextCallback named = {.previous = error_context_stack,.callback = add_name};
+
+			named.arg = psprintf("\"%s\" of table \"%s.%s.%s\"",
+								 RelationGetRelationName(index),
+								 get_database_name(MyDatabaseId),
+								 get_namespace_name(RelationGetNamespace(heap)),
+								 RelationGetRelationName(heap));
 			pgstat_report_activity(STATE_RUNNING, RelationGetRelationName(index));
 			slot->tried_at = GetCurrentTimestamp();
+			error_context_stack = &named;
 			euno_index_build_if_idle(idx, index);
+			error_context_stack = named.previous;
 			slot->tried_at = 0;
 			pgstat_report_activity(STATE_IDLE, NULL);
 		}
@@ -261,7 +278,8 @@ try_index(void (*action) (Oid), Oid index_oid, MemoryContext context)
 		{
 			ereport(LOG,
 					(errmsg("rebuild of euno index with OID %u was interrupted", index_oid),
-					 errdetail("It is tried again later.")));
+					 errdetail("It is tried again later."),
+					 error->context ? errcontext_msg("%s", error->context) : 0));
 			euno_tree_want_again(MyDatabaseId, index_oid);
 		}
 		FreeErrorData(error);

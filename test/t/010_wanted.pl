@@ -43,7 +43,7 @@ is($node->safe_psql('postgres', "$state 'u_a'"), 'absent',
 $node->safe_psql('postgres', q{SELECT euno_rebuild('u_a')});
 is($node->safe_psql('postgres', "$state 'u_a'"), 'ready', 'until it is asked for');
 
-# What fails in the background is seen without the log, which names the database.
+# What fails in the background is seen without the log, which names the index.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION breaks(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN 1 / ($1 - 1); END $$;
 	CREATE TABLE b AS SELECT 0 AS a;
@@ -54,6 +54,7 @@ $node->safe_psql('postgres', q{
 });
 $node->psql('postgres', 'SELECT * FROM b WHERE breaks(a + 1) = 1 AND breaks(a) = 1');
 ok($node->poll_query_until('postgres', q{SELECT last_error = 'division by zero' FROM euno_stat_worker}), 'a rebuild that failed is counted');
+like(slurp_file($node->logfile), qr/division by zero\n.*CONTEXT: (.|\n)*?rebuild of euno index "b_a" of table "postgres\.public\.b"/, 'the log says which');
 like(slurp_file($node->logfile), qr/euno index "t_a" of table "postgres\.public\.t" rebuilt: 10000 rows/, 'the log says whose index was rebuilt');
 
 # So that it sleeps when it is told to end.
