@@ -154,7 +154,7 @@ euno_rebuild(PG_FUNCTION_ARGS)
 
 /*
  * What euno_stat_get_indexes says of a tree.  What its structure does not have
- * is null.
+ * is null.  The slot may be given to another index meanwhile.
  */
 static void
 describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
@@ -200,7 +200,7 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	nulls[n] = !ready;
 	values[n++] = Int32GetDatum(stats->domains == 0 ? 0 :
 								pg_popcount64(stats->domains) - 1);
-	nulls[n] = !ready || ops->steer == NULL;
+	nulls[n] = !ready || ops == NULL || ops->steer == NULL;
 	values[n++] = Int64GetDatum(stats->parted);
 	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_DELEGATED));
 	Assert(n == INDEX_COLUMNS);

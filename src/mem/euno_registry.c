@@ -349,6 +349,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		entry = hash_search(euno_tree_hash, key, HASH_ENTER, &found);
 		entry->number = slot->number;
 		slot->key = *key;
+		slot->ops = NULL;
 		slot->index_oid = index_oid;
 		slot->creator = GetTopFullTransactionIdIfAny();
 		slot->drop_when_retired = false;

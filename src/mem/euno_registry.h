@@ -128,7 +128,8 @@ typedef struct EunoTreeSlot
 	 */
 	pg_atomic_uint64 vacuum_epoch;
 
-	const EunoTreeOps *ops;		/* same address in every process: forked */
+	const EunoTreeOps *ops;		/* same address in every process: forked; NULL
+								 * until the first build */
 
 	/*
 	 * Not NULL while BUILDING and MERGING, and in READY or RETIRING until

@@ -139,6 +139,19 @@ is((split /\n/, $others)[-1], '0', 'for another session there is none');
 $temporary->query_safe("SELECT euno_rebuild('w2_a')");
 is($temporary->query_safe("$state 'w2_a'"), 'ready', 'until its session builds it');
 $temporary->quit;
+
+# What is not built yet does not look like the index whose place it has.
+$node->append_conf('postgresql.conf', 'euno.auto_rebuild = off');
+$node->reload;
+$node->poll_query_until('postgres', 'SHOW euno.auto_rebuild', 'off');
+$node->safe_psql('postgres', q{
+	CREATE INDEX t_art ON t USING euno (a) WITH (structure = art);
+	CREATE INDEX t_b ON t USING euno (a);
+	DROP INDEX t_art;
+	ALTER INDEX t_b SET TABLESPACE elsewhere;
+	EXPLAIN SELECT * FROM t WHERE a = 5;
+});
+is($node->safe_psql('postgres', q{SELECT structure, state FROM euno_stat_indexes WHERE indexrelname = 't_b'}), 'bptree|absent', 'structure of an index that took the place of another one');
 $node->stop;
 # (A session whose psql has gone may be told to end, too: its lines have its name.)
 unlike(slurp_file($node->logfile), qr/^(?!.* 010_wanted\.pl ).*FATAL/m, 'the launcher ends in peace');
