@@ -122,8 +122,10 @@ extern EunoState euno_index_pin(EunoIndex *idx, EunoContext **cx);
 extern void euno_index_unpin(EunoIndex *idx);
 
 /*
- * What to hold against the tree's later, if an entry is used that is read from
- * now on: an acquire fence, so that none is read before.  Pinned.
+ * The tree's generation and vacuum epoch, for entries that are read from now
+ * on: whoever uses one later compares them with what the tree has then.  Ends
+ * with an acquire fence, so that no entry is read before.  The index is
+ * pinned.
  */
 static inline void
 euno_index_note_epoch(const EunoIndex *idx, uint64 *generation,
@@ -190,7 +192,7 @@ extern void euno_index_error(EunoIndex *idx, Relation index,
 
 /*
  * Can euno indexes be used in this server at all?  If not, *why and *hint say
- * so in words for errmsg and errhint.
+ * so in sentences for errdetail and errhint.
  */
 extern bool euno_can_serve(const char **why, const char **hint);
 
@@ -388,7 +390,10 @@ extern bool euno_full_make_room(EunoIndex *idx, bool evict);
 /* A tree of this many bytes did not fit: not to be tried again for a while. */
 extern void euno_full_note(EunoTreeSlot *slot, uint64 bytes);
 
-/* Is there no reason against building it in the background? */
+/*
+ * May it be built in the background?  Not for a while after it did not fit,
+ * nor before there is room for what it needed then.
+ */
 extern bool euno_full_may_return(const EunoTreeSlot *slot);
 
 /* ---- euno_deadlock.c: waits that the server's search does not see ---- */
@@ -472,9 +477,9 @@ extern void euno_checking_end(const EunoChecking *outer);
 extern void euno_checking_forget(int nest_level);
 
 /*
- * Is the inserter of this row, who was in progress when asked for it before,
- * yet to pass its check?  The key is locked: it cannot before that is
- * unlocked.
+ * Is the inserter of this row, whose transaction was in progress when the heap
+ * was asked, yet to pass its check?  The key is locked, so that it cannot
+ * pass before we unlock that.
  */
 extern bool euno_is_checking(const EunoIndex *idx, EunoTid tid);
 

@@ -33,19 +33,19 @@ euno_can_serve(const char **why, const char **hint)
 {
 	if (!euno_preloaded)
 	{
-		*why = EUNO_NOT_LOADED;
+		*why = EUNO_NOT_LOADED ".";
 		*hint = EUNO_NOT_LOADED_HINT;
 		return false;
 	}
 	if (RecoveryInProgress())
 	{
-		*why = "euno indexes are not available during recovery";
+		*why = "Euno indexes are not available during recovery.";
 		*hint = "They are rebuilt when the server is promoted.";
 		return false;
 	}
 	if (euno_old_snapshot_threshold_active())
 	{
-		*why = "euno indexes cannot be used with \"old_snapshot_threshold\"";
+		*why = "Euno indexes cannot be used with \"old_snapshot_threshold\".";
 		*hint = "Set \"old_snapshot_threshold\" to -1 and restart the server.";
 		return false;
 	}
@@ -63,7 +63,7 @@ euno_require_serving(Relation index)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot use euno index \"%s\"",
 						RelationGetRelationName(index)),
-				 errdetail("%s.", why),
+				 errdetail("%s", why),
 				 errhint("%s", hint)));
 }
 

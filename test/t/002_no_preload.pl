@@ -97,7 +97,7 @@ SKIP:
 	unlike(by_index($node, 'postgres', 'EXPLAIN SELECT a FROM t WHERE a = 5'), qr/t_a/, 'the index is not used');
 	is(by_index($node, 'postgres', 'SELECT b FROM t WHERE a = 5'), 'b5', 'queries work');
 	($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT euno_rebuild('t_a')");
-	like($stderr, qr/euno indexes cannot be used with "old_snapshot_threshold"/, 'nothing is built');
+	like($stderr, qr/Euno indexes cannot be used with "old_snapshot_threshold"/, 'nothing is built');
 	$node->safe_psql('postgres', "INSERT INTO t VALUES (1003, 'newer'); VACUUM t");
 	is(by_index($node, 'postgres', 'SELECT b FROM t WHERE a = 1003'), 'newer', 'writes and VACUUM work');
 	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'euno%'"), '0', 'nobody tries to rebuild');

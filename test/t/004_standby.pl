@@ -48,7 +48,7 @@ is(by_index($standby, 'postgres', "SELECT count(*) FROM t WHERE b = 'late'"), '1
 for my $call ("euno_rebuild('t_a')", "euno_evict('t_a')")
 {
 	my ($ret, $stdout, $stderr) = $standby->psql('postgres', "SELECT $call");
-	like($stderr, qr/euno indexes are not available during recovery/, "$call is refused");
+	like($stderr, qr/Euno indexes are not available during recovery/, "$call is refused");
 }
 is($standby->safe_psql('postgres', 'SELECT used_bytes FROM euno_memory'), '0', 'no memory is used');
 
@@ -64,7 +64,7 @@ my $old = $standby->background_psql('postgres');
 $old->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; BEGIN ISOLATION LEVEL REPEATABLE READ');
 is($old->query_safe('SELECT count(*), min(a), max(a) FROM t WHERE a > 0'), '2990|11|3000', 'a snapshot from before the promotion');
 
-like(($standby->psql('postgres', "SELECT euno_index_check('t_a')"))[2], qr/cannot use euno index "t_a"\nDETAIL:  euno indexes are not available during recovery/, 'there is nothing to check');
+like(($standby->psql('postgres', "SELECT euno_index_check('t_a')"))[2], qr/cannot use euno index "t_a"\nDETAIL:  Euno indexes are not available during recovery/, 'there is nothing to check');
 $standby->promote;
 $standby->safe_psql('postgres', "DELETE FROM t WHERE a BETWEEN 500 AND 599; UPDATE t SET b = 'new' WHERE a = 600; UPDATE t SET a = a + 5000 WHERE a = 601");
 ok(wait_for_state($standby, 'postgres', 'ready'), 'the worker builds all indexes after the promotion');
