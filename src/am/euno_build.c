@@ -103,7 +103,10 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 
 /*
  * Make the slot of this index ABSENT, whatever it was: TRUNCATE of a table
- * made in the same transaction builds into the same relation file again.
+ * made in the same transaction builds into the same relation file again, and
+ * while CREATE INDEX CONCURRENTLY waits somebody may have called euno_rebuild.
+ * The last look at the old tree is waited for with the build lock held; but no
+ * other session's query can use the index yet, and so want that lock.
  */
 static EunoTreeSlot *
 fresh_slot(EunoIndex *idx, Relation index)

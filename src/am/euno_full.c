@@ -6,9 +6,8 @@
  * A tree that runs out of memory is as it was before: what a change needs is
  * allocated before anything is locked or written.  So nothing has to be undone
  * here.  Either the statement fails (euno.on_full = error), or a tree that can
- * be done without is retired and the statement tries again.  Who is asked to
- * do without: a tree that no write depends on, and that answers fewest
- * searches for the memory it takes.
+ * be done without is retired and the statement tries again: one that no write
+ * depends on, and that answers the fewest searches for the memory it takes.
  *
  *-------------------------------------------------------------------------
  */
@@ -148,7 +147,7 @@ collect(void)
 }
 
 /*
- * Searches for each byte.  An insert counts as a descent, but is none of them.
+ * Searches for each byte of a tree: all descents but those of inserts.
  */
 static double
 usefulness(EunoTreeSlot *slot)
@@ -160,9 +159,10 @@ usefulness(EunoTreeSlot *slot)
 }
 
 /*
- * The tree that is missed least, NULL if there is none; which generation of
- * its slot's it was then.  One that is being built goes before all others: it
- * does not fit.
+ * The tree that will be missed least, NULL if there is none.  *generation is
+ * its slot's as of now: should that change, somebody else has given it up.  If
+ * "idx" itself is being built, it goes before all others, for it does not fit;
+ * unless writes depend on it.
  */
 static EunoTreeSlot *
 choose_victim(EunoIndex *idx, uint64 *generation)

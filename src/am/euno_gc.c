@@ -11,11 +11,11 @@
  *
  * Backends remember what their own transaction has made or dropped, look at
  * pg_class just before they commit, and free the trees just after.  That is
- * for speed, euno_gc_database would find them; but two things nobody else
- * would do.  It must not free what this transaction may yet bring back.  And a
- * table's move that is undone, and a database that takes the place of another,
- * leave trees with the names of files that they do not match: these are freed
- * here.
+ * for speed: euno_gc_database would find these trees later.  What it could not
+ * know without it is what the transaction may yet bring back by a rollback,
+ * and so must stay.  Nor would it find trees with the names of files that they
+ * do not match, as a table's move that is undone leaves them, or a database
+ * that takes the place of another: these are freed here.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,7 +60,7 @@ typedef struct Suspect
 	bool		gone;			/* found missing just before commit */
 	bool		dropped;		/* its index was, by "successor", but ALTER TYPE
 								 * may give the file to another one */
-	int			lives;			/* commits that it may yet be looked for at */
+	int			lives;			/* at how many more commits it is looked for */
 	SubTransactionId maker;		/* its abort kills it; or invalid */
 	SubTransactionId successor; /* dropped the index, or made another file for
 								 * it; or invalid */

@@ -4,7 +4,9 @@
  *	  Building an absent tree from the table, while others read and write it.
  *
  * As CREATE INDEX does it, but for the scan (euno_heapscan.c) and for the
- * locks on table and index, which keep nobody from anything but DDL.
+ * locks on table and index, which keep nobody from anything but DDL.  (A table
+ * of another access method than heap cannot be read by our scan: it is locked
+ * against writers.)
  *
  *-------------------------------------------------------------------------
  */

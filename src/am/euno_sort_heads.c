@@ -161,6 +161,11 @@ part_by_digit(HeadSort *sort, uint64 *items, int digit, int words,
 
 static void sort_items(HeadSort *sort, uint64 *items, uint32 n, int top);
 
+/*
+ * The same as sort_items, of more than there is scratch memory for: parted in
+ * place by the first digit that tells any apart, then each value's by the
+ * rest.
+ */
 static void
 sort_many(HeadSort *sort, uint64 *items, uint32 n, int top)
 {

@@ -3,7 +3,7 @@
  * euno_sort_rows.c
  *	  Sorting entries in COMPARE order.
  *
- * Items are brought about into order by the heads of their rows, where they
+ * Items are brought roughly into order by the heads of their rows, where they
  * have some.  Those that the comparator finds out of place, hardly any if the
  * heads are good, are put apart, sorted and merged with the others; so it is
  * asked once for each two neighbors, and no more.  If they are many, all are

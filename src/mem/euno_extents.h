@@ -40,10 +40,11 @@ extern EunoExtent *euno_extent(EunoArena *arena, uint32_t extent);
 extern EunoExtentMap *euno_extent_map(EunoArena *arena, uint32_t extent);
 
 /*
- * Hands out one populated extent to a pool that has so many, of this domain if
- * it has one, else of the next that has: far memory is better than none.
- * False when there is none, or the machine has no memory for it.  The caller
- * holds no lock.
+ * Hands out one extent, whose pages exist, to a pool that has "extents" of
+ * them already: of this domain if one is free there, else of the next domain
+ * that has one, for far memory is better than none.  False when there is none,
+ * or the machine has no memory for it.  The caller holds no lock, but for the
+ * registry's when a tree is created.
  */
 extern bool euno_extent_take(EunoArena *arena, int domain, uint64_t extents,
 							 uint32_t *extent);

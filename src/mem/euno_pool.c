@@ -3,8 +3,8 @@
  * euno_pool.c
  *	  A tree's memory in one domain: extents of the arena, cut into nodes.
  *
- * A process that holds a pool's lock holds no other lock of the arena, and makes
- * no system call.
+ * A process that holds a pool's lock takes no other lock, and makes no system
+ * call.
  *
  *-------------------------------------------------------------------------
  */

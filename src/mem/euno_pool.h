@@ -64,7 +64,9 @@ extern void euno_pool_init(EunoPool *pool, EunoArena *arena, int domain);
  * the largest class, or when the operation was canceled while it waited for
  * the pool's lock.  A pool whose domain is full takes extents of the next
  * domain that has some.  Takes and leaves the pool's lock; the caller holds no
- * lock, but for the registry's when a tree is created.
+ * lock, but for the registry's when a tree is created.  euno_pool_free takes
+ * the lock, too, and always waits for it; the caller holds no other lock of
+ * this file or of euno_extents.h.
  */
 extern void *euno_pool_alloc(EunoPool *pool, size_t size);
 extern void euno_pool_free(EunoPool *pool, void *node, size_t size);

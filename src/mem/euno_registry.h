@@ -20,12 +20,12 @@
  * tree; while MERGING they use the tree, to which the builder adds what is in
  * the side tree.
  *
- * A tree that is read from a file goes from ABSENT to READY, before there is
- * any other process (mem/euno_snapshot.c).
+ * Locks.  "state" and "generation" change only under euno_registry_lock, and
+ * from ABSENT to BUILDING only by whoever holds the heavyweight build lock too
+ * (am/euno_state.c).  The one exception: a tree that is read from a file goes
+ * from ABSENT to READY without a lock, before there is any other process
+ * (mem/euno_snapshot.c).
  *
- * Locks.  Otherwise "state" and "generation" change only under
- * euno_registry_lock, and from ABSENT to BUILDING only by whoever holds the
- * heavyweight build lock too (am/euno_state.c).
  * A reader that has entered the epoch and then finds READY and the generation
  * it knows may use the tree until it leaves the epoch: memory is given back
  * only after the state has changed, every epoch pinned at that time has ended,

@@ -54,14 +54,17 @@ release_garbage(Garbage *garbage)
 		euno_pool_release(&garbage->pools[i]);
 }
 
-/* Nothing that was known of the slot holds from here on.  The same lock. */
+/*
+ * Nothing that was known of the slot holds from here on.  euno_registry_lock
+ * is held exclusively.
+ */
 static void
 new_generation(EunoTreeSlot *slot)
 {
 	pg_atomic_write_u64(&slot->generation, euno_registry->next_generation++);
 }
 
-/* The slot is for another tree.  The same lock. */
+/* The slot is for another tree from now on.  The same lock is held. */
 static void
 free_slot(EunoTreeSlot *slot)
 {

@@ -4,12 +4,12 @@
  *	  A background worker builds an index for a session that must not do so.
  *
  * It has nothing of that session: no settings, no temporary relations.  The
- * session waits for it, and holds whatever locks it has meanwhile, of which
- * the server's search for deadlocks knows nothing.  So the worker waits for no
- * lock that everybody takes on the table or the index, nor for another who
- * builds it, and for others, of what it needs to connect, of what the index's
- * functions use, or of a table that is no heap, no longer than
- * deadlock_timeout.
+ * session waits for it, with all the locks that it holds; and the deadlock
+ * detector does not know that it waits for the worker.  So the worker waits
+ * neither for the locks that everybody takes on the table and the index, nor
+ * for another builder; and for other locks, of what it needs to connect, on
+ * what the index's functions use, or on a table that is no heap, no longer
+ * than deadlock_timeout.
  *
  *-------------------------------------------------------------------------
  */

@@ -225,7 +225,8 @@ euno_workers_start(void)
 
 /*
  * Would a session that asks for this lock have to wait?  Not for our worker,
- * who holds no stronger one: then somebody waits for the worker already.
+ * none of whose locks conflicts with it; so then for somebody who waits for a
+ * stronger one, and the worker is in his way.
  */
 static bool
 somebody_waits(const LOCKTAG *tag, LOCKMODE mode)
