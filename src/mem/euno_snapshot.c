@@ -493,6 +493,14 @@ euno_snapshot_shmem_startup(void)
 			read_snapshot(&file);
 		close(file.fd);
 	}
+	else if (errno != ENOENT)
+	{
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\": %m", EUNO_SNAPSHOT_FILE),
+				 errhint("Euno indexes will be rebuilt from their tables.")));
+		(void) durable_unlink(EUNO_SNAPSHOT_FILE, LOG);
+	}
 	on_shmem_exit(postmaster_exit, 0);
 }
 

@@ -213,6 +213,17 @@ damaged('a bit of an extent', sub { flip($_[0], int($_[1] / 2)) });
 damaged('a bit of the last record', sub { flip($_[0], $_[1] - 10) });
 damaged('a truncated file', sub { truncate($_[0], $_[1] - 48) });
 
+# A file that cannot be opened.
+change();
+$node->stop;
+chmod(0, $file) or die $!;
+log_since();
+$node->start;
+ok(!-e $file, 'a file that cannot be opened is gone when the server runs');
+like(log_since(), qr/could not open file "[^"]*": Permission denied/, 'and the log says so');
+rebuild();
+all_answers('after a file that could not be opened');
+
 # Single-user mode writes to the table in between; without the preload, and with
 # it.  So does a server without the preload.
 my @single = ('postgres', '--single', '-D', $node->data_dir);
