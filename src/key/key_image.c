@@ -507,23 +507,28 @@ fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 {
 	uint32_t	size = schema->fixed_size;
 	const uint8_t *rows = buf + MAXALIGN(schema->fixed_len);
-	uint32_t	most = Min(FIXED_GROUP, room / size);
+	char	   *end = to + Min(FIXED_GROUP, room / size) * size;
+	char	   *tuple = to;
 	uint32_t	offsets[FIXED_GROUP];
+	uint32_t	last = UINT32_MAX;
 	uint32_t	count = 0;
 	uint32_t	i;
 
+	place -= size;
 	for (i = 0; i < n; i++)
 	{
 		uint32_t	offset = items[i].offset;
 
-		if (count == 0 || offset != offsets[count - 1])
+		if (offset != last)
 		{
-			if (count == most || !is_fixed(schema, buf + offset, &items[i]))
+			if (tuple == end || !is_fixed(schema, buf + offset, &items[i]))
 				break;
-			((IndexTuple) (to + count * size))->t_info = (uint16) size;
-			offsets[count++] = offset;
+			((IndexTuple) tuple)->t_info = (uint16) size;
+			tuple += size;
+			place += size;
+			offsets[count++] = last = offset;
 		}
-		places[i] = place + (count - 1) * size;
+		places[i] = place;
 	}
 	to += IndexInfoFindDataOffset(0);
 	for (int k = 0; k < schema->nkeys; k++)
