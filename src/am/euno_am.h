@@ -121,19 +121,26 @@ extern void euno_scan_forget(EunoIndex *idx);
 extern EunoState euno_index_pin(EunoIndex *idx, EunoContext **cx);
 extern void euno_index_unpin(EunoIndex *idx);
 
-/*
- * The tree's generation and vacuum epoch, for entries that are read from now
- * on: whoever uses one later compares them with what the tree has then.  Ends
- * with an acquire fence, so that no entry is read before.  The index is
- * pinned.
- */
-static inline void
-euno_index_note_epoch(const EunoIndex *idx, uint64 *generation,
-					  uint64 *vacuum_epoch)
+/* What a tree had when entries were read. */
+typedef struct EunoMoment
 {
-	*generation = idx->generation;
-	*vacuum_epoch = pg_atomic_read_u64(&idx->slot->vacuum_epoch);
+	uint64		generation;
+	uint64		vacuum_epoch;
+} EunoMoment;
+
+/*
+ * For entries that are read from now on: whoever uses one later compares it
+ * with what the tree has then.  Ends with an acquire fence, so that no entry
+ * is read before.  The index is pinned.
+ */
+static inline EunoMoment
+euno_index_moment(const EunoIndex *idx)
+{
+	EunoMoment	moment = {idx->generation,
+	pg_atomic_read_u64(&idx->slot->vacuum_epoch)};
+
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return moment;
 }
 
 /*
@@ -602,19 +609,18 @@ euno_hazard_set(EunoIndex *idx, EunoTid tid)
 }
 
 /*
- * Announces a TID that was read of the tree when it was of this generation,
- * and its vacuum epoch, read before, this one.  False: a bulk delete may have
- * removed it since, so see whether its entry is still there (euno_announce).
+ * Announces a TID that was read of the tree after this moment.  False: a bulk
+ * delete may have removed it since, so see whether its entry is still there
+ * (euno_announce).
  */
 static inline bool
-euno_hazard_of_batch(EunoIndex *idx, EunoTid tid, uint64 generation,
-					 uint64 vacuum_epoch)
+euno_hazard_of_batch(EunoIndex *idx, EunoTid tid, const EunoMoment *read)
 {
 	EunoTreeSlot *slot = idx->slot;
 
 	euno_hazard_set(idx, tid);
-	return likely(pg_atomic_read_u64(&slot->generation) == generation &&
-				  pg_atomic_read_u64(&slot->vacuum_epoch) == vacuum_epoch);
+	return likely(pg_atomic_read_u64(&slot->generation) == read->generation &&
+				  pg_atomic_read_u64(&slot->vacuum_epoch) == read->vacuum_epoch);
 }
 
 static inline void

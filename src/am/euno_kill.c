@@ -49,10 +49,10 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
 				continue;
 			met++;
 			if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
-				idx->generation == window->generation)
+				idx->generation == window->read.generation)
 			{
 				EunoGuard	guard = euno_vacuum_guard(idx->slot,
-													  window->vacuum_epoch);
+													  window->read.vacuum_epoch);
 
 				(void) idx->slot->ops->remove(cx, &idx->slot->tree, &entry, &guard);
 			}
@@ -90,7 +90,7 @@ euno_kill_dead_items(IndexScanDesc scan)
 	.buf_size = EUNO_BATCH_BUF};
 	EunoTid    *dead;
 
-	if ((window->vacuum_epoch & 1) != 0)
+	if ((window->read.vacuum_epoch & 1) != 0)
 		return;					/* read while a bulk delete was under way */
 
 	dead = palloc(window->nitems * sizeof(EunoTid));

@@ -345,8 +345,7 @@ accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	{
 		EUNO_STOP_POINT("scan-batch");
 		so->hazard_set = true;
-		if (!euno_hazard_of_batch(so->idx, tid, window->generation,
-								  window->vacuum_epoch) &&
+		if (!euno_hazard_of_batch(so->idx, tid, &window->read) &&
 			!still_there(scan, window, tid))
 			return false;
 		EUNO_STOP_POINT("scan-return");
@@ -421,10 +420,15 @@ next_if_there(IndexScanDesc scan, bool forward)
 	return true;
 }
 
-/*
- * The next tuple of an index-only scan, if it has been made.  All calls are
- * tail calls: to save registers for others would be a third of the work.
- */
+/* The window's item is returned; what comes soon is fetched. */
+static pg_noinline bool
+fetch_near(IndexScanDesc scan, EunoWindow *window)
+{
+	euno_ahead_near(scan, window, pinned_buffer(scan));
+	return true;
+}
+
+/* The next tuple of an index-only scan, if it has been made. */
 static inline bool
 next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
 {
@@ -442,8 +446,7 @@ next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
 	tid = window->tids[next];
 	window->pos = next;
 	so->hazard_set = true;
-	if (!euno_hazard_of_batch(so->idx, tid, window->generation,
-							  window->vacuum_epoch))
+	if (!euno_hazard_of_batch(so->idx, tid, &window->read))
 		return next_if_there(scan, forward);
 	scan->xs_itup = (IndexTuple) (window->tuples + place);
 	euno_tid_unpack(tid, &scan->xs_heaptid);
@@ -453,7 +456,8 @@ next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
 /*
  * Most calls return a row on the same page as the one before, of which only
  * the TID is wanted, or one whose index tuple has been made already.  Those
- * are dealt with here; all else is in next_tuple.
+ * are dealt with here; all else is in next_tuple.  All calls are tail calls:
+ * to save registers for others would be a third of the work.
  */
 bool
 eunogettuple(IndexScanDesc scan, ScanDirection direction)
@@ -473,10 +477,8 @@ eunogettuple(IndexScanDesc scan, ScanDirection direction)
 	if (so->pinned != (BlockNumber) (tid >> 16))
 		return next_tuple(scan, forward);
 	window->pos++;
-	if (window->ahead.near)
-		euno_ahead_near(scan, window, pinned_buffer(scan));
 	euno_tid_unpack(tid, &scan->xs_heaptid);
-	return true;
+	return window->ahead.near ? fetch_near(scan, window) : true;
 }
 
 void

@@ -51,8 +51,7 @@ typedef struct EunoAhead
 typedef struct EunoWindow
 {
 	EunoCursor	cursor;
-	uint64		vacuum_epoch;	/* read before the batch was */
-	uint64		generation;		/* of the tree it was read from */
+	EunoMoment	read;			/* before the batch was */
 	uint32		nitems;
 	int32		pos;			/* the item last returned; -1 or nitems:
 								 * outside */

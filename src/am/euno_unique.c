@@ -81,8 +81,7 @@ typedef struct UniqueCheck
 	EunoStatus	status;			/* of the insert, if there was one */
 	EunoInserted inserted;
 	EunoCursor	cursor;
-	uint64		generation;		/* before the batch was read */
-	uint64		vacuum_epoch;
+	EunoMoment	read;			/* before the batch was */
 	EunoTid		tids[CHECK_BATCH];
 
 	uint8_t		form_buffer[EUNO_KEY_FORM_BYTES] __attribute__((aligned(8)));
@@ -145,13 +144,13 @@ check_tid(UniqueCheck *uc, EunoTid tid)
 {
 	EunoEntry	entry = {.key = uc->entry.key, .keylen = uc->entry.keylen,
 	.tid = tid};
-	EunoGuard	guard = euno_vacuum_guard(uc->idx->slot, uc->vacuum_epoch);
+	EunoGuard	guard = euno_vacuum_guard(uc->idx->slot, uc->read.vacuum_epoch);
 	ItemPointerData heap_tid;
 	SnapshotData dirty;
 	bool		all_dead = false;
 
 	EUNO_STOP_POINT("unique-tid");
-	if (!euno_hazard_of_batch(uc->idx, tid, uc->generation, uc->vacuum_epoch))
+	if (!euno_hazard_of_batch(uc->idx, tid, &uc->read))
 	{
 		EunoStatus	status = euno_announce(uc->idx, uc->index, &entry, &guard);
 
@@ -206,7 +205,7 @@ check_key(UniqueCheck *uc)
 			return VERDICT_ABSENT;
 		}
 
-		euno_index_note_epoch(idx, &uc->generation, &uc->vacuum_epoch);
+		uc->read = euno_index_moment(idx);
 		status = idx->slot->ops->read(cx, &idx->slot->tree, &uc->cursor, true,
 									  &batch);
 		euno_index_unpin(idx);

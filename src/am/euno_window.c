@@ -231,7 +231,7 @@ pin_ready(IndexScanDesc scan, EunoWindow *window, EunoContext **cx)
 		euno_index_ensure_ready(idx, scan->indexRelation);
 	}
 
-	euno_index_note_epoch(idx, &window->generation, &window->vacuum_epoch);
+	window->read = euno_index_moment(idx);
 	return true;
 }
 
@@ -333,7 +333,7 @@ read_range(IndexScanDesc scan, EunoWindow *window, bool forward)
 			euno_index_error(idx, scan->indexRelation, status);
 	} while (unlikely(so->predicate.wanted) &&
 			 !euno_predicate_covers(&so->predicate, scan, idx,
-									window->generation, &window->cursor,
+									window->read.generation, &window->cursor,
 									forward, &batch));
 	window->nitems = batch.nitems;
 	so->reads++;
