@@ -405,15 +405,22 @@ extern bool euno_full_may_return(const EunoTreeSlot *slot);
 
 /* ---- euno_deadlock.c: waits that the server's search does not see ---- */
 
+/* The bit of a tree in EunoEpochSlot.held. */
+static inline uint64
+euno_held_bit(const EunoTreeSlot *slot)
+{
+	return UINT64CONST(1) << (slot->number % 64);
+}
+
 /*
- * Wait a millisecond for other processes: those that have pinned this epoch or
- * an older one; the one with this number, whose hazard is in the way.  Can be
- * canceled.  *waited, 0 at first, counts the milliseconds.  Once in each
- * deadlock_timeout, ERROR if one of those processes waits for this one.  ERROR
- * after lock_timeout, too, if it is for pins: for VACUUM, a hazard is as a pin
- * of a buffer is.
+ * Wait a millisecond for other processes: those that keep the memory of this
+ * tree, which is given up, by a pin or a hold; the one with this number, whose
+ * hazard is in the way.  Can be canceled.  *waited, 0 at first, counts the
+ * milliseconds.  Once in each deadlock_timeout, ERROR if one of those processes
+ * waits for this one.  ERROR after lock_timeout, too, if it is for a tree: for
+ * VACUUM, a hazard is as a pin of a buffer is.
  */
-extern void euno_wait_for_pins(uint64 epoch, int *waited);
+extern void euno_wait_for_look(const EunoTreeSlot *slot, int *waited);
 extern void euno_wait_for_process(uint32 number, int *waited);
 
 /* ---- euno_announce.c ---- */

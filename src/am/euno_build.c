@@ -124,7 +124,7 @@ fresh_slot(EunoIndex *idx, Relation index)
 		if (euno_tree_retire(slot, generation, 0))
 			continue;
 		euno_refuse_own_wait(slot, index);
-		euno_wait_for_pins(slot->retired_epoch, &waited);
+		euno_wait_for_look(slot, &waited);
 	}
 }
 

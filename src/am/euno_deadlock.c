@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * euno_deadlock.c
- *	  Waits for other processes' pins and hazards.
+ *	  Waits for other processes' pins, holds and hazards.
  *
  * These end when an operation does, or the use of a row: nearly always at
- * once.  But a comparator may wait for a lock within an operation, and whoever
- * has that lock may wait for that operation's pin.  The server's search for
+ * once.  But a comparator may wait for a lock within an operation, or a function
+ * that a check or a builder calls, and whoever has that lock may wait for that
+ * operation's pin, or for that hold of a tree.  The server's search for
  * deadlocks sees nothing of the second wait.  So who has waited for as long as
  * deadlock_timeout looks himself.
  *
@@ -80,7 +81,7 @@ nap(int *waited)
 }
 
 void
-euno_wait_for_pins(uint64 epoch, int *waited)
+euno_wait_for_look(const EunoTreeSlot *slot, int *waited)
 {
 	EunoEpochs *epochs = euno_shared_epochs();
 	bool		look = nap(waited);
@@ -96,7 +97,9 @@ euno_wait_for_pins(uint64 epoch, int *waited)
 		uint64		pinned = __atomic_load_n(&epochs->slots[i].pinned,
 											 __ATOMIC_ACQUIRE);
 
-		if (pinned != 0 && pinned <= epoch)
+		if ((pinned != 0 && pinned <= slot->retired_epoch) ||
+			(__atomic_load_n(&epochs->slots[i].held, __ATOMIC_RELAXED) &
+			 euno_held_bit(slot)) != 0)
 			refuse_deadlock(i);
 	}
 }

@@ -116,7 +116,7 @@ euno_evict(PG_FUNCTION_ARGS)
 	 */
 	while (slot && !euno_index_has_look(slot) &&
 		   !euno_tree_retire(slot, generation, 0))
-		euno_wait_for_pins(slot->retired_epoch, &waited);
+		euno_wait_for_look(slot, &waited);
 	index_close(index, AccessShareLock);
 	PG_RETURN_VOID();
 }

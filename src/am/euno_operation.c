@@ -119,6 +119,22 @@ flush_used_indexes(void)
 	}
 }
 
+/* Says to others which trees we hold (euno_deadlock.c). */
+static void
+note_held(void)
+{
+	EunoProcess *process = euno_process();
+	uint64		held = 0;
+
+	for (int i = 0; i < noperations; i++)
+	{
+		if (operations[i].held != NULL)
+			held |= euno_held_bit(operations[i].held);
+	}
+	__atomic_store_n(&process->epochs->slots[process->slot].held, held,
+					 __ATOMIC_RELAXED);
+}
+
 /*
  * Undo operations that were left by an error at this nesting level or deeper.
  */
@@ -142,6 +158,7 @@ unwind(int nest_level)
 			if (op->deleting)
 				pg_atomic_fetch_add_u64(&op->held->vacuum_epoch, 1);
 			pg_atomic_fetch_sub_u32(&op->held->holders, 1);
+			note_held();
 		}
 		euno_process_reset(euno_process(), op->depth);
 		if (op->held && euno_tree_state(op->held) == EUNO_STATE_RETIRING)
@@ -328,6 +345,7 @@ euno_index_hold(EunoIndex *idx, EunoContext **cx)
 	{
 		pg_atomic_fetch_add_u32(&idx->slot->holders, 1);
 		op->held = idx->slot;
+		note_held();
 	}
 	euno_index_unpin(idx);
 
@@ -348,6 +366,7 @@ euno_index_start_build(EunoIndex *idx, EunoTreeSlot *slot,
 	{
 		op->held = slot;
 		op->building = true;
+		note_held();
 	}
 	else
 		pop_operation(idx);
@@ -415,6 +434,7 @@ euno_index_unhold(EunoIndex *idx)
 	Assert(op->idx == idx && op->held != NULL);
 	pg_atomic_fetch_sub_u32(&op->held->holders, 1);
 	pop_operation(idx);
+	note_held();
 }
 
 void

@@ -193,7 +193,7 @@ wait_for_last_look(EunoTreeSlot *slot, Relation index)
 	{
 		euno_refuse_own_build(slot, index);
 		euno_refuse_own_wait(slot, index);
-		euno_wait_for_pins(slot->retired_epoch, &waited);
+		euno_wait_for_look(slot, &waited);
 	}
 }
 
@@ -204,17 +204,20 @@ wait_for_last_look(EunoTreeSlot *slot, Relation index)
  * in all: false if that is not so, and the lock is not held any more.
  */
 static bool
-let_others_go_on(EunoIndex *idx, const EunoTreeSlot *slot, bool wait,
+let_others_go_on(EunoIndex *idx, EunoTreeSlot *slot, bool wait,
 				 int *waited)
 {
 	euno_build_unlock(idx->oid, ExclusiveLock);
-	if (!wait)
+	if (wait && euno_tree_state(slot) == EUNO_STATE_RETIRING)
+		euno_wait_for_look(slot, waited);
+	else
 	{
+		/* No lock_timeout for a builder in our group: nobody has a lock. */
 		CHECK_FOR_INTERRUPTS();
 		euno_sleep(1000);
-		return ++*waited < DeadlockTimeout && euno_build_trylock(idx->oid);
 	}
-	euno_wait_for_pins(slot->retired_epoch, waited);
+	if (!wait)
+		return ++*waited < DeadlockTimeout && euno_build_trylock(idx->oid);
 	euno_build_lock(idx->oid, ExclusiveLock);
 	return true;
 }
