@@ -160,6 +160,30 @@ for my $case ([ 'few_a', 'few.a', 'SELECT 1', 'build-page' ], [ 'few_same', 'sam
 	is(() = slurp_file($node->logfile, $log_start) =~ /euno index "$index" of table .* rebuilt/g, 1, 'the index was built once');
 	$session->quit;
 }
+
+# One of them builds, longer than lock_timeout: the others have no lock to wait for.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS 'BEGIN PERFORM pg_sleep(0.001); RETURN $1; END';
+CREATE FUNCTION nap(text) RETURNS bool LANGUAGE plpgsql COST 1 PARALLEL SAFE AS 'BEGIN PERFORM pg_sleep(0.001); RETURN true; END';
+CREATE INDEX few_slow ON few USING euno (slow(a)) INCLUDE (a);
+SQL
+$node->safe_psql('postgres', 'VACUUM ANALYZE few');
+{
+	my $query = 'SELECT count(*) FROM many JOIN few ON slow(few.a) = many.a WHERE nap(pad)';
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+
+	like($node->safe_psql('postgres', "$parallel EXPLAIN (COSTS OFF) $query"),
+		qr/Gather.*Parallel Seq Scan on many.*Index Only Scan using few_slow/s, 'a parallel query');
+	$session->query_safe("$parallel SET lock_timeout = '100ms'");
+	$session->query_until(qr/begun/, "\\echo begun\n$query;\n");
+	ok($node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE backend_type = 'parallel worker'"),
+		'its workers have begun');
+	$node->safe_psql('postgres', q{SELECT euno_evict('few_slow')});
+	is($session->query('SELECT 1'), "5000\n1", 'the answer is right');
+	is($session->{stderr}, '', 'nothing has failed for lock_timeout');
+	is(state_of('few_slow'), 'ready', 'the index was built');
+	$session->quit;
+}
 $control->quit;
 check_indexes($node, 'postgres', 'at the end');
 $node->stop;
