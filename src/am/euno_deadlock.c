@@ -35,6 +35,9 @@ waits_for_us(const PGPROC *proc, int pid)
 	List	   *seen = list_make1_int(pid);
 	ListCell   *lc;
 
+	/* It runs, and will be done; others of its group may wait. */
+	if (proc->wait_event_info == 0)
+		return false;
 	if (proc == MyProc->lockGroupLeader &&
 		(proc->wait_event_info & 0xFF000000) == PG_WAIT_IPC)
 		return true;
