@@ -152,7 +152,8 @@ euno_index_slot(EunoIndex *idx)
 void
 euno_refuse_own_build(const EunoTreeSlot *slot, Relation index)
 {
-	if (euno_index_is_builder(slot) || euno_is_build_worker)
+	if (euno_index_is_builder(slot) ||
+		(euno_is_build_worker && euno_in_our_group(slot->builder_pid)))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot use euno index \"%s\" while this session is building it",

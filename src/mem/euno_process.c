@@ -137,6 +137,7 @@ euno_process(void)
 		my_process.depth = 0;
 		epochs->slots[my_process.slot].pinned = 0;
 		epochs->slots[my_process.slot].hazard = 0;
+		epochs->slots[my_process.slot].held = 0;
 		euno_barrier_join(&epochs->barriers);
 		on_shmem_exit(process_exit, 0);
 		my_process_ready = true;
