@@ -94,6 +94,37 @@ REVOKE SELECT ON r FROM regress_euno_reader;
 DROP ROLE regress_euno_reader;
 RESET enable_seqscan;
 
+-- Under OR: bitmaps of several indexes, each with what follows for it, where all arms have one
+CREATE INDEX r_abc ON r USING euno (a, b, c);
+CREATE INDEX r_ba ON r USING euno (b DESC, a DESC);
+CREATE INDEX r_id ON r USING euno (id);
+CREATE INDEX r_c ON r USING euno (c, id) WHERE s = 5000;
+SET enable_bitmapscan = on; SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM r WHERE (a, b) > (3, 95) OR id = 7;
+EXPLAIN (COSTS OFF) SELECT id FROM r WHERE ((a, b, c) < (0, 3, 5) OR (b, a) > (99, 1) OR id IN (7, 8)) AND d > '2000-01-02';
+EXPLAIN (COSTS OFF) SELECT id FROM r WHERE ((b, c) > (95, 3) OR id < 4) AND a = 3;
+EXPLAIN (COSTS OFF) SELECT id FROM r WHERE (c, id) < (0, 500) AND s = 5000 OR (id < 3 OR id > 2990) AND (a, b) > (3, 95);
+EXPLAIN (COSTS OFF) SELECT id FROM r WHERE (a, b) > (3, 95) OR (c, id) < (0, 500);
+CREATE FUNCTION both_ways(cond text) RETURNS TABLE (with_indexes text, same boolean) LANGUAGE plpgsql AS $$
+DECLARE without text;
+BEGIN
+	EXECUTE 'SELECT count(*) || '' '' || sum(id) FROM r WHERE ' || cond INTO with_indexes;
+	SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_indexscan = off;
+	EXECUTE 'SELECT count(*) || '' '' || sum(id) FROM r WHERE ' || cond INTO without;
+	SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_indexscan = on;
+	same := with_indexes = without;
+	RETURN NEXT;
+END $$;
+SELECT q, b.* FROM unnest(ARRAY['(a, b) > (3, 95) OR id = 7', '((a, b, c) < (0, 3, 5) OR (b, a) > (99, 1) OR id IN (7, 8)) AND d > ''2000-01-02''', '((b, c) > (95, 3) OR id < 4) AND a = 3', '(c, id) < (0, 500) AND s = 5000 OR (id < 3 OR id > 2990) AND (a, b) > (3, 95)',
+	'(a, b) > (3, 95) OR (c, id) < (0, 500)', '(c, id) < (0, 500) AND s = 5000 OR (c, id) < (0, 600)', '(a, b) > (3, NULL) OR id = 7', '(a, b) > (NULL, 3) OR id = 7', '(3, 95) < (a, b) OR a IS NULL', '(a, b) > (2, 3) OR a IS NOT NULL', 'NOT ((a, b) > (0, 3) AND id > 5)', '((a, b) > (3, 95) OR id = 7) AND ((b, a) < (2, 3) OR id < 9)']) q, both_ways(q) b;
+BEGIN;
+UPDATE r SET c = 99 WHERE (a, b) > (3, 95) OR id = 7;
+SELECT count(*), count(*) FILTER (WHERE (a, b) > (3, 95) OR id = 7) FROM r WHERE c = 99;
+ROLLBACK;
+DROP INDEX r_abc, r_ba, r_id, r_c;
+DROP FUNCTION both_ways;
+RESET enable_seqscan; SET enable_bitmapscan = off;
+
 -- All the same with and without an index
 CREATE FUNCTION differences(columns text, definition text, tries int) RETURNS TABLE (queries int, wrong text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -123,9 +154,13 @@ BEGIN
 			EXECUTE format('SELECT quote_literal(%1$I) FROM r WHERE id = %2$s', cols[1], 1 + (random() * 2999)::int) INTO value;
 			cond := cond || CASE WHEN value IS NULL THEN '' ELSE format(' AND %I %s %s', cols[1], (ARRAY['=', '>=', '<'])[1 + (random() * 2)::int], value) END;
 		END IF;
-		SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off;
+		IF random() < 0.4 THEN
+			EXECUTE format('SELECT quote_literal(%1$I) FROM r WHERE id = %2$s', cols[1], 1 + (random() * 2999)::int) INTO value;
+			cond := cond || CASE WHEN value IS NULL THEN '' ELSE format(' OR %I %s %s', cols[1], (ARRAY['=', '>', '<='])[1 + (random() * 2)::int], value) END;
+		END IF;
+		SET LOCAL enable_seqscan = on; SET LOCAL enable_indexscan = off; SET LOCAL enable_bitmapscan = off;
 		EXECUTE 'SELECT sum(id * (id + 17) % 1009) FROM r WHERE ' || cond INTO sum1;
-		SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = on;
+		SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = on; SET LOCAL enable_bitmapscan = on;
 		EXECUTE 'SELECT sum(id * (id + 17) % 1009) FROM r WHERE ' || cond INTO sum2;
 		queries := queries + 1;
 		IF sum1 IS DISTINCT FROM sum2 THEN wrong := cond; END IF;

@@ -378,8 +378,9 @@ extern bool euno_planner_is_ours(const IndexOptInfo *info);
 extern void euno_planner_init(void);
 extern RestrictInfo *euno_row_compare_whole(const IndexOptInfo *index,
 											RestrictInfo *condition);
-extern void euno_row_compare_paths(PlannerInfo *root, RelOptInfo *rel,
-								   const RangeTblEntry *rte);
+extern bool euno_row_compare_is_among(const List *conditions);
+extern void euno_row_compare_paths(PlannerInfo *root, RelOptInfo *rel);
+extern void euno_row_or_paths(PlannerInfo *root, RelOptInfo *rel);
 extern void euno_paths_init(void);
 
 /* ---- euno_full.c: when memory runs out ---- */

@@ -216,6 +216,25 @@ replace_bitmap_paths(Table *table, bool partial)
 }
 
 /*
+ * Does the planner make paths of the table's indexes, and are any of them ours?
+ */
+static bool
+has_index_paths(RelOptInfo *rel, const RangeTblEntry *rte)
+{
+	ListCell   *lc;
+
+	if (rte->rtekind != RTE_RELATION || rte->inh ||
+		rte->tablesample != NULL || IS_DUMMY_REL(rel))
+		return false;
+	foreach(lc, rel->indexlist)
+	{
+		if (euno_planner_is_ours(lfirst_node(IndexOptInfo, lc)))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Ours stand for paths that the planner should have made itself: they come
  * before what other extensions do with those.  One that has rows elsewhere
  * than in the table, or obeys a hint, may take all paths of indexes away.
@@ -226,7 +245,11 @@ relation_paths(PlannerInfo *root, RelOptInfo *rel, Index rti,
 {
 	Table		table = {.root = root,.rel = rel};
 
-	euno_row_compare_paths(root, rel, rte);
+	if (has_index_paths(rel, rte))
+	{
+		euno_row_compare_paths(root, rel);
+		euno_row_or_paths(root, rel);
+	}
 	replace_bitmap_paths(&table, false);
 	replace_bitmap_paths(&table, true);
 	if (previous_hook)

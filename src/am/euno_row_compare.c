@@ -19,6 +19,9 @@
  * been made when we are called: it is among the index's conditions only, and
  * only while its paths are made once more.
  *
+ * Here are those that are among a table's conditions; for those under OR see
+ * euno_row_or.c.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -378,13 +381,13 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 	rel->indexlist = indexes;
 }
 
-/* Does any condition on the table compare rows? */
-static bool
-compares_rows(const RelOptInfo *rel)
+/* Does any of these conditions compare rows? */
+bool
+euno_row_compare_is_among(const List *conditions)
 {
 	ListCell   *lc;
 
-	foreach(lc, rel->baserestrictinfo)
+	foreach(lc, conditions)
 	{
 		if (IsA(lfirst_node(RestrictInfo, lc)->clause, RowCompareExpr))
 			return true;
@@ -393,14 +396,11 @@ compares_rows(const RelOptInfo *rel)
 }
 
 void
-euno_row_compare_paths(PlannerInfo *root, RelOptInfo *rel,
-					   const RangeTblEntry *rte)
+euno_row_compare_paths(PlannerInfo *root, RelOptInfo *rel)
 {
 	ListCell   *lc;
 
-	/* Otherwise the planner makes no paths of indexes either */
-	if (rte->rtekind != RTE_RELATION || rte->inh ||
-		rte->tablesample != NULL || IS_DUMMY_REL(rel) || !compares_rows(rel))
+	if (!euno_row_compare_is_among(rel->baserestrictinfo))
 		return;
 
 	foreach(lc, rel->indexlist)
