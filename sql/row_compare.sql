@@ -125,6 +125,22 @@ DROP INDEX r_abc, r_ba, r_id, r_c;
 DROP FUNCTION both_ways;
 RESET enable_seqscan; SET enable_bitmapscan = off;
 
+-- With a condition that is another index's, but not with the same one of another index
+CREATE TABLE wide WITH (autovacuum_enabled = off) AS SELECT i AS id, i * 7919 % 101 AS a, i * 2713 % 1009 AS b, i * 5471 % 127 AS c, repeat('x', 200) AS w FROM generate_series(1, 20000) i;
+CREATE INDEX wide_ab ON wide USING euno (a, b);
+CREATE INDEX wide_c ON wide USING euno (c);
+CREATE INDEX wide_btree ON wide USING btree (a, b, c);
+ANALYZE wide;
+SET enable_bitmapscan = on; SET enable_indexscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM wide WHERE (a, b) > (97, 500);
+DROP INDEX wide_btree;
+EXPLAIN (COSTS OFF) SELECT id FROM wide WHERE (a, b) > (97, 500) AND c = 3;
+SELECT count(*), sum(id) FROM wide WHERE (a, b) > (97, 500) AND c = 3;
+SET enable_bitmapscan = off;
+SELECT count(*), sum(id) FROM wide WHERE (a, b) > (97, 500) AND c = 3;
+RESET enable_indexscan;
+DROP TABLE wide;
+
 -- All the same with and without an index
 CREATE FUNCTION differences(columns text, definition text, tries int) RETURNS TABLE (queries int, wrong text) LANGUAGE plpgsql AS $$
 DECLARE

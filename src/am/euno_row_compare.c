@@ -28,6 +28,7 @@
 
 #include "access/genam.h"
 #include "access/stratnum.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "nodes/makefuncs.h"
@@ -261,6 +262,8 @@ implied_conditions(PlannerInfo *root, IndexOptInfo *index, Bitmapset **columns)
 			continue;
 		part = as_condition(root, index->rel, whole,
 							bound_by_row(root, index, row, &column));
+		if (column < 0)
+			continue;			/* it is of other indexes' columns */
 		if (part != NULL)
 			*columns = bms_add_member(*columns, column);
 		else
@@ -302,6 +305,44 @@ euno_row_compare_whole(const IndexOptInfo *index, RestrictInfo *condition)
 	return condition;
 }
 
+/* Can some row comparison of the table be a btree index's condition itself? */
+static bool
+has_row_condition(IndexOptInfo *index)
+{
+	ListCell   *lc;
+
+	if (index->relam != BTREE_AM_OID)
+		return false;
+	foreach(lc, index->rel->baserestrictinfo)
+	{
+		RowCompareExpr *row = (RowCompareExpr *) lfirst_node(RestrictInfo, lc)->clause;
+		Oid			collation;
+
+		if (!IsA(row, RowCompareExpr))
+			continue;
+		collation = linitial_oid(row->inputcollids);
+		if (first_column(index, linitial(row->largs), collation) >= 0 ||
+			first_column(index, linitial(row->rargs), collation) >= 0)
+			return true;
+	}
+	return false;
+}
+
+/* The indexes that may go with scans that have conditions of row comparisons. */
+static List *
+companions(const RelOptInfo *rel)
+{
+	List	   *indexes = NIL;
+	ListCell   *lc;
+
+	foreach(lc, rel->indexlist)
+	{
+		if (!has_row_condition(lfirst(lc)))
+			indexes = lappend(indexes, lfirst(lc));
+	}
+	return indexes;
+}
+
 /* The index's own families, where the planner has been told of btree's. */
 static Oid *
 own_families(const IndexOptInfo *info)
@@ -340,7 +381,11 @@ take_scans(List **paths, const IndexOptInfo *index)
 
 /*
  * Makes the paths of one index again, with more conditions, if its table's row
- * comparisons imply any.  Those without come after them: where all rows are
+ * comparisons imply any, and those of the others, with which it may go into a
+ * BitmapAnd.  But not with another's condition of the same comparison: both
+ * would count, as if each left out its part of the rows.
+ *
+ * The index's scans without come after those with them: where all rows are
  * estimated to meet the conditions, (a, b) >= (1, 2) if 1 is the least a, these
  * cost as much, and the planner keeps what it has.  Columns on which the
  * conditions are have their own families for it; others keep what they are
@@ -362,7 +407,6 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 		if (!bms_is_member(i, columns))
 			index->opfamily[i] = families[i];
 	}
-	rel->indexlist = list_make1(index);
 	index->indrestrictinfo = list_concat_copy(conditions, implied);
 	if (implied != NIL)
 	{
@@ -370,7 +414,9 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 		List	   *partial = take_scans(&rel->partial_pathlist, index);
 		ListCell   *lc;
 
+		rel->indexlist = companions(rel);
 		create_index_paths(root, rel);
+		rel->indexlist = indexes;
 		foreach(lc, scans)
 			add_path(rel, lfirst(lc));
 		foreach(lc, partial)
@@ -378,7 +424,6 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 	}
 	index->opfamily = families;
 	index->indrestrictinfo = conditions;
-	rel->indexlist = indexes;
 }
 
 /* Does any of these conditions compare rows? */
