@@ -9,9 +9,9 @@
  * Where the range ends at the value, the others lengthen that end of it.
  *
  * A key is no more than that: who uses them checks the rows that come out.  So
- * whatever cannot be said (a value in between, or a NULL, which compares with
- * nothing) ends the row there, and entries at the end of the range may be too
- * many.
+ * whatever cannot be said (a value in between) ends the row there, and entries
+ * at the end of the range may be too many.  A NULL compares with nothing: what
+ * is before it has to differ.
  *
  *-------------------------------------------------------------------------
  */
@@ -52,6 +52,14 @@ open_row(EunoScanPlan *plan, const ScanKeyData *key, EunoScanRow *row)
 			col->opcintype == RECORDOID ? col->opcintype : attr->atttypid;
 		if (!row->isnull[i] && attr->attlen == -1)
 			row->values[i] = PointerGetDatum(PG_DETOAST_DATUM(row->values[i]));
+	}
+	for (int i = 1; i < row->nvalues; i++)
+	{
+		if (!row->isnull[i])
+			continue;
+		row->nvalues = i;
+		row->strategy = row->strategy < BTEqualStrategyNumber ?
+			BTLessStrategyNumber : BTGreaterStrategyNumber;
 	}
 	ReleaseTupleDesc(desc);
 }
