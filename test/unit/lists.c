@@ -84,6 +84,34 @@ check_damage(const List *list)
 								list->n + 1, decoded), "a TID too many");
 }
 
+/*
+ * Nothing is put before what is not greater, nor into a list that ends within a
+ * step: a list that is read while others write may be like that.
+ */
+static void
+check_torn(const List *list)
+{
+	uint32_t	last = list->n - 1;
+	EunoTid		before = 0;
+	EunoTid		there = 0;
+	uint32_t	at = 0;
+	uint8_t		longer[BPT_LIST_BYTES + 32];
+
+	if (list->n == 1)
+		return;
+	CHECK(euno_bpt_list_insert(list->bytes, list->len, 0, list->tids[0],
+							   list->tids[1], longer) == 0, "a TID that is there");
+	CHECK(euno_bpt_list_insert(list->bytes, list->len, 0, list->tids[0],
+							   list->tids[1] + 1, longer) == 0, "a TID too late");
+	CHECK(euno_bpt_list_find(list->bytes, list->len - 1, list->tids[0], list->n,
+							 EUNO_TID_MAX, &at, &before, &there) == 0,
+		  "what is too short is looked into");
+	(void) euno_bpt_list_find(list->bytes, list->len, list->tids[0], list->n,
+							  list->tids[last], &at, &before, &there);
+	CHECK(euno_bpt_list_insert(list->bytes, list->len - 1, at, before,
+							   before + 1, longer) == 0, "what is too short grows");
+}
+
 /* Looks for a TID, and puts one in if it is not there. */
 static void
 check_insert(Random *random, const List *list)
@@ -144,6 +172,7 @@ main(void)
 		encode(&random, &list);
 		check_list(list.bytes, list.len, list.tids, list.n, "encoded");
 		check_damage(&list);
+		check_torn(&list);
 		check_insert(&random, &list);
 		check_remove(&random, &list);
 	}
