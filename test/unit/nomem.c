@@ -279,7 +279,10 @@ test_create(const EunoTreeOps *ops)
 	tap_end();
 }
 
-/* Filling and emptying over and over takes no more memory than once. */
+/*
+ * Filling and emptying over and over takes no more memory than once; and a radix
+ * tree that is empty takes none.
+ */
 static void
 test_reuse(const EunoTreeOps *ops, const Shape *shape)
 {
@@ -317,6 +320,9 @@ test_reuse(const EunoTreeOps *ops, const Shape *shape)
 			do_remove(&actor, &model, i);
 		do_compact(&actor);
 		check_all(&actor, &model);
+		CHECK(strncmp(ops->name, "art", 3) != 0 || fixture.source->live_bytes == 0,
+			  "%llu bytes of an empty tree in cycle %d",
+			  (unsigned long long) fixture.source->live_bytes, cycle);
 	}
 	model_free(&model);
 	actor_free(&actor);
