@@ -262,9 +262,17 @@ const Case	cases[] = {
 	{"near-lookup", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"i4 m", "l4 l0"}, 2, 8, CASE_RADIX},
 	{"near-build", KEYS_FAN, "i0-3 i40 i41 i44 i45", {"D2", "i4 c0 c4"}, 2, 8, CASE_RADIX | CASE_SINGLE},
 	{"near-build-3", KEYS_FAN, "i0-3 i40-43 i44 i45", {"D2 c4", "M c0 i5", "i4 r40 m"}, 2, 8, CASE_RADIX},
+	{"near-build-part", KEYS_FAN, "i0 i1 i44 i45", {"D2", "i40 c0"}, 2, 8, CASE_RADIX | CASE_SINGLE},
 	{"near-root", KEYS_FAN, "i0 i1 i40 i41 i44 i45 r44 r45", {"D2", "m c0 c40"}, 2, 8, CASE_RADIX | CASE_SINGLE},
 	{"near-again", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"D1 D2", "c0 i4 c4", "i5 m"}, 2, 8, CASE_RADIX | CASE_COUNTED},
 	{"near-earn", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"i4 i42 m", "c0 c40 c1 M c4"}, 2, 8, CASE_RADIX | CASE_COUNTED},
+	/* predicate locks follow the keys */
+	{"moves-split", KEYS_FIXED, "i0 i4 i8 i12", {"y9", "u9"}, 1, 8, CASE_MODES},
+	{"moves-split-3", KEYS_FIXED, "i0 i4 i8 i12", {"y9", "i10 i2", "u9 i6"}, 1, 8, CASE_MODES},
+	{"moves-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"y5", "m", "u5"}, 1, 8, CASE_MODES},
+	{"moves-part", KEYS_FIXED, "i0 i4 i8 i12", {"y9", "t8 t4", "u9"}, 1, 8, CASE_MODES},
+	{"moves-fold", KEYS_FIXED, "i0-3 a0 i4-5", {"y9", "i6-8", "u9"}, 1, 8, CASE_MODES},
+	{"moves-move", KEYS_FIXED, "D2 i0-9 r5", {"y5", "p5-1 p5-0", "u5"}, 2, 8, CASE_MODES | CASE_MOVES},
 	/* a log that has lost notes */
 	{"log-full", KEYS_FIXED, "D2 i0-20", {"i21-22 M", "M c21", "r17-20 m"}, 2, 8, CASE_LAGGING},
 };

@@ -31,6 +31,20 @@
 #define MANY_CONFLICTS	(1U << 20)	/* so many that each is noted */
 #define GUARD		(UINT64_C(1) << 63)
 
+#define LOCKS		32
+
+/* Predicate locks of the one reader there is, and whom he and others missed. */
+typedef struct Predicate
+{
+	EunoLock	lock;			/* of all that follows */
+	uint64_t	position;		/* of the moves that the locks have followed */
+	uint32_t	locks[LOCKS];	/* leaves */
+	uint32_t	nlocks;
+	bool		all;			/* locked, moves were lost */
+	Set			absent;			/* what the reader has not found */
+	Set			unmet;			/* whose writers have found no lock */
+} Predicate;
+
 typedef struct Shared
 {
 	EunoTree	tree;
@@ -42,6 +56,7 @@ typedef struct Shared
 	uint64_t	frees;
 	uint32_t	naps;
 	uint32_t	tables;			/* of conflicts */
+	Predicate	predicate;
 	uint32_t	used;			/* granules */
 	uint8_t		freed[GRANULES];
 	uint8_t		nodes[GRANULES][GRANULE] __attribute__((aligned(4096)));
@@ -390,6 +405,116 @@ do_single(Player *player, char what, uint32_t i)
 										EUNO_NOT_FOUND) &&
 		!(what == 'g' && status == EUNO_STALE))
 		coroutine_fail("an operation failed");
+}
+
+static bool
+is_locked(const Predicate *p, uint32_t leaf)
+{
+	for (uint32_t i = 0; i < p->nlocks; i++)
+	{
+		if (p->locks[i] == leaf)
+			return true;
+	}
+	return p->all;
+}
+
+static void
+lock_leaf(Predicate *p, uint32_t leaf)
+{
+	if (is_locked(p, leaf))
+		return;
+	if (p->nlocks == LOCKS)
+		coroutine_fail("too many predicate locks");
+	p->locks[p->nlocks++] = leaf;
+}
+
+/* Lets the locks follow the keys.  Their lock is held. */
+static void
+follow_moves(Player *player)
+{
+	static EunoMove moves[MAX_COROUTINES + 1][EUNO_MOVES_MAX];
+	const EunoMove *move = moves[player->process.slot];
+	Predicate  *p = &shared.predicate;
+	uint32_t	n = EUNO_MOVES_MAX;
+	EunoStatus	status = ops->moves(&player->cx, &shared.tree, &p->position,
+									moves[player->process.slot], &n);
+
+	if (status != EUNO_OK && status != EUNO_STALE)
+		coroutine_fail("moves cannot be followed");
+	p->all |= status == EUNO_STALE;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		if (move[i].from == 0 || move[i].to == 0 || move[i].from == move[i].to)
+			coroutine_fail("a move that never was");
+		if (is_locked(p, move[i].from))
+			lock_leaf(p, move[i].to);
+	}
+}
+
+/*
+ * Looks for an entry as a serializable reader does: once more when the leaf is
+ * locked.
+ */
+static void
+do_serializable_read(Player *player, uint32_t i)
+{
+	EunoCursor *cursor = &player->cursor;
+	Predicate  *p = &shared.predicate;
+	uint32_t	call;
+	uint32_t	locked = 0;
+	Set			bit = UINT64_C(1) << i;
+
+	player->batch.one_leaf = true;
+	for (;;)
+	{
+		call = begin();
+		memset(cursor, 0, sizeof(*cursor));
+		cursor->lo = (EunoPosition) {.key = entries[i].key,
+		.keylen = entries[i].keylen,.tid = entries[i].tid};
+		cursor->hi = cursor->lo;
+		cursor->hi.tid++;
+		euno_cursor_start(cursor);
+		player->batch.leaf = 0;
+		if (ops->read(&player->cx, &shared.tree, cursor, true,
+					  &player->batch) != EUNO_OK)
+			coroutine_fail("a read failed");
+		if (player->batch.leaf == locked)
+			break;
+		locked = player->batch.leaf;
+		euno_mutex_lock(&p->lock, &stage_env);
+		follow_moves(player);
+		lock_leaf(p, locked);
+		euno_mutex_unlock(&p->lock, &stage_env);
+	}
+	player->batch.one_leaf = false;
+	record(player, "serializable read", call, bit,
+		   player->batch.nitems > 0 ? bit : 0, 0, 0);
+	if (player->batch.nitems == 0)
+		p->absent |= bit;
+}
+
+/* Inserts an entry as a serializable writer does. */
+static void
+do_serializable_insert(Player *player, uint32_t i)
+{
+	Predicate  *p = &shared.predicate;
+	uint32_t	call = begin();
+	Set			bit = UINT64_C(1) << i;
+	EunoStatus	status;
+
+	player->cx.want_leaf = true;
+	status = ops->insert(&player->cx, &shared.tree, &entries[i], false);
+	player->cx.want_leaf = false;
+	if (status != EUNO_OK && status != EUNO_EXISTS)
+		coroutine_fail("an operation failed");
+	record(player, "insert", call, bit, status == EUNO_OK ? 0 : bit, bit, 0);
+	if (status != EUNO_OK)
+		return;
+	euno_mutex_lock(&p->lock, &stage_env);
+	follow_moves(player);
+	if (!is_locked(p, player->cx.leaf))
+		p->unmet |= bit;
+	euno_mutex_unlock(&p->lock, &stage_env);
 }
 
 /* Is the item one that the tree is full of, and nobody touches? */
@@ -926,6 +1051,12 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 		case 't':
 			do_part(player, a);
 			break;
+		case 'y':
+			do_serializable_read(player, a);
+			break;
+		case 'u':
+			do_serializable_insert(player, a);
+			break;
 		case 'D':
 			if (ops->set_domains != NULL &&
 				ops->set_domains(&player->cx, &shared.tree,
@@ -999,6 +1130,8 @@ end_body(uint32_t i)
 	do_read(player, false, 0, ENTRIES - 1);
 	if (player->fillers != 2 * nfillers)
 		coroutine_fail("a filler is missing");
+	if ((shared.predicate.absent & shared.predicate.unmet) != 0)
+		coroutine_fail("a serializable reader and a writer missed each other");
 	do_heat(player, true);
 	if (shared.tables > 1)
 		coroutine_fail("a table of conflicts is lost");
@@ -1061,7 +1194,7 @@ stage_open(const EunoTreeOps *tree_ops, const Case *c)
 			uint32_t	b;
 
 			s = next_word(s, &what, &a, &b);
-			if (strchr("rgwdi", what) != NULL)
+			if (strchr("rgwdiu", what) != NULL)
 				untouched &= ~range_set(a, b + 1);
 		}
 	}

@@ -45,6 +45,10 @@ typedef enum Keys
  * announces its TIDs; gN a deferred removal: of entry N if the vacuum epoch is
  * what it was at first; G change the vacuum epoch.
  *
+ * A model of predicate locks (src/README.md, "Serializable transactions"): yN
+ * look for entry N as the one serializable reader, uN insert it as a writer
+ * who must meet him.
+ *
  * A model of the states of a tree (src/README.md), for cases that are
  * "pinned": each operation enters an epoch and looks whether the tree is still
  * there before it uses it; E evicts the tree.
