@@ -235,6 +235,7 @@ push_operation(EunoIndex *idx)
 {
 	Operation  *op;
 
+	check_stack_depth();
 	if (noperations >= MAX_OPERATIONS)
 		ereport(ERROR,
 				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),

@@ -431,6 +431,7 @@ test_merged_back(const Universe *universe)
 	bool		fit = universe->shape->order == EUNO_ORDER_BYTES;
 	uint32_t	merged;
 	uint64_t	before;
+	BptImage	image;
 	Case		c;
 
 	tap_begin("%s: what was parted is merged when it is idle",
@@ -443,7 +444,7 @@ test_merged_back(const Universe *universe)
 	do_compact(&c.actor);
 	before = stats_of(&c).leaves;
 	euno_epoch_enter(c.actor.cx.process);
-	euno_bpt_part_leaf(&c.actor.cx, c.fixture.tree, entry, 0);
+	euno_bpt_part_leaf(&c.actor.cx, c.fixture.tree, entry, 0, &image);
 	euno_epoch_exit(c.actor.cx.process);
 	CHECK(stats_of(&c).parted == 2, "not parted");
 	for (int pass = 0; pass < 3; pass++)

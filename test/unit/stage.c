@@ -775,10 +775,12 @@ do_mode(Player *player, bool contended, uint32_t i)
 static void
 do_part(Player *player, uint32_t i)
 {
+	BptImage	image;
+
 	if (ops != &euno_bptree_ops)
 		return;
 	euno_epoch_enter(&player->process);
-	euno_bpt_part_leaf(&player->cx, &shared.tree, &entries[i], 0);
+	euno_bpt_part_leaf(&player->cx, &shared.tree, &entries[i], 0, &image);
 	euno_epoch_exit(&player->process);
 }
 

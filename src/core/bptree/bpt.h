@@ -344,7 +344,8 @@ extern EunoStatus euno_bpt_set_mode(EunoContext *cx, EunoTree *tree,
 /* bpt_part.c */
 extern void euno_bpt_part_leaf(EunoContext *cx, EunoTree *tree,
 							   const EunoEntry *entry,
-							   uint32_t number) __attribute__((cold));
+							   uint32_t number,
+							   BptImage *image) __attribute__((cold));
 extern void euno_bpt_steer(EunoContext *cx, EunoTree *tree,
 						   uint32_t conflicts, uint32_t most);
 

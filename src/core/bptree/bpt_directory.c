@@ -21,7 +21,8 @@
 
 /*
  * A change, which may climb to the root.  "set" is memory for taking one node
- * apart at a time: it is too large for a frame of each level.
+ * apart at a time, and "image" for making one: they are too large for a frame
+ * of each level.
  */
 typedef struct Change
 {
@@ -30,6 +31,7 @@ typedef struct Change
 	int			domain;
 	const BptPath *path;
 	BptSeps    *set;
+	BptImage   *image;
 } Change;
 
 /* Under the mutex: has nothing changed on the path since it was taken? */
@@ -53,10 +55,9 @@ euno_bpt_path_current(EunoTree *tree, int domain, const BptPath *path)
 static BptInner *
 new_node(Change *ch, uint32_t a, uint32_t b, size_t size, uint8_t level)
 {
-	BptImage	image;
 	BptInner   *node;
 
-	while (!euno_bpt_seps_encode(ch->set, a, b, size, &image))
+	while (!euno_bpt_seps_encode(ch->set, a, b, size, ch->image))
 	{
 		size *= 2;
 		if (size > BPT_NODE_MAX)
@@ -64,7 +65,7 @@ new_node(Change *ch, uint32_t a, uint32_t b, size_t size, uint8_t level)
 	}
 	node = euno_bpt_inner_alloc(ch->cx, ch->tree, ch->domain, size, level);
 	if (node != NULL)
-		euno_bpt_inner_install(ch->cx, node, &image, true);
+		euno_bpt_inner_install(ch->cx, node, ch->image, true);
 	return node;
 }
 
@@ -124,17 +125,27 @@ replace_node(Change *ch, int at)
 static bool insert_at(Change *ch, int at, const BptFence *fence, void *child);
 static bool rebuild_at(Change *ch, int at, const BptFence *fence, void *child);
 
-/* Moves the upper part of a node that has become too full to a new one. */
+/* Takes a node apart, with a separator and the child right of it put in. */
 static bool
-split_node(Change *ch, int at)
+load_with(Change *ch, int at, const BptFence *fence, void *child)
+{
+	return euno_bpt_seps_load(ch->set, ch->cx, ch->tree, ch->path->node[at]) &&
+		euno_bpt_seps_insert(ch->set, ch->path->index[at], fence, child);
+}
+
+/*
+ * Moves the upper part of a node that has become too full to a new one.  The
+ * set has what is in the node, and the separator and child to be put in.
+ */
+static bool
+split_node(Change *ch, int at, const BptFence *fence, void *child)
 {
 	const BptSeps *set = ch->set;
 	BptInner   *node = ch->path->node[at];
 	uint32_t	middle = set->n / 2;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
-	BptFence	fence;
+	BptFence	parting;
 	BptInner   *right;
-	BptImage	left;
 
 	/* Ascending inserts fill the nodes: only the last child moves. */
 	if (ch->path->index[at] + 1 == set->n)
@@ -146,7 +157,8 @@ split_node(Change *ch, int at)
 		if (edge)
 			middle = set->n - set->n / 16 - 2;
 	}
-	while (!euno_bpt_seps_encode(set, 0, middle, bpt_inner_size(node), &left))
+	while (!euno_bpt_seps_encode(set, 0, middle, bpt_inner_size(node),
+								 ch->image))
 	{
 		if (--middle == 0)
 			return replace_node(ch, at);
@@ -155,17 +167,22 @@ split_node(Change *ch, int at)
 					 euno_load8(&node->level));
 	if (right == NULL)
 		return false;
-	fence.bytes = buf;
-	fence.len = euno_bpt_seps_get(set, middle, buf);
-	fence.tid = set->seps[middle].head;
+	parting.bytes = buf;
+	parting.len = euno_bpt_seps_get(set, middle, buf);
+	parting.tid = set->seps[middle].head;
 
-	/* From here on the set is used for the nodes above. */
-	if (!insert_at(ch, at - 1, &fence, right))
+	/*
+	 * The set and the image are used for the nodes above now.  Afterwards they
+	 * become what they were: nobody else writes to the node.
+	 */
+	if (!insert_at(ch, at - 1, &parting, right))
 	{
 		euno_bpt_inner_drop(ch->cx, ch->tree, ch->domain, right);
 		return false;
 	}
-	euno_bpt_inner_install(ch->cx, node, &left, false);
+	if (load_with(ch, at, fence, child) &&
+		euno_bpt_seps_encode(set, 0, middle, bpt_inner_size(node), ch->image))
+		euno_bpt_inner_install(ch->cx, node, ch->image, false);
 	return true;
 }
 
@@ -190,12 +207,10 @@ insert_at(Change *ch, int at, const BptFence *fence, void *child)
 static bool
 rewrite_node(Change *ch, BptInner *node)
 {
-	BptImage	image;
-
 	if (!euno_bpt_seps_encode(ch->set, 0, ch->set->n, bpt_inner_size(node),
-							  &image))
+							  ch->image))
 		return false;
-	euno_bpt_inner_install(ch->cx, node, &image, false);
+	euno_bpt_inner_install(ch->cx, node, ch->image, false);
 	return true;
 }
 
@@ -205,14 +220,13 @@ rebuild_at(Change *ch, int at, const BptFence *fence, void *child)
 {
 	BptInner   *node = ch->path->node[at];
 
-	if (!euno_bpt_seps_load(ch->set, ch->cx, ch->tree, node) ||
-		!euno_bpt_seps_insert(ch->set, ch->path->index[at], fence, child))
+	if (!load_with(ch, at, fence, child))
 		return false;
 	if (rewrite_node(ch, node))
 		return true;
 	if (ch->set->n < 6 && bpt_inner_size(node) < BPT_NODE_MAX)
 		return replace_node(ch, at);
-	return split_node(ch, at);
+	return split_node(ch, at, fence, child);
 }
 
 /*
@@ -233,7 +247,7 @@ euno_bpt_post(EunoContext *cx, EunoTree *tree, int domain, BptLeaf *leaf)
 	EunoPosition pos;
 	BptFence	fence;
 	BptSeps		set;
-	Change		ch = {cx, tree, domain, &path, &set};
+	Change		ch = {cx, tree, domain, &path, &set, &image};
 
 	if (leaf == euno_load_ptr(&body->first))
 		return true;
@@ -312,29 +326,28 @@ euno_bpt_can_unpost(int domain, const BptPath *path, const BptLeaf *leaf)
  * Takes a leaf's separator out of a domain's directory, if it is there: what
  * led to the leaf will lead to a leaf further left.  Nodes that had no other
  * child go with it.  Conditions as for euno_bpt_can_unpost, which must have
- * said yes.  False if the directory makes no sense.
+ * said yes.  "room" is memory to work in.  False if the directory makes no sense.
  */
 bool
 euno_bpt_unpost(EunoContext *cx, EunoTree *tree, int domain,
-				const BptPath *path, BptLeaf *leaf)
+				const BptPath *path, BptLeaf *leaf, BptInnerRoom *room)
 {
 	int			at = (int) path->levels - 1;
-	BptSeps		set;
-	BptImage	image;
+	BptSeps    *set = &room->set;
 
 	if (at < 0 || path->leaf != leaf)
 		return true;
 	while (path->index[at] == 0)
 		at--;
-	if (!euno_bpt_seps_load(&set, cx, tree, path->node[at]))
+	if (!euno_bpt_seps_load(set, cx, tree, path->node[at]))
 		return false;
-	euno_bpt_seps_remove(&set, path->index[at] - 1);
+	euno_bpt_seps_remove(set, path->index[at] - 1);
 
 	/* A longer prefix takes no more than the separator's slot gave back. */
-	if (!euno_bpt_seps_encode(&set, 0, set.n, bpt_inner_size(path->node[at]),
-							  &image))
+	if (!euno_bpt_seps_encode(set, 0, set->n, bpt_inner_size(path->node[at]),
+							  &room->image))
 		return false;
-	euno_bpt_inner_install(cx, path->node[at], &image, false);
+	euno_bpt_inner_install(cx, path->node[at], &room->image, false);
 	euno_and16(&leaf->posted, (uint16_t) ~(1 << domain));
 	while (++at < (int) path->levels)
 		euno_bpt_retire_inner(cx, tree, domain, path->node[at]);

@@ -36,6 +36,13 @@ typedef struct BptSeps
 	BptImage	copy;
 } BptSeps;
 
+/* What it takes to change a node. */
+typedef struct BptInnerRoom
+{
+	BptSeps		set;
+	BptImage	image;
+} BptInnerRoom;
+
 /* Bytes of a separator in a node's heap before its own. */
 static inline uint32_t
 bpt_separator_header(const EunoTree *tree)
@@ -117,6 +124,7 @@ extern bool euno_bpt_path_current(EunoTree *tree, int domain,
 extern bool euno_bpt_can_unpost(int domain, const BptPath *path,
 								const BptLeaf *leaf);
 extern bool euno_bpt_unpost(EunoContext *cx, EunoTree *tree, int domain,
-							const BptPath *path, BptLeaf *leaf);
+							const BptPath *path, BptLeaf *leaf,
+							BptInnerRoom *room);
 
 #endif							/* BPT_DIRECTORY_H */

@@ -438,14 +438,15 @@ euno_bpt_prefix(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 	return len;
 }
 
+/* The items fit in a leaf: so do their heads and tails, side by side. */
 static void
 encode_fixed(const BptItems *it, uint32_t a, uint32_t b, BptImage *image)
 {
 	BptLeaf    *leaf = &image->leaf;
 	uint32_t	len = b > a ? item_suffix(it, a, leaf->prefix_len) : 0;
 	uint32_t	tail = len > 8 ? len - 8 : 0;
-	uint64_t	heads[BPT_LEAF_TIDS];
-	uint8_t		tails[BPT_NODE_MAX + 8];
+	uint64_t	heads[(BPT_NODE_MAX + 8) / 8];
+	uint8_t    *tails = (uint8_t *) (heads + (b - a));
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
 
 	leaf->suffix_len = (uint16_t) len;

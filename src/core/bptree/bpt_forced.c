@@ -107,10 +107,12 @@ force(EunoContext *cx, EunoTree *tree, const EunoPosition *pos, bool writes)
 static void
 force_part(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 {
+	BptImage	image;
+
 	if (euno_forced != EUNO_FORCED_FLAPPING || !one_in(cx, FLAP_PART))
 		return;
 	euno_epoch_enter(cx->process);
-	euno_bpt_part_leaf(cx, tree, entry, 0);
+	euno_bpt_part_leaf(cx, tree, entry, 0, &image);
 	euno_epoch_exit(cx->process);
 }
 

@@ -134,7 +134,7 @@ insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	else if (place.moves > 0 && status != EUNO_CORRUPT)
 		euno_bpt_catch_up(cx, tree, &place);
 	if (__builtin_expect(cx->part_leaf != 0, 0))
-		euno_bpt_part_leaf(cx, tree, entry, cx->part_leaf);
+		euno_bpt_part_leaf(cx, tree, entry, cx->part_leaf, &image);
 	return status;
 }
 

@@ -30,7 +30,10 @@ euno_bpt_compact_leave(EunoContext *cx)
 	cx->held.compacting = NULL;
 }
 
-/* Everything one merge needs; large, in private memory. */
+/*
+ * Everything one merge needs; large, in private memory.  The directories forget
+ * the right leaf when the merged one has been made.
+ */
 typedef struct Merge
 {
 	EunoContext *cx;
@@ -40,8 +43,15 @@ typedef struct Merge
 	BptPlace	left_place;
 	BptPlace	right_place;
 	BptPath		paths[EUNO_MAX_DOMAINS];
-	BptWork		work;
-	BptImage	left_image;
+	union
+	{
+		struct
+		{
+			BptWork		work;
+			BptImage	left_image;
+		};
+		BptInnerRoom room;
+	};
 	BptImage	right_image;
 	BptImage	image;
 } Merge;
@@ -194,7 +204,9 @@ merge_locked(Merge *m, bool *unposted)
 	*unposted = true;
 	for (int d = 0; d < tree->config.ndomains; d++)
 	{
-		if (!euno_bpt_unpost(m->cx, tree, d, &m->paths[d], m->right))
+		BptPath    *path = &m->paths[d];
+
+		if (!euno_bpt_unpost(m->cx, tree, d, path, m->right, &m->room))
 			return EUNO_CORRUPT;
 	}
 	return merge_install(m) ? EUNO_OK : EUNO_NOT_FOUND;
@@ -245,12 +257,12 @@ euno_bpt_directories_unlock(EunoContext *cx, EunoTree *tree)
 }
 
 /*
- * Tries to merge a leaf's right neighbor into it.  Called within an epoch.
- * EUNO_OK, EUNO_NOT_FOUND (not worth it, or too busy), EUNO_STALE (a walk is
- * under way) or EUNO_CORRUPT.
+ * Merges a leaf's right neighbor into it, if that may be and they fit.  EUNO_OK,
+ * EUNO_NOT_FOUND (not worth it, or too busy), EUNO_STALE (a walk is under way)
+ * or EUNO_CORRUPT; *unposted: the directories have forgotten the right leaf.
  */
 static EunoStatus
-merge_pair(Merge *m)
+merge_pair(Merge *m, bool *unposted)
 {
 	EunoContext *cx = m->cx;
 	EunoTree   *tree = m->tree;
@@ -259,7 +271,6 @@ merge_pair(Merge *m)
 	EunoPosition pos;
 	BptKey		key;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
-	bool		unposted = false;
 	bool		fit = leaf_used(m->left) + leaf_used(m->right) <=
 		(bpt_leaf_size(m->left) - euno_load16(&m->left->body)) *
 		BPT_MERGE_FILL / 100;
@@ -279,21 +290,49 @@ merge_pair(Merge *m)
 		status = EUNO_NOT_FOUND;
 		if (euno_bpt_directories_lock(cx, tree))
 		{
-			status = merge_locked(m, &unposted);
+			status = merge_locked(m, unposted);
 			euno_bpt_directories_unlock(cx, tree);
 		}
 	}
 	euno_bpt_merging_leave(cx, body);
+	return status;
+}
+
+/* A frame of its own, which is gone when others of the kind are needed. */
+static EunoStatus __attribute__((noinline))
+merge_try(EunoContext *cx, EunoTree *tree, BptLeaf *left, BptLeaf *right,
+		  bool *unposted)
+{
+	Merge		m;
+
+	m.cx = cx;
+	m.tree = tree;
+	m.left = left;
+	m.right = right;
+	return merge_pair(&m, unposted);
+}
+
+/*
+ * Tries to merge a leaf's right neighbor into it, and does what follows.  Called
+ * within an epoch.  Returns what merge_pair does.
+ */
+static EunoStatus
+merge_right(EunoContext *cx, EunoTree *tree, BptLeaf *left, BptLeaf *right)
+{
+	BptBody    *body = bpt_body(tree);
+	bool		unposted = false;
+	EunoStatus	status = merge_try(cx, tree, left, right, &unposted);
+
 	if (status == EUNO_OK)
 	{
 		(void) euno_add64(&body->merges, 1);
-		if (euno_load8(&m->right->parted) != 0)
+		if (euno_load8(&right->parted) != 0)
 			(void) euno_add64(&body->parted, (uint64_t) -1);
-		euno_bpt_log_forget(cx, tree, m->right);
-		euno_bpt_retire_leaf(cx, tree, m->right);
+		euno_bpt_log_forget(cx, tree, right);
+		euno_bpt_retire_leaf(cx, tree, right);
 	}
 	else if (unposted && status == EUNO_NOT_FOUND)
-		euno_bpt_publish(cx, tree, m->right);
+		euno_bpt_publish(cx, tree, right);
 	return status;
 }
 
@@ -347,22 +386,20 @@ merge_from(EunoContext *cx, EunoTree *tree, uint32_t max_leaves, bool calm,
 		   uint32_t *merged)
 {
 	BptLeaf   **at = &bpt_body(tree)->compact_at;
-	Merge		m;
 
-	m.cx = cx;
-	m.tree = tree;
 	while (*at != NULL && max_leaves-- > 0 && !euno_is_canceled(cx->env))
 	{
 		EunoStatus	status = EUNO_NOT_FOUND;
+		BptLeaf    *left = *at;
+		BptLeaf    *right;
 
 		/* Nobody else merges: the leaves stay linked between two steps. */
-		m.left = *at;
 		euno_epoch_enter(cx->process);
 		if (calm)
-			(void) euno_bpt_calm_idle(cx, tree, m.left);	/* may split it */
-		m.right = euno_load_ptr_acquire(&m.left->right);
-		if (m.right != NULL)
-			status = merge_pair(&m);
+			(void) euno_bpt_calm_idle(cx, tree, left);	/* may split it */
+		right = euno_load_ptr_acquire(&left->right);
+		if (right != NULL)
+			status = merge_right(cx, tree, left, right);
 		euno_epoch_exit(cx->process);
 		if (status == EUNO_OK)
 			(*merged)++;
@@ -370,8 +407,8 @@ merge_from(EunoContext *cx, EunoTree *tree, uint32_t max_leaves, bool calm,
 			return status;
 		else
 		{
-			pass_by(m.left, m.right);
-			*at = m.right;
+			pass_by(left, right);
+			*at = right;
 		}
 	}
 	return EUNO_OK;

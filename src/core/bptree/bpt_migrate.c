@@ -174,6 +174,21 @@ migration_install(Migration *m)
 	return true;
 }
 
+/* The directories forget the leaf.  False if one makes no sense. */
+static bool __attribute__((noinline))
+migration_unpost(Migration *m)
+{
+	EunoTree   *tree = m->tree;
+	BptInnerRoom room;
+
+	for (int d = 0; d < tree->config.ndomains; d++)
+	{
+		if (!euno_bpt_unpost(m->cx, tree, d, &m->paths[d], m->from, &room))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Moves under the mutexes of all directories.  EUNO_OK, EUNO_STALE (too late)
  * or EUNO_CORRUPT; *unposted: the directories have forgotten the leaf.
@@ -190,11 +205,8 @@ migration_locked(Migration *m, bool *unposted)
 			return EUNO_STALE;
 	}
 	*unposted = true;
-	for (int d = 0; d < tree->config.ndomains; d++)
-	{
-		if (!euno_bpt_unpost(m->cx, tree, d, &m->paths[d], m->from))
-			return EUNO_CORRUPT;
-	}
+	if (!migration_unpost(m))
+		return EUNO_CORRUPT;
 	return migration_install(m) ? EUNO_OK : EUNO_STALE;
 }
 

@@ -28,7 +28,7 @@ typedef struct Part
 	BptPlace	place;
 	BptLeaf    *right;
 	uint32_t	m;				/* items that stay */
-	BptImage	image;
+	BptImage   *image;			/* the caller's */
 	BptSplit	split;
 } Part;
 
@@ -55,7 +55,7 @@ static bool
 part_items(Part *p)
 {
 	euno_bpt_items_init(&p->split.work, p->tree);
-	return euno_bpt_view(&p->image.leaf, &p->place.view) &&
+	return euno_bpt_view(&p->image->leaf, &p->place.view) &&
 		!p->place.view.scattered &&
 		euno_bpt_items_add_leaf(&p->split.work, &p->place.view);
 }
@@ -94,7 +94,7 @@ part_choose(Part *p, const EunoEntry *entry)
 	if (p->m == 0)
 		p->m = part_gap(p, entry, 1);
 	if (p->m == 0 || p->m >= n ||
-		(p->image.leaf.right == NULL && p->m > n - n / PART_EDGE - 1))
+		(p->image->leaf.right == NULL && p->m > n - n / PART_EDGE - 1))
 		return false;
 	s->middle.bytes = s->middle_buf;
 	s->middle.len = euno_bpt_separator(&s->work.it, p->m, s->middle_buf,
@@ -124,11 +124,11 @@ part_alloc(Part *p)
 		return false;
 	p->right = euno_bpt_leaf_alloc(p->cx, p->tree,
 								   euno_bpt_home(p->cx, p->tree,
-												 &p->image.leaf),
+												 &p->image->leaf),
 								   size, &s->middle);
 	if (p->right == NULL)
 		return false;
-	euno_bpt_inherit_use(p->right, &p->image.leaf);
+	euno_bpt_inherit_use(p->right, &p->image->leaf);
 	euno_store8(&p->right->parted, 1);
 	return true;
 }
@@ -166,7 +166,7 @@ part_lock(Part *p)
 		return euno_lock_upgrade(&leaf->lock, p->place.version);
 	if (!euno_lock_acquire(&leaf->lock, cx->env, &cx->counters))
 		return false;
-	euno_copy_out(p->image.bytes, leaf, bpt_leaf_size(leaf));
+	euno_copy_out(p->image->bytes, leaf, bpt_leaf_size(leaf));
 	if (part_items(p))
 	{
 		p->m = 0;
@@ -201,7 +201,7 @@ part_install(Part *p)
 						 &s->right))
 		return false;
 	s->right.leaf.seqno = euno_add64(&body->seqno, 2) + 1;
-	s->right.leaf.right = p->image.leaf.right;
+	s->right.leaf.right = p->image->leaf.right;
 	s->left.leaf.seqno = s->right.leaf.seqno + 1;
 	s->left.leaf.right = p->right;
 
@@ -216,8 +216,11 @@ part_install(Part *p)
 	return true;
 }
 
-/* Splits the place's leaf, if it can. */
-static void
+/*
+ * Splits the place's leaf, if it can.  Returns the right part, whose separator
+ * is not posted yet, or NULL.
+ */
+static BptLeaf *
 part(Part *p, const EunoEntry *entry)
 {
 	EunoContext *cx = p->cx;
@@ -225,35 +228,60 @@ part(Part *p, const EunoEntry *entry)
 	BptBody    *body = bpt_body(p->tree);
 
 	if (!part_choose(p, entry) || !part_alloc(p) || !part_lock(p))
-		return;
+		return NULL;
 	if (!part_install(p))
 	{
 		euno_lock_release_unchanged(&leaf->lock, cx->env);
-		return;
+		return NULL;
 	}
 	euno_lock_release(&leaf->lock, cx->env);
 	if (euno_load_ptr(&body->edge) == leaf)
 		euno_store_ptr(&body->edge, p->right);
 	euno_bpt_spare_used(cx);
 	(void) euno_add64(&body->splits, 1);
-	euno_bpt_publish(cx, p->tree, p->right);
+	return p->right;
+}
+
+/*
+ * Finds the leaf to which an entry belongs, and splits it; with a number, if it
+ * is that leaf's.  *right: what is to be posted, or NULL.  False: it was not
+ * tried.  A frame of its own, which is gone when the right part is posted.
+ */
+static bool __attribute__((noinline))
+part_find(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
+		  uint32_t number, BptImage *image, BptLeaf **right)
+{
+	EunoPosition pos = {.key = entry->key,.keylen = entry->keylen,
+	.tid = entry->tid};
+	BptKey		key;
+	Part		p;
+
+	p.cx = cx;
+	p.tree = tree;
+	euno_bpt_key_position(tree, &pos, &key);
+	p.image = image;
+	bpt_place_init(&p.place, image);
+	if (euno_bpt_seek(cx, tree, &key, false, &p.place) != EUNO_OK ||
+		(number > 0 && (p.place.leaf->number != number ||
+						!euno_bpt_shall_part(cx, tree, number))) ||
+		euno_bpt_copy(&p.place) != EUNO_OK)
+		return false;
+	*right = part(&p, entry);
+	return true;
 }
 
 /*
  * Splits the leaf to which an entry belongs beside its key, if it can.  With a
  * number, that is after a write of the entry, and only if that is the leaf's
- * number and it is still to be parted.  To be called within an epoch, no locks
- * on entry or return; comparators run.
+ * number and it is still to be parted.  "image" is memory for a copy of it.  To
+ * be called within an epoch, no locks on entry or return; comparators run.
  */
 void
 euno_bpt_part_leaf(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
-				   uint32_t number)
+				   uint32_t number, BptImage *image)
 {
-	EunoPosition pos = {.key = entry->key,.keylen = entry->keylen,
-	.tid = entry->tid};
 	BptBody    *body = bpt_body(tree);
-	BptKey		key;
-	Part		p;
+	BptLeaf    *right = NULL;
 
 	if (number > 0)
 	{
@@ -263,16 +291,10 @@ euno_bpt_part_leaf(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		if (euno_load64(&body->parted) >= euno_load32(&body->part_most))
 			return;
 	}
-	p.cx = cx;
-	p.tree = tree;
-	euno_bpt_key_position(tree, &pos, &key);
-	bpt_place_init(&p.place, &p.image);
-	if (euno_bpt_seek(cx, tree, &key, false, &p.place) != EUNO_OK ||
-		(number > 0 && (p.place.leaf->number != number ||
-						!euno_bpt_shall_part(cx, tree, number))) ||
-		euno_bpt_copy(&p.place) != EUNO_OK)
+	if (!part_find(cx, tree, entry, number, image, &right))
 		return;
-	part(&p, entry);
+	if (right != NULL)
+		euno_bpt_publish(cx, tree, right);
 	if (cx->held.spare[0] != NULL)
 		euno_bpt_spare_drop(cx);
 	(void) euno_bpt_reclaim(cx, tree, false);

@@ -70,7 +70,7 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	if (place.moves > 0 && status != EUNO_CORRUPT)
 		euno_bpt_catch_up(cx, tree, &place);
 	if (__builtin_expect(cx->part_leaf != 0, 0))
-		euno_bpt_part_leaf(cx, tree, entry, cx->part_leaf);
+		euno_bpt_part_leaf(cx, tree, entry, cx->part_leaf, &image);
 	euno_epoch_exit(cx->process);
 	return status;
 }

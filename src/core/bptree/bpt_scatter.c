@@ -141,10 +141,11 @@ euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	if (segment == NULL || entry->payloadlen > 0)
 	{
 		return bpt_current(place) ?
-			euno_bpt_fold(cx, tree, place->leaf, true) : EUNO_STALE;
+			euno_bpt_fold(cx, tree, place->leaf, true, place->image) :
+			EUNO_STALE;
 	}
 	if (!wait_for_fold(place, annex) && !no_split)
-		return euno_bpt_fold(cx, tree, place->leaf, false);
+		return euno_bpt_fold(cx, tree, place->leaf, false, place->image);
 	suffix = key->bytes + shape.base;
 	status = segment_lock(cx, place, segment);
 	if (status != EUNO_OK)
@@ -158,7 +159,8 @@ euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	if (free == 0)
 	{
 		euno_lock_release_unchanged(&segment->lock, cx->env);
-		return no_split ? EUNO_FULL : euno_bpt_fold(cx, tree, place->leaf, false);
+		return no_split ? EUNO_FULL :
+			euno_bpt_fold(cx, tree, place->leaf, false, place->image);
 	}
 	slot = (uint32_t) __builtin_ctzll(free);
 

@@ -192,7 +192,7 @@ bpt_segment_end(EunoContext *cx, BptSegment *segment, uint64_t version,
 
 /* bpt_scatter_mode.c */
 extern EunoStatus euno_bpt_fold(EunoContext *cx, EunoTree *tree,
-								BptLeaf *leaf, bool calm);
+								BptLeaf *leaf, bool calm, BptImage *raw);
 extern bool euno_bpt_scatter_merge(BptWork *work, const BptLeaf *leaf,
 								   const BptScattered *s);
 

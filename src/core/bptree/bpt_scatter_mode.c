@@ -142,7 +142,7 @@ typedef struct Fold
 	BptView		view;
 	BptScattered scattered;
 	BptSplit	split;
-	BptImage	raw;
+	BptImage   *raw;			/* the caller's */
 } Fold;
 
 /* Sees the leaf and its annex at some versions, and takes them apart. */
@@ -165,14 +165,14 @@ fold_look(Fold *f)
 		return EUNO_STALE;
 	if (euno_load32(&f->annex->closing) == 0)
 		euno_store32(&f->annex->closing, 1);
-	status = euno_bpt_scatter_snapshot(cx, &f->place, &f->raw, &f->view,
+	status = euno_bpt_scatter_snapshot(cx, &f->place, f->raw, &f->view,
 									   &f->scattered);
 	if (status != EUNO_OK)
 		return status;
 	f->shape = f->scattered.shape;
 	euno_bpt_items_init(&f->split.work, f->tree);
 	if (!euno_bpt_items_add_leaf(&f->split.work, &f->view) ||
-		!euno_bpt_scatter_merge(&f->split.work, &f->raw.leaf, &f->scattered))
+		!euno_bpt_scatter_merge(&f->split.work, &f->raw->leaf, &f->scattered))
 		return EUNO_CORRUPT;
 	f->split.low = bpt_low_fence(&f->place.image->leaf);
 	f->split.high = euno_bpt_high_fence(&f->place.image->leaf,
@@ -194,7 +194,7 @@ fold_build(Fold *f)
 	BptSplit   *s = &f->split;
 	const BptItems *it = &s->work.it;
 	BptFormat	format;
-	uint32_t	room = (uint32_t) bpt_leaf_size(&f->raw.leaf) - f->raw.leaf.body;
+	uint32_t	room = (uint32_t) bpt_leaf_size(&f->raw->leaf) - f->raw->leaf.body;
 	uint32_t	used;
 
 	used = euno_bpt_measure(f->tree, it, 0, it->n, &s->low, &s->high,
@@ -263,13 +263,13 @@ fold_split(Fold *f)
 	EunoStatus	status;
 
 	/* An ascending load leaves its last entry in the annex. */
-	if (f->raw.leaf.right == NULL && s->work.it.items[n - 1].source == 1 &&
+	if (f->raw->leaf.right == NULL && s->work.it.items[n - 1].source == 1 &&
 		(f->calm || has_room_for_annex(n - 1)))
 		at = n - 1;
-	f->m = euno_bpt_split_left(f->tree, s, at, &f->raw.leaf, false);
+	f->m = euno_bpt_split_left(f->tree, s, at, &f->raw->leaf, false);
 	if (f->m == 0)
 		return EUNO_CORRUPT;
-	status = euno_bpt_split_right(f->cx, f->tree, s, f->m, f->raw.leaf.right,
+	status = euno_bpt_split_right(f->cx, f->tree, s, f->m, f->raw->leaf.right,
 								  seqno + 1, &f->right);
 	if (status != EUNO_OK)
 		return status;
@@ -345,7 +345,7 @@ fold_once(Fold *f)
 {
 	EunoStatus	status = fold_look(f);
 	BptSplit   *s = &f->split;
-	const BptLeaf *leaf = &f->raw.leaf;
+	const BptLeaf *leaf = &f->raw->leaf;
 
 	if (status != EUNO_OK)
 		return status;
@@ -370,23 +370,23 @@ fold_once(Fold *f)
 }
 
 /*
- * Moves all entries of a contended leaf's annex to its sorted part, and splits
- * the leaf if that gets too full.  With "calm", the annex goes away.  To be
- * called within an epoch in which the leaf was seen linked.  EUNO_STALE: that
- * was done, by us or others; EUNO_NO_MEMORY, EUNO_CORRUPT.  No locks on entry
- * or return.
+ * Does that until it was done.  EUNO_OK (*right: what was split off the leaf, its
+ * separator not posted yet; *gone: an annex that is nobody's any more),
+ * EUNO_NOT_FOUND or an error.  A frame of its own, which is gone when the right
+ * leaf is posted.
  */
-EunoStatus
-euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
+static EunoStatus __attribute__((noinline))
+fold_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm,
+		  BptImage *raw, BptLeaf **right, BptAnnex **gone)
 {
-	BptBody    *body = bpt_body(tree);
 	EunoStatus	status;
 	Fold		f;
 
 	f.cx = cx;
 	f.tree = tree;
 	f.calm = calm;
-	bpt_place_init(&f.place, &f.raw);
+	f.raw = raw;
+	bpt_place_init(&f.place, raw);
 	f.place.leaf = leaf;
 	do
 		status = fold_once(&f);
@@ -396,15 +396,37 @@ euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
 		euno_bpt_spare_used(cx);
 		if (f.swap)
 			cx->held.spare[1] = NULL;
-		(void) euno_add64(&body->splits, 1);
-		euno_bpt_publish(cx, tree, f.right);
+		(void) euno_add64(&bpt_body(tree)->splits, 1);
+		*right = f.right;
 	}
-	if (cx->held.spare[0] != NULL || cx->held.spare[1] != NULL)
-		euno_bpt_spare_drop(cx);
 	if (status == EUNO_OK && (calm || f.swap))
-		euno_bpt_retire(cx, tree, f.annex, BPT_ANNEX_BYTES, &f.annex->limbo);
+		*gone = f.annex;
 	if (status == EUNO_NO_MEMORY)
 		euno_store32(&f.annex->closing, 0);
+	return status;
+}
+
+/*
+ * Moves all entries of a contended leaf's annex to its sorted part, and splits
+ * the leaf if that gets too full.  With "calm", the annex goes away.  To be
+ * called within an epoch in which the leaf was seen linked.  EUNO_STALE: that
+ * was done, by us or others; EUNO_NO_MEMORY, EUNO_CORRUPT.  "raw" is memory for
+ * a copy of the leaf.  No locks on entry or return.
+ */
+EunoStatus
+euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm,
+			  BptImage *raw)
+{
+	BptLeaf    *right = NULL;
+	BptAnnex   *gone = NULL;
+	EunoStatus	status = fold_leaf(cx, tree, leaf, calm, raw, &right, &gone);
+
+	if (right != NULL)
+		euno_bpt_publish(cx, tree, right);
+	if (cx->held.spare[0] != NULL || cx->held.spare[1] != NULL)
+		euno_bpt_spare_drop(cx);
+	if (gone != NULL)
+		euno_bpt_retire(cx, tree, gone, BPT_ANNEX_BYTES, &gone->limbo);
 	(void) euno_bpt_reclaim(cx, tree, false);
 	return status == EUNO_OK || status == EUNO_NOT_FOUND ? EUNO_STALE : status;
 }
@@ -416,7 +438,7 @@ euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm)
  * cannot be kept that way, or it was written to each time), EUNO_NO_MEMORY,
  * EUNO_CORRUPT.  No locks on entry or return.
  */
-static EunoStatus
+static EunoStatus __attribute__((noinline))
 scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 {
 	int			domain = (int) euno_load32(&leaf->limbo.domain);
@@ -480,7 +502,8 @@ scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 static EunoStatus
 calm_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 {
-	EunoStatus	status = euno_bpt_fold(cx, tree, leaf, true);
+	BptImage	raw;
+	EunoStatus	status = euno_bpt_fold(cx, tree, leaf, true, &raw);
 
 	return status == EUNO_STALE ? EUNO_OK : status;
 }
@@ -510,6 +533,23 @@ euno_bpt_calm_idle(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 	return calm_leaf(cx, tree, leaf) == EUNO_OK;
 }
 
+/* The leaf that covers a position.  Within an epoch. */
+static EunoStatus __attribute__((noinline))
+find_leaf(EunoContext *cx, EunoTree *tree, const EunoPosition *pos,
+		  BptLeaf **leaf)
+{
+	EunoStatus	status;
+	BptImage	image;
+	BptPlace	place;
+	BptKey		key;
+
+	euno_bpt_key_position(tree, pos, &key);
+	bpt_place_init(&place, &image);
+	status = euno_bpt_seek(cx, tree, &key, false, &place);
+	*leaf = place.leaf;
+	return status;
+}
+
 /*
  * Switches the mode of the leaf that covers a position, or with NULL of all
  * leaves; see EunoTreeOps.  No locks on entry or return.
@@ -520,9 +560,6 @@ euno_bpt_set_mode(EunoContext *cx, EunoTree *tree, const EunoPosition *pos,
 {
 	BptLeaf    *leaf = NULL;
 	EunoStatus	status = EUNO_OK;
-	BptImage	image;
-	BptPlace	place;
-	BptKey		key;
 
 	if (bpt_is_opaque(tree))
 		return EUNO_NOT_FOUND;
@@ -530,12 +567,7 @@ euno_bpt_set_mode(EunoContext *cx, EunoTree *tree, const EunoPosition *pos,
 	if (pos == NULL)
 		leaf = euno_load_ptr_acquire(&bpt_body(tree)->first);
 	else
-	{
-		euno_bpt_key_position(tree, pos, &key);
-		bpt_place_init(&place, &image);
-		status = euno_bpt_seek(cx, tree, &key, false, &place);
-		leaf = place.leaf;
-	}
+		status = find_leaf(cx, tree, pos, &leaf);
 	while (status == EUNO_OK && leaf != NULL)
 	{
 		status = contended ? scatter_leaf(cx, tree, leaf) :

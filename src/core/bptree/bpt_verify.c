@@ -339,11 +339,12 @@ typedef struct Directory
 } Directory;
 
 /*
- * A directory's nodes from this one down.  The mutex is held: what is wrong is
- * reported afterwards.
+ * One of a directory's nodes.  The mutex is held: what is wrong is reported
+ * afterwards.  False: it cannot be gone through.  A frame of its own, and not one
+ * of each level.
  */
-static void
-check_inner(Directory *d, BptInner *node, uint8_t level)
+static bool __attribute__((noinline))
+check_node(Directory *d, BptInner *node, uint8_t level)
 {
 	BptSeps		set;
 	uint8_t		sep[BPT_MAX_COMPOSITE + 8];
@@ -353,13 +354,13 @@ check_inner(Directory *d, BptInner *node, uint8_t level)
 	if (node->level != level || level == 0)
 	{
 		d->what = "an inner node is on the wrong level";
-		return;
+		return false;
 	}
 	if ((euno_load64(&node->lock.word) & EUNO_LOCK_OBSOLETE) != 0 ||
 		!euno_bpt_seps_load(&set, d->cx, d->tree, node))
 	{
 		d->what = "an inner node makes no sense";
-		return;
+		return false;
 	}
 	d->nodes++;
 	d->bytes += bpt_inner_size(node);
@@ -397,12 +398,22 @@ check_inner(Directory *d, BptInner *node, uint8_t level)
 			memcpy(before, sep, len);
 			before_len = len;
 		}
-		if (level > 1)
-			check_inner(d, set.children[i], level - 1);
-		else if (euno_load64(&((BptLeaf *) set.children[i])->lock.word) &
-				 EUNO_LOCK_OBSOLETE)
+		if (level == 1 &&
+			euno_load64(&((BptLeaf *) set.children[i])->lock.word) &
+			EUNO_LOCK_OBSOLETE)
 			d->what = "the directory leads to an obsolete leaf";
 	}
+	return true;
+}
+
+/* A directory's nodes from this one down. */
+static void
+check_inner(Directory *d, BptInner *node, uint8_t level)
+{
+	if (!check_node(d, node, level) || level == 1)
+		return;
+	for (uint32_t i = 0; i <= euno_load16(&node->count); i++)
+		check_inner(d, bpt_pairs(node)[i].child, level - 1);
 }
 
 static void
