@@ -39,8 +39,27 @@ BEGIN
 		END;
 	END LOOP;
 END $$;
+-- Nor is there room in the leaf of this key, with more x behind it.
+CREATE PROCEDURE near(key text) LANGUAGE plpgsql AS $$
+DECLARE
+	refused int := 0;
+BEGIN
+	FOR i IN 1..10000 LOOP
+		EXIT WHEN refused = 2;
+		refused := 0;
+		FOR j IN 0..1 LOOP
+			BEGIN
+				INSERT INTO t VALUES (key || repeat('x', 890) || CASE j WHEN 0 THEN 'a' || lpad(i::text, 9, '0')
+					ELSE 'y' || lpad((10000 - i)::text, 9, '0') END);
+			EXCEPTION WHEN out_of_memory THEN
+				refused := refused + 1;
+			END;
+		END LOOP;
+	END LOOP;
+END $$;
 CALL fill(200, 300, 1000);
 CALL fill(1, 900, 6000);
+CALL near(md5('k'));
 SET enable_seqscan = off;
 SELECT count((SELECT 1 FROM t WHERE k = g::text)) FROM generate_series(1, 1000) g;
 SQL
@@ -92,7 +111,7 @@ is($node->safe_psql('postgres', "SELECT count(*) FROM t WHERE k = md5('k') || re
 
 # An index that has no room for a row is given up by somebody else: it needs none.
 $insert =~ s/'k'/'l'/;
-$node->safe_psql('postgres', 'DROP TABLE another; CALL fill(200, 300, 1000); CALL fill(1, 900, 6000)');
+$node->safe_psql('postgres', q{DROP TABLE another; CALL fill(200, 300, 1000); CALL fill(1, 900, 6000); CALL near(md5('l'))});
 ($ret, $stdout, $stderr) = $node->psql('postgres', $insert);
 like($stderr, qr/out of memory for euno index "t_k"/, 'there is no room for a row again');
 is(meanwhile('insert-full', $insert, sub { $node->safe_psql('postgres', q{SELECT euno_evict('t_k')}) }),
