@@ -406,11 +406,16 @@ extern bool euno_full_may_return(const EunoTreeSlot *slot);
 
 /* ---- euno_deadlock.c: waits that the server's search does not see ---- */
 
-/* The bit of a tree in EunoEpochSlot.held. */
-static inline uint64
-euno_held_bit(const EunoTreeSlot *slot)
+/* Is the tree among those in EunoEpochSlot.held? */
+static inline bool
+euno_is_among_held(uint64 held, const EunoTreeSlot *slot)
 {
-	return UINT64CONST(1) << (slot->number % 64);
+	for (; held != 0; held >>= 16)
+	{
+		if ((held & 0xFFFF) == (uint64) slot->number + 1)
+			return true;
+	}
+	return false;
 }
 
 /*

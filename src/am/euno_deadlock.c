@@ -101,8 +101,8 @@ euno_wait_for_look(const EunoTreeSlot *slot, int *waited)
 											 __ATOMIC_ACQUIRE);
 
 		if ((pinned != 0 && pinned <= slot->retired_epoch) ||
-			(__atomic_load_n(&epochs->slots[i].held, __ATOMIC_RELAXED) &
-			 euno_held_bit(slot)) != 0)
+			euno_is_among_held(__atomic_load_n(&epochs->slots[i].held,
+											   __ATOMIC_RELAXED), slot))
 			refuse_deadlock(i);
 	}
 }

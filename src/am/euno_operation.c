@@ -129,7 +129,7 @@ note_held(void)
 	for (int i = 0; i < noperations; i++)
 	{
 		if (operations[i].held != NULL)
-			held |= euno_held_bit(operations[i].held);
+			held = held << 16 | (operations[i].held->number + 1);
 	}
 	__atomic_store_n(&process->epochs->slots[process->slot].held, held,
 					 __ATOMIC_RELAXED);

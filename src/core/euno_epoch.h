@@ -49,7 +49,8 @@ typedef struct EunoEpochSlot
 	uint64_t	pinned;			/* 0 = not inside an operation */
 	uint64_t	hazard;			/* 0 = none; tree number << 48 | TID */
 	uint64_t	held;			/* the trees whose memory it keeps between
-								 * operations: bits, numbers modulo 64 */
+								 * operations, up to four: their numbers from
+								 * 1, 16 bits each; 0 = none */
 	EunoRequest request;		/* for euno_delegate.c, on lines of their own */
 	EunoAnswer	answer;
 } __attribute__((aligned(128))) EunoEpochSlot;
