@@ -33,13 +33,13 @@ waits_for_us(const PGPROC *proc, int pid)
 	int			own = MyProc->lockGroupLeader != NULL ?
 		MyProc->lockGroupLeader->pid : MyProcPid;
 	List	   *seen = list_make1_int(pid);
+	uint32		sort = proc->wait_event_info & 0xFF000000;
 	ListCell   *lc;
 
-	/* It runs, and will be done; others of its group may wait. */
-	if (proc->wait_event_info == 0)
+	/* Else it will be done; only others of its group may wait for locks. */
+	if (sort != PG_WAIT_LOCK && sort != PG_WAIT_IPC)
 		return false;
-	if (proc == MyProc->lockGroupLeader &&
-		(proc->wait_event_info & 0xFF000000) == PG_WAIT_IPC)
+	if (sort == PG_WAIT_IPC && proc == MyProc->lockGroupLeader)
 		return true;
 	foreach(lc, seen)
 	{

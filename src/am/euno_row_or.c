@@ -21,6 +21,9 @@
 
 #include "am/euno_am.h"
 
+/* Row comparisons beside an OR, times its arms. */
+#define MOST_ROWS_OF_ARMS 32
+
 /* The conditions of an arm, each a RestrictInfo */
 static List *
 conditions_of(Node *arm)
@@ -126,23 +129,35 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, const RestrictInfo *whole,
 		create_partial_bitmap_paths(root, rel, any);
 }
 
-/* The table has an index of ours. */
+/*
+ * The table has an index of ours.  Row comparisons beside an OR are planned
+ * again for each arm; where that would be often, they are left to the filter.
+ */
 void
 euno_row_or_paths(PlannerInfo *root, RelOptInfo *rel)
 {
 	List	   *ors = NIL;
-	List	   *beside = NIL;
+	List	   *others = NIL;
+	List	   *rows = NIL;
 	ListCell   *lc;
 
 	foreach(lc, rel->baserestrictinfo)
 	{
 		RestrictInfo *condition = lfirst_node(RestrictInfo, lc);
 
-		if (!restriction_is_or_clause(condition))
-			beside = lappend(beside, condition);
+		if (IsA(condition->clause, RowCompareExpr))
+			rows = lappend(rows, condition);
+		else if (!restriction_is_or_clause(condition))
+			others = lappend(others, condition);
 		else if (any_arm_compares_rows(condition))
 			ors = lappend(ors, condition);
 	}
 	foreach(lc, ors)
-		add_paths(root, rel, lfirst(lc), beside);
+	{
+		int			narms = list_length(arms_of(lfirst(lc)));
+		bool		often = narms * list_length(rows) > MOST_ROWS_OF_ARMS;
+
+		add_paths(root, rel, lfirst(lc),
+				  often ? others : list_concat_copy(others, rows));
+	}
 }

@@ -173,7 +173,8 @@ split_node(Change *ch, int at, const BptFence *fence, void *child)
 
 	/*
 	 * The set and the image are used for the nodes above now.  Afterwards they
-	 * become what they were: nobody else writes to the node.
+	 * become what they were: nobody else writes to the node, and what has
+	 * fitted fits again.
 	 */
 	if (!insert_at(ch, at - 1, &parting, right))
 	{
