@@ -138,7 +138,7 @@ const Case	cases[] = {
 	{"heat-writes", KEYS_FIXED, "i0 i8 i12 a0", {"i2 r2 i5", "i6 r6", "h z0 H"}, 1, 8, CASE_MODES | CASE_HEAT},
 	{"heat-node", KEYS_FAN, "i0 i2 i4", {"i1 r2", "f0-4", "i3 f0-4 h"}, 1, 8, CASE_RADIX | CASE_HEAT},
 	{"heat-grow", KEYS_FAN, "i0 i1", {"i2 i3 i4", "i5", "h H"}, 1, 8, CASE_RADIX | CASE_HEAT},
-	{"heat-gone", KEYS_FAN, "i0-2 i40 r1", {"r0", "f0-40 h", "r2 m m m"}, 1, 8, CASE_RADIX | CASE_HEAT},
+	{"heat-gone", KEYS_FAN, "i0-2 i40", {"r0 r2 m m m", "r1 h"}, 1, 8, CASE_RADIX | CASE_HEAT},
 	{"heat-path", KEYS_FAN, "i0-2", {"i40 r1", "i44 i41", "H f0-44 h"}, 1, 8, CASE_RADIX | CASE_HEAT},
 	{"heat-crowd", KEYS_FAN, "i0 i2 i4", {"i1 r2", "i3 r4", "h H"}, 1, 8, CASE_RADIX | CASE_HEAT | CASE_CROWDED},
 	/* contention splits */
