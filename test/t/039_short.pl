@@ -14,6 +14,7 @@ use EunoTest;
 my $settings = "euno.debug_copies = off\neuno.domains = 1\neuno.max_memory = 8MB\neuno.auto_rebuild = on\n";
 my $node = euno_node('short', "$settings euno.naptime = 1s");
 $node->start;
+fill_procedures($node);
 
 # A unique index whose leaves are full, in all of the memory.  This row never fits: neither
 # does one of its length just before it, nor one just behind it.
@@ -21,36 +22,9 @@ $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION euno_index;
 CREATE TABLE t (k text COLLATE "C");
 CREATE UNIQUE INDEX t_k ON t USING euno (k);
-CREATE PROCEDURE fill(rows int, length int, times int) LANGUAGE plpgsql AS $$
-BEGIN
-	FOR i IN 1..times LOOP
-		BEGIN
-			INSERT INTO t SELECT md5(random()::text) || repeat('x', length) FROM generate_series(1, rows);
-		EXCEPTION WHEN out_of_memory THEN
-			EXIT WHEN rows > 1;
-		END;
-	END LOOP;
-END $$;
 CALL fill(200, 300, 1000);
 CALL fill(1, 900, 6000);
-CREATE PROCEDURE near(key text, times int) LANGUAGE plpgsql AS $$
-DECLARE
-	refused int;
-	neighbor text;
-BEGIN
-	FOR i IN 1..times LOOP
-		refused := 0;
-		FOREACH neighbor IN ARRAY ARRAY['a' || lpad(i::text, 9, '0'), 'y' || lpad((times - i)::text, 9, '0')] LOOP
-			BEGIN
-				INSERT INTO t VALUES (key || repeat('x', 890) || neighbor);
-			EXCEPTION WHEN out_of_memory THEN
-				refused := refused + 1;
-			END;
-		END LOOP;
-		EXIT WHEN refused = 2;
-	END LOOP;
-END $$;
-CALL near(md5('k'), 10000);
+CALL near(md5('k'));
 CREATE FUNCTION try() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO t VALUES (md5('k') || repeat('x', 900));

@@ -21,6 +21,7 @@ max_worker_processes = 4
 max_logical_replication_workers = 0
 CONF
 $node->start;
+fill_procedures($node);
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION euno_index;
 CREATE TABLE t (k text COLLATE "C");
@@ -28,35 +29,6 @@ CREATE INDEX t_k ON t USING euno (k);
 CREATE TABLE other AS SELECT g AS a FROM generate_series(1, 20000) g;
 CREATE TABLE another AS SELECT g AS a FROM generate_series(1, 1000) g;
 CREATE INDEX other_a ON other USING euno (a);
--- Fills the memory with leaves that are full.
-CREATE PROCEDURE fill(rows int, length int, times int) LANGUAGE plpgsql AS $$
-BEGIN
-	FOR i IN 1..times LOOP
-		BEGIN
-			INSERT INTO t SELECT md5(random()::text) || repeat('x', length) FROM generate_series(1, rows);
-		EXCEPTION WHEN out_of_memory THEN
-			EXIT WHEN rows > 1;
-		END;
-	END LOOP;
-END $$;
--- Nor is there room in the leaf of this key, with more x behind it.
-CREATE PROCEDURE near(key text) LANGUAGE plpgsql AS $$
-DECLARE
-	refused int := 0;
-BEGIN
-	FOR i IN 1..10000 LOOP
-		EXIT WHEN refused = 2;
-		refused := 0;
-		FOR j IN 0..1 LOOP
-			BEGIN
-				INSERT INTO t VALUES (key || repeat('x', 890) || CASE j WHEN 0 THEN 'a' || lpad(i::text, 9, '0')
-					ELSE 'y' || lpad((10000 - i)::text, 9, '0') END);
-			EXCEPTION WHEN out_of_memory THEN
-				refused := refused + 1;
-			END;
-		END LOOP;
-	END LOOP;
-END $$;
 CALL fill(200, 300, 1000);
 CALL fill(1, 900, 6000);
 CALL near(md5('k'));

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(euno_node $extension wait_for_state wait_for_recovery same_answers
+our @EXPORT = qw(euno_node fill_procedures $extension wait_for_state wait_for_recovery same_answers
   by_index by_seqscan check_indexes used_bytes kill_process);
 
 # A session of background_psql may take so long in all, not for a statement; some
@@ -139,6 +139,44 @@ sub kill_process
 		select(undef, undef, undef, 0.1 * ($_ > 10) + 0.01);
 	}
 	return $killed;
+}
+
+# For a table t (k text): fill(rows, length, times) fills the memory with leaves that are
+# full; after near(key) the leaf of that key, with more x behind it, has no room either.
+sub fill_procedures
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', <<'SQL');
+CREATE PROCEDURE fill(rows int, length int, times int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1..times LOOP
+		BEGIN
+			INSERT INTO t SELECT md5(random()::text) || repeat('x', length) FROM generate_series(1, rows);
+		EXCEPTION WHEN out_of_memory THEN
+			EXIT WHEN rows > 1;
+		END;
+	END LOOP;
+END $$;
+CREATE PROCEDURE near(key text) LANGUAGE plpgsql AS $$
+DECLARE
+	refused int := 0;
+BEGIN
+	FOR i IN 1..10000 LOOP
+		EXIT WHEN refused = 2;
+		refused := 0;
+		FOR j IN 0..1 LOOP
+			BEGIN
+				INSERT INTO t VALUES (key || repeat('x', 890) || CASE j WHEN 0 THEN 'a' || lpad(i::text, 9, '0')
+					ELSE 'y' || lpad((10000 - i)::text, 9, '0') END);
+			EXCEPTION WHEN out_of_memory THEN
+				refused := refused + 1;
+			END;
+		END LOOP;
+	END LOOP;
+END $$;
+SQL
+	return;
 }
 
 sub used_bytes
