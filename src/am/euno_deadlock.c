@@ -18,9 +18,24 @@
 #include "storage/proc.h"
 #include "utils/array.h"
 #include "utils/fmgrprotos.h"
+#include "utils/wait_event.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+
+/*
+ * Does the process lead our parallel query, and did it start us in the
+ * operation that it is in?  If it started us before that, it is for others that
+ * it may wait in there: a comparator's statement may be a parallel one, too.
+ */
+static bool
+began_before_us(const PGPROC *proc, uint32 number)
+{
+	uint64	   *began = &euno_shared_epochs()->slots[number].began;
+
+	return proc == MyProc->lockGroupLeader &&
+		(TimestampTz) __atomic_load_n(began, __ATOMIC_RELAXED) < MyStartTimestamp;
+}
 
 /*
  * Does the process wait for a lock that we, or our group, keep it from,
@@ -28,7 +43,7 @@
  * what we are to return?
  */
 static bool
-waits_for_us(const PGPROC *proc, int pid)
+waits_for_us(const PGPROC *proc, uint32 number, int pid)
 {
 	int			own = MyProc->lockGroupLeader != NULL ?
 		MyProc->lockGroupLeader->pid : MyProcPid;
@@ -36,10 +51,14 @@ waits_for_us(const PGPROC *proc, int pid)
 	uint32		sort = proc->wait_event_info & 0xFF000000;
 	ListCell   *lc;
 
-	/* Else it will be done; only others of its group may wait for locks. */
-	if (sort != PG_WAIT_LOCK && sort != PG_WAIT_IPC)
+	/*
+	 * Else it will be done, as who waits for a page that another reads; only
+	 * others of its group may wait for locks.
+	 */
+	if ((sort != PG_WAIT_LOCK && sort != PG_WAIT_IPC) ||
+		proc->wait_event_info == WAIT_EVENT_BUFFER_IO)
 		return false;
-	if (sort == PG_WAIT_IPC && proc == MyProc->lockGroupLeader)
+	if (sort == PG_WAIT_IPC && began_before_us(proc, number))
 		return true;
 	foreach(lc, seen)
 	{
@@ -66,11 +85,11 @@ refuse_deadlock(uint32 number)
 	const PGPROC *proc = GetPGProcByNumber(number);
 	int			pid = proc->pid;
 
-	if (pid != 0 && proc != MyProc && waits_for_us(proc, pid))
+	if (pid != 0 && proc != MyProc && waits_for_us(proc, number, pid))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),
-				 errdetail("Process %d waits for process %d to be done with a euno index; that one waits for a lock, and in the end for process %d.",
+				 errdetail("Process %d waits for process %d to be done with a euno index; that one waits, in the end for process %d.",
 						   MyProcPid, pid, MyProcPid)));
 }
 

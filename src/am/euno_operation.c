@@ -13,8 +13,10 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "access/xact.h"
 #include "miscadmin.h"
+#include "utils/timestamp.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -227,6 +229,19 @@ euno_operation_init(void)
 }
 
 /*
+ * Says to our parallel query's workers when an operation began: one that was
+ * started later may be what we wait for within it.  0: all were.
+ */
+static void
+note_began(EunoProcess *process)
+{
+	uint64		began = ParallelContextActive() ? GetCurrentTimestamp() : 0;
+
+	__atomic_store_n(&process->epochs->slots[process->slot].began, began,
+					 __ATOMIC_RELAXED);
+}
+
+/*
  * Push an operation that may raise; it runs with idx->cx, or with a context of
  * its own if a comparator of this index has led back to the same index.
  */
@@ -242,6 +257,8 @@ push_operation(EunoIndex *idx)
 				 errmsg("comparison functions of euno indexes are nested too deeply")));
 
 	note_used(idx);
+	if (noperations == 0)
+		note_began(idx->cx.process);
 	op = &operations[noperations];
 	op->idx = idx;
 	op->cx = &idx->cx;
