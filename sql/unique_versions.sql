@@ -35,6 +35,16 @@ MERGE INTO w USING (VALUES (1, 'merged'), (8, 'merged')) m (a, v) ON w.a = m.a
 	WHEN NOT MATCHED THEN INSERT VALUES (m.a, m.a, m.v);
 SELECT * FROM w WHERE v = 'merged' ORDER BY a;
 
+-- An operator class there is btree's, and finds no index of ours; columns do.
+CREATE TABLE wo (v text);
+SET client_min_messages = error;
+CREATE UNIQUE INDEX wo_v ON wo USING euno (v text_pattern_ops);
+RESET client_min_messages;
+INSERT INTO wo VALUES ('a') ON CONFLICT (v text_pattern_ops) DO NOTHING;
+INSERT INTO wo VALUES ('a'), ('a') ON CONFLICT (v) DO NOTHING;
+SELECT * FROM wo;
+DROP TABLE wo;
+
 -- NULLs that are not distinct: one that is there is found
 CREATE TABLE nn (n int, c int, v text COLLATE "C");
 SET client_min_messages = error;

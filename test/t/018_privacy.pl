@@ -219,7 +219,7 @@ SQL
 # Who may not alter a table waits for no lock on its index: that would say that
 # there is one, and be in the way of others.
 $node->safe_psql('postgres', 'CREATE TABLE identity (k int NOT NULL); CREATE UNIQUE INDEX identity_k ON identity USING euno (k)');
-my $locker = $node->background_psql('postgres');
+$locker = $node->background_psql('postgres');
 $locker->query_safe('BEGIN; LOCK TABLE identity; DROP INDEX identity_k');
 my (undef, undef, $refused) = $node->psql('postgres', "SET statement_timeout = '20s'; SET ROLE stranger; ALTER TABLE identity REPLICA IDENTITY USING INDEX identity_k");
 like($refused, qr/must be owner of table identity/, 'REPLICA IDENTITY of a table of somebody else');
