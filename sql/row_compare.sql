@@ -105,6 +105,20 @@ EXPLAIN (COSTS OFF) SELECT id FROM r WHERE ((a, b, c) < (0, 3, 5) OR (b, a) > (9
 EXPLAIN (COSTS OFF) SELECT id FROM r WHERE ((b, c) > (95, 3) OR id < 4) AND a = 3;
 EXPLAIN (COSTS OFF) SELECT id FROM r WHERE (c, id) < (0, 500) AND s = 5000 OR (id < 3 OR id > 2990) AND (a, b) > (3, 95);
 EXPLAIN (COSTS OFF) SELECT id FROM r WHERE (a, b) > (3, 95) OR (c, id) < (0, 500);
+-- Row comparisons beside it are for each arm, but not where there are many: 16 arms with two, 17 with two
+CREATE FUNCTION ends_at_row(arms int) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	n bigint := 0;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) SELECT id FROM r WHERE ((a, b, c) > (3, 95, 1)' ||
+		(SELECT string_agg(format(' OR a = 3 AND b = %s', g), '') FROM generate_series(2, arms) g) || ') AND (a, b) < (3, 98) AND (b, a) < (98, 3)' LOOP
+		n := n + (line ~ 'Index Cond: .*#<# ROW')::int;
+	END LOOP;
+	RETURN n;
+END $$;
+SELECT ends_at_row(16) > 0 AS "16 arms", ends_at_row(17) > 0 AS "17 arms";
+DROP FUNCTION ends_at_row;
 CREATE FUNCTION both_ways(cond text) RETURNS TABLE (with_indexes text, same boolean) LANGUAGE plpgsql AS $$
 DECLARE without text;
 BEGIN

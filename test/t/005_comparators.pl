@@ -358,5 +358,36 @@ is($node->safe_psql('postgres', q{SELECT state FROM euno_stat_indexes WHERE inde
 $_->quit for $control, $compares;
 check_indexes($node, 'postgres', 'after all of that');
 
+# Inserts into leaves that are fought for, with all of the stack that there may be.
+$log_start = -s $node->logfile;
+$node->safe_psql('postgres', <<'SQL');
+SET euno.debug_modes = contended;
+CREATE TABLE deep (a text COLLATE "C", b int);
+CREATE INDEX deep_a ON deep USING euno (a);
+CREATE INDEX deep_b ON deep USING euno (b ranked);
+INSERT INTO deep SELECT md5(g::text) || repeat('x', g % 7 * 20), g FROM generate_series(1, 5000) g;
+CREATE FUNCTION deep(n int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	BEGIN
+		INSERT INTO deep SELECT md5(n::text || g) || repeat('y', (n + g) % 150), n % 100 * 50 + g FROM generate_series(1, 5) g;
+	EXCEPTION WHEN statement_too_complex THEN
+		RETURN n;
+	END;
+	RETURN deep(n + 1);
+END $$;
+DO $$
+BEGIN
+	FOR i IN 20 .. 76 LOOP
+		PERFORM set_config('max_stack_depth', i * 100 || 'kB', false);
+	END LOOP;
+EXCEPTION WHEN invalid_parameter_value THEN
+	NULL;
+END $$;
+SELECT deep(0);
+SQL
+unlike(slurp_file($node->logfile, $log_start), qr/terminated by signal|terminating any other/, 'nobody runs out of the stack');
+cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM deep'), '>', 5100, 'what was inserted deep in a recursion is there');
+check_indexes($node, 'postgres', 'deep in a recursion');
+
 $node->stop;
 done_testing();

@@ -145,13 +145,35 @@ $node->append_conf('postgresql.conf', 'euno.auto_rebuild = off');
 $node->reload;
 $node->poll_query_until('postgres', 'SHOW euno.auto_rebuild', 'off');
 $node->safe_psql('postgres', q{
-	CREATE INDEX t_art ON t USING euno (a) WITH (structure = art);
+	CREATE TABLE arts (a int);
+	DO $$ BEGIN FOR i IN 1 .. 30 LOOP CREATE INDEX ON arts USING euno (a) WITH (structure = art); END LOOP; END $$;
 	CREATE INDEX t_b ON t USING euno (a);
-	DROP INDEX t_art;
+	DROP TABLE arts;
 	ALTER INDEX t_b SET TABLESPACE elsewhere;
 	EXPLAIN SELECT * FROM t WHERE a = 5;
 });
 is($node->safe_psql('postgres', q{SELECT structure, state FROM euno_stat_indexes WHERE indexrelname = 't_b'}), 'bptree|absent', 'structure of an index that took the place of another one');
+
+# A table that somebody has locked does not keep others waiting for their indexes.
+$node->safe_psql('postgres', q{
+	CREATE TABLE l (a int); INSERT INTO l SELECT generate_series(1, 1000); CREATE UNIQUE INDEX l_a ON l USING euno (a);
+	CREATE TABLE m (a int); INSERT INTO m SELECT generate_series(1, 1000); CREATE INDEX m_a ON m USING euno (a);
+	ALTER INDEX l_a SET TABLESPACE elsewhere;
+	ALTER INDEX m_a SET TABLESPACE elsewhere;
+	EXPLAIN SELECT * FROM l WHERE a = 5;
+	EXPLAIN SELECT * FROM m WHERE a = 5;
+});
+$node->safe_psql('postgres', 'DROP INDEX t_b');
+my $locker = $node->background_psql('postgres');
+$locker->query_safe('BEGIN; LOCK TABLE l');
+$node->append_conf('postgresql.conf', 'euno.auto_rebuild = on');
+$node->reload;
+my $waiters = q{SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND locktype = 'relation' AND backend_type LIKE 'euno%'};
+ok($node->poll_query_until('postgres', "SELECT ($state 'm_a') = 'ready' OR ($waiters) > 0"), 'a worker has come by a table that is locked');
+is($node->safe_psql('postgres', "$state 'm_a'"), 'ready', 'and not waited for it');
+is($node->safe_psql('postgres', "$state 'l_a'"), 'absent', 'but left its index for later');
+$locker->quit;
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'euno rebuild'}), 'and ended');
 $node->stop;
 # (A session whose psql has gone may be told to end, too: its lines have its name.)
 unlike(slurp_file($node->logfile), qr/^(?!.* 010_wanted\.pl ).*FATAL/m, 'the launcher ends in peace');
