@@ -55,6 +55,24 @@ VACUUM l;
 EXPLAIN (COSTS OFF) SELECT t FROM l ORDER BY t;
 SELECT array_agg(length(t)) AS lengths, bool_and(t = repeat('x', length(t))) AS right FROM (SELECT t FROM l ORDER BY t OFFSET 0) l;
 DROP TABLE l;
+CREATE TABLE l (t text COLLATE "C", b bytea, n numeric);
+INSERT INTO l SELECT repeat('x', n), decode(repeat('ab', n), 'hex'), (repeat('7', n) || '.5')::numeric FROM generate_series(0, 260) n;
+VACUUM l;
+CREATE INDEX l_t ON l USING euno (t); CREATE INDEX l_b ON l USING euno (b); CREATE INDEX l_n ON l USING euno (n);
+EXPLAIN (COSTS OFF) SELECT count(*), bool_and(t = repeat('x', length(t))) FROM (SELECT t FROM l ORDER BY t OFFSET 0) l;
+SELECT count(*), sum(length(t)), bool_and(t = repeat('x', length(t))) FROM (SELECT t FROM l ORDER BY t OFFSET 0) l;
+SELECT count(*), sum(length(b)), bool_and(b = decode(repeat('ab', length(b)), 'hex')) FROM (SELECT b FROM l ORDER BY b OFFSET 0) l;
+SELECT count(*), sum(length(n::text)), bool_and(n::text ~ '^7*0?[.]5$') FROM (SELECT n FROM l ORDER BY n OFFSET 0) l;
+DROP TABLE l;
+
+-- NULLs among more columns than a byte of the tuple's bitmap has bits
+CREATE TABLE w AS SELECT n AS a1, n + 1 AS a2, 'x' || n AS a3, n AS a4, n AS a5, n AS a6, n AS a7, n AS a8, nullif(n, 3) AS a9, nullif(n, 4) AS a10, n AS a11, n AS a12, n AS a13, n AS a14, n AS a15, n AS a16,
+	nullif(n, 5) AS a17, n AS a18 FROM generate_series(1, 6) n;
+CREATE INDEX w_i ON w USING euno (a1, a2, a3, a4, a5, a6, a7, a8, a9, a10) INCLUDE (a11, a12, a13, a14, a15, a16, a17, a18);
+VACUUM w;
+EXPLAIN (COSTS OFF) SELECT * FROM w ORDER BY a1;
+SELECT * FROM w ORDER BY a1;
+DROP TABLE w;
 
 -- Many rows at a time, in both directions: with NULLs among them, values of all lengths, and what a key alone
 -- does not tell: -0, a price's last zeros, blanks; keys without a byte encoding, and included columns

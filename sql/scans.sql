@@ -34,6 +34,8 @@ FROM unnest(ARRAY[
 	'a < (-3000000000)', 'a < 10 AND a < 3000000000 AND a > (-5)::smallint',
 	'b = 4 AND c = ''c1''', 'b = 4 AND a = 10', 'b > 4 AND c = ''c1''', 'b < 2 AND c >= ''c30'' AND a < 100', 'b IS NULL AND c < ''c2''',
 	'c = ''c7''', 'c > ''c35''', 'c < ''c1''', 'c LIKE ''c3%'' AND c >= ''c3''', 'c = ''c7''::name', 'c = ''''',
+	'c >= ''c3'' AND c >= ''c1''::name', 'c >= ''c1''::name AND c >= ''c3''', 'c <= ''c1''::name AND c <= ''c3''', 'c < ''c3'' AND c < ''c1''::name',
+	'c >= ''c2''::name AND c <= ''c30''', 'c >= ''c2'' AND c <= ''c30''::name', 'c >= ''c2''::name AND c <= ''c30''::name', 'c > ''c3''::name AND c < ''c3''', 'c > ''c3''::name AND c < ''c1''::name',
 	'd = 1', 'd = 1.0', 'd < 1', 'd > 400 AND d < ''NaN''', 'd = ''NaN''', 'd < ''-Infinity'''
 	]) q;
 

@@ -398,6 +398,21 @@ SELECT length(t) FROM long_t WHERE t < repeat('a', 1000000) ORDER BY t;
 SELECT length(t) FROM long_t WHERE t > repeat('a', 1000000) ORDER BY t;
 SELECT length(t) FROM long_t WHERE t > repeat('a', 2701) || repeat('A', 1000000) ORDER BY t;
 DROP TABLE long_t;
+-- the same of bytes; blanks that are in no key count where they come back
+CREATE TABLE long_t (b bytea, c bpchar COLLATE "C");
+CREATE INDEX long_b ON long_t USING euno (b);
+CREATE INDEX long_c ON long_t USING euno (c);
+INSERT INTO long_t VALUES (decode(repeat('61', 2701), 'hex'), NULL), (decode(repeat('61', 2700), 'hex'), NULL), (NULL, 'a' || repeat(' ', 2600));
+SELECT length(b) FROM long_t WHERE b = decode(repeat('61', 2701), 'hex');
+SELECT length(b) FROM long_t WHERE b > '' ORDER BY b;
+DO $$
+BEGIN
+	INSERT INTO long_t VALUES (NULL, 'a' || repeat(' ', 2800));
+EXCEPTION WHEN program_limit_exceeded THEN
+	RAISE WARNING '%', SQLSTATE;
+END $$;
+SELECT octet_length(c) FROM long_t WHERE c = 'a';
+DROP TABLE long_t;
 --
 -- Types that change and leave the index as it is
 --

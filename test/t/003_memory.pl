@@ -252,12 +252,20 @@ CREATE INDEX t_b ON t USING euno (b);
 BEGIN;
 DROP INDEX t_b;
 PREPARE TRANSACTION 'p';
+BEGIN;
+CREATE TABLE made AS SELECT generate_series(1, 100) AS a;
+CREATE INDEX made_a ON made USING euno (a);
+PREPARE TRANSACTION 'q';
 SQL
 $node->restart;
 $node->safe_psql('postgres', "COMMIT PREPARED 'p'");
 cmp_ok(used_bytes($node), '>', 8 << 20, 'an index that was dropped before a restart is still there');
 $node->safe_psql('postgres', 'CREATE INDEX t_b ON t USING euno (b)');
 check_indexes($node, 'postgres', 'made in its place');
+$node->safe_psql('postgres', "COMMIT PREPARED 'q'");
+is($node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = 'made_a'"), 'ready',
+	'one whose maker was prepared before that is there');
+$node->safe_psql('postgres', 'DROP TABLE made');
 
 # But not one that a rollback brings back.
 for my $statements (

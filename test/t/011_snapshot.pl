@@ -213,6 +213,23 @@ damaged('a bit of an extent', sub { flip($_[0], int($_[1] / 2)) });
 damaged('a bit of the last record', sub { flip($_[0], $_[1] - 10) });
 damaged('a truncated file', sub { truncate($_[0], $_[1] - 48) });
 
+# All of its records, but the first, are those of an older file, as they are: what a
+# power failure may leave of one that was not flushed.
+damaged('records of an older file', sub {
+	my ($handle) = @_;
+	my ($size, $old);
+
+	sysseek($handle, 24, 0) or die $!;
+	sysread($handle, $size, 8) == 8 or die $!;
+	my $begin = 48 + unpack('Q', $size);
+	open(my $from, '<:raw', "$file.old") or die $!;
+	sysseek($from, $begin, 0) or die $!;
+	sysread($from, $old, -s $from) > 0 or die $!;
+	sysseek($handle, $begin, 0) or die $!;
+	syswrite($handle, $old) == length($old) or die $!;
+	truncate($handle, $begin + length($old)) or die $!;
+});
+
 # A file that cannot be opened.
 change();
 $node->stop;

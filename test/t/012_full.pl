@@ -282,7 +282,7 @@ unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|XX00/, 'nothing
 
 $node->stop;
 # An index of a temporary table, which nobody would build again, is not given up.
-$node = euno_node('temporary', "euno.debug_copies = off\neuno.max_memory = 8MB\neuno.on_full = evict\neuno.naptime = 1h");
+$node = euno_node('temporary', "euno.debug_copies = off\neuno.max_memory = 8MB\neuno.on_full = evict\neuno.naptime = 1h\neuno.snapshot_on_shutdown = on");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION euno_index');
 my ($code, $state, $said) = $node->psql('postgres', <<'SQL');
@@ -297,6 +297,16 @@ SELECT state FROM euno_stat_indexes WHERE indexrelname = 'own_b';
 SQL
 like($said, qr/WARNING:  evicted euno index "idle_b"/, 'an index is given up');
 is($state, 'ready', 'but not the temporary one');
+
+# Nor is a unique index, which writes depend on, when it comes from a file.
+$node->restart;
+$node->safe_psql('postgres', 'CREATE TABLE more AS SELECT g::text AS b FROM generate_series(1, 1000) g; CREATE INDEX more_b ON more USING euno (b)');
+search('more', 'b', 4000);
+($ret, $stdout, $stderr) = $node->psql('postgres', 'INSERT INTO more SELECT md5(g::text) FROM generate_series(1, 90000) g');
+is($ret, 0, 'room is made after a restart');
+like($stderr, qr/WARNING:  evicted euno index "more_b"/, 'by the index that is searched');
+is(state_of('grows_b'), 'ready', 'not by the unique one that is not');
+$node->safe_psql('postgres', 'DROP TABLE more');
 
 # An index that is given up while it is built, by those who write to its table: a
 # function of its expression that needs it must not wait for the builder, itself.
