@@ -90,7 +90,7 @@ SELECT compare('SELECT x.a, count(*), sum(x.id::bigint * y.id) FROM t x JOIN t y
 RESET enable_nestloop; RESET enable_hashjoin; RESET enable_material; RESET enable_memoize;
 
 -- A scroll cursor at random, beside a copy of what it should return
-CREATE FUNCTION walk(query text, steps int) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION walk(query text, steps int, index_order text DEFAULT '') RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	cur refcursor;
 	truth text[];
@@ -100,7 +100,7 @@ DECLARE
 	back bool;
 BEGIN
 	SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off;
-	EXECUTE format('SELECT array_agg(q::text) FROM (%s) q', query) INTO truth;
+	EXECUTE format('SELECT array_agg(q::text) FROM (%s%s) q', query, index_order) INTO truth;
 	SET LOCAL enable_indexscan = on; SET LOCAL enable_indexonlyscan = on; SET LOCAL enable_sort = off; SET LOCAL enable_seqscan = off;
 	n := coalesce(cardinality(truth), 0);
 	OPEN cur SCROLL FOR EXECUTE query;
@@ -124,6 +124,11 @@ FROM unnest(ARRAY[
 	'a IN (1, 6, 9, 40) AND b IN (1, 6, 9, 10, 12, 14, 15, 16) ORDER BY a, b, id', 'a > 6 AND id IN (100, 1000, 2000, 3000, 4000, 5555, 6666) ORDER BY a, b, id', 'a BETWEEN 6 AND 90 AND b IN (4, 9, 20) ORDER BY a DESC, b DESC, id DESC',
 	'b < 25 AND id < 4000 ORDER BY a, b, id', 'a IN (500, 600, 700) ORDER BY a, b, id'
 	]) q;
+-- Without an order before 17 both arrays choose
+SELECT q AS query, walk('SELECT a, b, id FROM t WHERE ' || q, 80, ' ORDER BY a, b, id') AS walked
+FROM unnest(ARRAY['a IN (1, 6, 9, 40) AND b IN (6, 9, 10, 12)', 'a IN (1, 6, 9, 40) AND b IN (1, 6, 9, 10, 12, 14, 15, 16, 17, 18)']) q;
+SELECT q AS query, walk('SELECT d, a, id FROM t WHERE ' || q, 80, ' ORDER BY d, a, id') AS walked
+FROM unnest(ARRAY['d IN (1.5, 4, 7.25) AND a IN (4, 6, 9, 40)']) q;
 
 -- Index only and backward, several ranges to a batch: the keys of all have to stay
 CREATE TABLE back (a int, b int, u uuid);
