@@ -222,8 +222,13 @@ run_check(Check *check)
 
 	while (euno_index_hold(idx, &cx) != EUNO_STATE_READY)
 		euno_index_ensure_ready(idx, check->index);
+	euno_can_leave = true;
 	(void) idx->slot->ops->verify(cx, &idx->slot->tree, &verify);
+	euno_can_leave = false;
 	euno_index_unhold(idx);
+
+	/* If it was canceled, not all has been looked at. */
+	CHECK_FOR_INTERRUPTS();
 	check_tids(check);
 
 	if (check->with_heap)

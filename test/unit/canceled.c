@@ -76,6 +76,33 @@ walk(Actor *actor, bool (*decide) (void *arg, EunoTid tid))
 	return actor->fixture->ops->walk(&actor->cx, actor->fixture->tree, &all);
 }
 
+static void
+say(void *arg, const char *what)
+{
+	(void) arg;
+	tap_fail(__FILE__, __LINE__, "verify, canceled: %s", what);
+}
+
+/* Nothing is found in a tree that has been looked at in part. */
+static void
+verify(Actor *actor, EunoVerifyPause pause)
+{
+	EunoVerify	all = {.report = say,.arg = actor,.pause = pause};
+	uint64_t	findings = actor->fixture->ops->verify(&actor->cx,
+													   actor->fixture->tree,
+													   &all);
+
+	CHECK(findings == 0, "verify: %u findings", (unsigned) findings);
+}
+
+/* When nodes are locked that have been looked at. */
+static void
+hold_now(void *arg)
+{
+	if (!held)
+		hold_nodes(arg, true);
+}
+
 /* Reads the first batch of a range. */
 static EunoStatus
 read_first(Actor *actor, const EunoPosition *lo, const EunoPosition *hi,
@@ -132,6 +159,9 @@ operate(Actor *actor, uint32_t i)
 	canceled_waits = 0;
 	status = walk(actor, keep);
 	CHECK(status == EUNO_CANCELED, "walk: status %d", status);
+	canceled_waits = 0;
+	verify(actor, NULL);
+	CHECK(canceled_waits > 0, "verify has not waited");
 	CHECK(actor->process.depth == 0, "an epoch was not left");
 }
 
@@ -145,6 +175,9 @@ interrupt_walks(Actor *actor)
 	canceled_waits = 0;
 	status = walk(actor, hold_and_remove);
 	CHECK(status == EUNO_CANCELED, "removing walk: status %d", status);
+	hold_nodes(actor, false);
+	canceled_waits = 0;
+	verify(actor, hold_now);
 	hold_nodes(actor, false);
 	if (!is_art(actor))
 	{
@@ -221,6 +254,93 @@ interrupt_merges(const EunoTreeOps *ops, const Shape *shape)
 	tap_end();
 }
 
+/* All segments of contended leaves; true if there are any. */
+static bool
+hold_segments(Actor *actor, bool hold)
+{
+	bool		any = false;
+
+	for (BptLeaf *leaf = bpt_body(actor->fixture->tree)->first; leaf != NULL;
+		 leaf = leaf->right)
+	{
+		for (int i = 0; i < BPT_SEGMENTS && leaf->annex != NULL; i++)
+		{
+			EunoLock   *lock = &leaf->annex->segments[i].lock;
+
+			any = true;
+			if (hold)
+				CHECK(euno_mutex_trylock(lock), "a segment that is locked");
+			else
+				euno_lock_release_unchanged(lock, &test_env);
+		}
+	}
+	return any;
+}
+
+/* An operation had to wait for a segment, and has left; or it had not to. */
+static void
+was_canceled(const char *what, EunoStatus status, EunoStatus otherwise)
+{
+	CHECK(status == (canceled_waits > 0 ? EUNO_CANCELED : otherwise),
+		  "%s: status %d, %u waits", what, status, canceled_waits);
+}
+
+/* Who waits for a segment of a contended leaf leaves, too. */
+static void
+interrupt_contended(const EunoTreeOps *ops, const Shape *shape)
+{
+	Universe   *universe = universe_make(shape, 2000 / shape->weight, seed);
+	EunoEnvironment env = canceled_env();
+	EunoPosition end = {.key = NULL};
+	uint32_t	waits = 0;
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+
+	tap_begin("%s, %s: canceled at a segment", ops->name, shape->name);
+	fixture_open(&fixture, ops, universe, 90, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	model_init(&model, universe);
+	for (uint32_t i = 0; i < universe->n; i += 2)
+		do_insert(&actor, &model, i);
+	(void) ops->set_mode(&actor.cx, fixture.tree, NULL, true);
+	for (uint32_t i = 1; i < universe->n; i += 4)
+		do_insert(&actor, &model, i);
+	if (hold_segments(&actor, true))
+	{
+		actor.cx.env = &env;
+		for (uint32_t i = 1; i < universe->n && tap_bad() == 0; i += 4)
+		{
+			const EunoEntry *entry = &universe->entries[i].entry;
+			EunoPosition pos = {.key = entry->key,.keylen = entry->keylen};
+
+			canceled_waits = 0;
+			was_canceled("contains",
+						 ops->contains(&actor.cx, fixture.tree, entry), EUNO_OK);
+			waits += canceled_waits;
+			was_canceled("lookup", read_first(&actor, &pos, &pos, true),
+						 EUNO_OK);
+			was_canceled("read", read_first(&actor, &pos, &end, true), EUNO_OK);
+			waits += canceled_waits;
+		}
+		canceled_waits = 0;
+		verify(&actor, NULL);
+		CHECK(waits > 0 && canceled_waits > 0, "nobody has waited");
+		canceled_waits = 0;
+		was_canceled("calm", ops->set_mode(&actor.cx, fixture.tree, NULL, false),
+					 EUNO_OK);
+		actor.cx.env = &test_env;
+		(void) hold_segments(&actor, false);
+	}
+	CHECK(actor.process.depth == 0, "an epoch was not left");
+	check_all(&actor, &model);
+	model_free(&model);
+	actor_free(&actor);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
 static void
 test_canceled(const EunoTreeOps *ops, const Shape *shape)
 {
@@ -276,8 +396,10 @@ main(void)
 			if (!subject_holds(subjects[s], &shapes[i]))
 				continue;
 			test_canceled(subjects[s], &shapes[i]);
-			if (subjects[s] == &euno_bptree_ops)
-				interrupt_merges(subjects[s], &shapes[i]);
+			if (subjects[s] != &euno_bptree_ops)
+				continue;
+			interrupt_merges(subjects[s], &shapes[i]);
+			interrupt_contended(subjects[s], &shapes[i]);
 		}
 	}
 	return tap_done();

@@ -128,7 +128,10 @@ check_slots(Verifier *v, ArtNode *node)
 		v->what = "a node has another number of children than it says";
 }
 
-/* A node and its leaves.  False if it is being written. */
+/*
+ * A node and its leaves.  False if it is being written, or the operation was
+ * canceled.
+ */
 static bool
 check_node(Verifier *v, ArtNode *node, ArtKey *path)
 {
@@ -137,7 +140,8 @@ check_node(Verifier *v, ArtNode *node, ArtKey *path)
 	ArtChildren children;
 	uint64_t	version;
 
-	if (!euno_lock_read(&node->lock, &version, cx->env, &cx->counters))
+	if (!euno_lock_read_or_leave(&node->lock, &version, cx->env,
+								 &cx->counters))
 		return false;
 	v->versions += version_of(&node->lock, version);
 	v->inners++;
@@ -168,8 +172,9 @@ check_root(Verifier *v)
 }
 
 /*
- * Some nodes, within one epoch, until something is found; after the last one
- * EUNO_NOT_FOUND.  A node is only believed when nobody was writing to it.
+ * Some nodes, within one epoch, until something is found.  A node is only
+ * believed when nobody was writing to it.  EUNO_OK; EUNO_NOT_FOUND after the
+ * last one; EUNO_CORRUPT or EUNO_CANCELED.
  */
 static EunoStatus
 check_some(Verifier *v, ArtVisit *visit)
@@ -178,7 +183,8 @@ check_some(Verifier *v, ArtVisit *visit)
 
 	v->what = NULL;
 	euno_epoch_enter(v->cx->process);
-	for (int i = 0; i < VERIFY_NODES && v->what == NULL; i++)
+	for (int i = 0; i < VERIFY_NODES && v->what == NULL && status == EUNO_OK;
+		 i++)
 	{
 		uint64_t	versions = v->versions;
 		uint64_t	inners = v->inners;
@@ -193,6 +199,11 @@ check_some(Verifier *v, ArtVisit *visit)
 			v->what = NULL;
 			v->versions = versions;
 			v->inners = inners;
+			if (euno_is_canceled(v->cx->env))
+			{
+				status = EUNO_CANCELED;
+				break;
+			}
 
 			/* Who locks it need not write: what is below it counts once. */
 			if ((euno_load64_acquire(&node->lock.word) & EUNO_LOCK_OBSOLETE) != 0)
@@ -209,15 +220,19 @@ check_some(Verifier *v, ArtVisit *visit)
 	return status;
 }
 
-/* Once over all inner nodes.  False: one is damaged, and nobody can go on. */
+/*
+ * Once over all inner nodes.  False: one is damaged, and nobody can go on; or
+ * canceled.
+ */
 static bool
 check_nodes(Verifier *v)
 {
 	EunoStatus	status;
 	ArtVisit	visit;
 
-	(void) euno_lock_read(&art_body(v->tree)->root_lock, &v->versions,
-						  v->cx->env, &v->cx->counters);
+	if (!euno_lock_read_or_leave(&art_body(v->tree)->root_lock, &v->versions,
+								 v->cx->env, &v->cx->counters))
+		return false;
 	v->inners = 0;
 	euno_art_visit_start(&visit, v->cx, v->tree);
 	do
@@ -230,7 +245,7 @@ check_nodes(Verifier *v)
 		if (v->verify->pause != NULL)
 			v->verify->pause(v->verify->arg);
 	} while (status == EUNO_OK);
-	return status != EUNO_CORRUPT;
+	return status == EUNO_NOT_FOUND;
 }
 
 /* One entry, as a scan returned it. */
@@ -256,7 +271,8 @@ check_entry(Verifier *v, uint32_t i)
 		v->verify->entry(v->verify->arg, &entry);
 }
 
-static void
+/* All entries, in order.  False if canceled. */
+static bool
 check_entries(Verifier *v)
 {
 	EunoStatus	status;
@@ -276,11 +292,14 @@ check_entries(Verifier *v)
 	do
 	{
 		status = euno_art_read(v->cx, v->tree, &v->cursor, true, &v->batch);
+		if (status == EUNO_CANCELED)
+			return false;
 		if (status != EUNO_OK)
 			found(v, "a scan found something impossible");
 		for (uint32_t i = 0; status == EUNO_OK && i < v->batch.nitems; i++)
 			check_entry(v, i);
 	} while (status == EUNO_OK && v->batch.nitems > 0 && !v->cursor.at_hi);
+	return true;
 }
 
 /*
@@ -331,7 +350,8 @@ euno_art_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 		return v.findings;
 	versions = v.versions;
 	inners = v.inners;
-	check_entries(&v);
+	if (!check_entries(&v))
+		return v.findings;
 	check_maps(&v, suspects, nsuspects, epoch);
 	euno_art_stats(cx, tree, &stats);
 	euno_fence_acquire();

@@ -112,8 +112,8 @@ find_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 			break;
 		place->leaf = leaf;
 		place->copied = place->found = false;
-		if (!euno_lock_read(&leaf->lock, &place->version, cx->env,
-							&cx->counters))
+		if (!euno_lock_read_or_leave(&leaf->lock, &place->version, cx->env,
+									 &cx->counters))
 			return EUNO_STALE;
 	}
 	return status == EUNO_OK ? EUNO_NOT_FOUND : status;

@@ -164,7 +164,7 @@ part_lock(Part *p)
 
 	if (bpt_is_opaque(p->tree))
 		return euno_lock_upgrade(&leaf->lock, p->place.version);
-	if (!euno_lock_acquire(&leaf->lock, cx->env, &cx->counters))
+	if (!euno_lock_acquire_or_leave(&leaf->lock, cx->env, &cx->counters))
 		return false;
 	euno_copy_out(p->image->bytes, leaf, bpt_leaf_size(leaf));
 	if (part_items(p))

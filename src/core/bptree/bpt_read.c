@@ -183,7 +183,8 @@ one_key_items(const BptKey *key, EunoBatch *batch)
 /*
  * One key in a contended leaf: its entries in the sorted part at the place,
  * and in the annex.  EUNO_NOT_FOUND: they are not all here, or cannot be told
- * without copying the whole leaf; else EUNO_OK, EUNO_STALE or EUNO_CORRUPT.
+ * without copying the whole leaf; else EUNO_OK, EUNO_STALE, EUNO_CORRUPT or
+ * EUNO_CANCELED.
  */
 static EunoStatus
 key_in_contended(BptRead *rd, const BptKey *from, const BptKey *hi)
@@ -200,7 +201,7 @@ key_in_contended(BptRead *rd, const BptKey *from, const BptKey *hi)
 		return status;
 	if (!euno_bpt_copy_range(rd, &a, &b, true) || !here ||
 		!euno_bpt_scatter_point(rd->cx, rd->place.leaf, from, rd->batch))
-		return EUNO_NOT_FOUND;
+		return euno_is_canceled(rd->cx->env) ? EUNO_CANCELED : EUNO_NOT_FOUND;
 	status = euno_bpt_valid(&rd->place);
 	if (status == EUNO_OK &&
 		!euno_lock_validate(&rd->place.leaf->lock, rd->place.version))

@@ -239,7 +239,8 @@ euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
 
 /*
  * Is the key's entry in the annex of a contended leaf, which does not have it
- * in its sorted part?  EUNO_OK, EUNO_NOT_FOUND or EUNO_STALE (seek again).
+ * in its sorted part?  EUNO_OK, EUNO_NOT_FOUND, EUNO_STALE (seek again) or
+ * EUNO_CANCELED.
  */
 EunoStatus
 euno_bpt_scatter_contains(EunoContext *cx, BptPlace *place, const BptKey *key)
@@ -260,7 +261,8 @@ euno_bpt_scatter_contains(EunoContext *cx, BptPlace *place, const BptKey *key)
 		return bpt_current(place) ? EUNO_NOT_FOUND : EUNO_STALE;
 	do
 	{
-		version = bpt_segment_begin(cx, segment, &tries);
+		if (!bpt_segment_begin(cx, segment, true, &tries, &version))
+			return EUNO_CANCELED;
 		slot = find_slot(segment, &shape, &spot, key->bytes + shape.base);
 	} while (!bpt_segment_end(cx, segment, version, tries));
 	if (!bpt_current(place))
@@ -317,7 +319,7 @@ euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf, EunoTid *tids)
 
 		do
 		{
-			version = bpt_segment_begin(cx, segment, &tries);
+			(void) bpt_segment_begin(cx, segment, false, &tries, &version);
 			used = euno_load64(&segment->used) & bpt_slot_mask(&shape);
 			euno_copy_out(bytes, segment->bytes, sizeof(bytes));
 		} while (!bpt_segment_end(cx, segment, version, tries));

@@ -157,17 +157,21 @@ bpt_segment_wait(const BptSegment *segment)
 
 /*
  * To read one segment: begin, read, and again as long as the end says so.
- * After some tries it is locked meanwhile.  "tries" is 0 at first.
+ * After some tries it is locked meanwhile.  "tries" is 0 at first.  With
+ * "may_leave", for callers who hold nothing, false if the operation was
+ * canceled: nothing is locked, and there is no end.
  */
-static inline uint64_t
-bpt_segment_begin(EunoContext *cx, BptSegment *segment, uint32_t *tries)
+static inline bool
+bpt_segment_begin(EunoContext *cx, BptSegment *segment, bool may_leave,
+				  uint32_t *tries, uint64_t *version)
 {
-	uint64_t	version;
-
 	if ((*tries)++ > BPT_PATIENCE)
 	{
-		(void) euno_lock_acquire(&segment->lock, cx->env, &cx->counters);
-		return 0;
+		*version = 0;
+		return may_leave ?
+			euno_lock_acquire_or_leave(&segment->lock, cx->env,
+									   &cx->counters) :
+			euno_lock_acquire(&segment->lock, cx->env, &cx->counters);
 	}
 	if (*tries > 1)
 	{
@@ -176,8 +180,10 @@ bpt_segment_begin(EunoContext *cx, BptSegment *segment, uint32_t *tries)
 	}
 	euno_prefetch(&segment->used);
 	bpt_segment_wait(segment);
-	(void) euno_lock_read(&segment->lock, &version, cx->env, &cx->counters);
-	return version;
+	return may_leave ?
+		euno_lock_read_or_leave(&segment->lock, version, cx->env,
+								&cx->counters) :
+		euno_lock_read(&segment->lock, version, cx->env, &cx->counters);
 }
 
 static inline bool

@@ -155,8 +155,9 @@ fold_look(Fold *f)
 	BptView		view;
 
 	f->place.copied = false;
-	if (!euno_lock_read(&leaf->lock, &f->place.version, cx->env, &cx->counters))
-		return EUNO_NOT_FOUND;
+	if (!euno_lock_read_or_leave(&leaf->lock, &f->place.version, cx->env,
+								 &cx->counters))
+		return euno_is_canceled(cx->env) ? EUNO_CANCELED : EUNO_NOT_FOUND;
 	if (!euno_bpt_view(leaf, &view) || !view.scattered)
 		return euno_lock_validate(&leaf->lock, f->place.version) ?
 			EUNO_NOT_FOUND : EUNO_STALE;
@@ -386,6 +387,7 @@ fold_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm,
 	f.tree = tree;
 	f.calm = calm;
 	f.raw = raw;
+	f.annex = NULL;
 	bpt_place_init(&f.place, raw);
 	f.place.leaf = leaf;
 	do
@@ -401,7 +403,8 @@ fold_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm,
 	}
 	if (status == EUNO_OK && (calm || f.swap))
 		*gone = f.annex;
-	if (status == EUNO_NO_MEMORY)
+	if ((status == EUNO_NO_MEMORY || status == EUNO_CANCELED) &&
+		f.annex != NULL)
 		euno_store32(&f.annex->closing, 0);
 	return status;
 }
@@ -410,8 +413,8 @@ fold_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm,
  * Moves all entries of a contended leaf's annex to its sorted part, and splits
  * the leaf if that gets too full.  With "calm", the annex goes away.  To be
  * called within an epoch in which the leaf was seen linked.  EUNO_STALE: that
- * was done, by us or others; EUNO_NO_MEMORY, EUNO_CORRUPT.  "raw" is memory for
- * a copy of the leaf.  No locks on entry or return.
+ * was done, by us or others; EUNO_NO_MEMORY, EUNO_CORRUPT, EUNO_CANCELED.
+ * "raw" is memory for a copy of the leaf.  No locks on entry or return.
  */
 EunoStatus
 euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm,

@@ -66,27 +66,61 @@ copy_segments(BptAnnex *annex, BptScattered *s)
 	}
 }
 
+/* Unlocks the first n segments, to which nothing was written. */
+static void
+unlock_segments(EunoContext *cx, BptAnnex *annex, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		euno_lock_release_unchanged(&annex->segments[i].lock, cx->env);
+}
+
+/*
+ * Locks all segments, and says at which versions.  False, and none is locked,
+ * if the operation was canceled.
+ */
+static bool
+lock_segments(EunoContext *cx, BptAnnex *annex, uint64_t *versions)
+{
+	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
+	{
+		EunoLock   *lock = &annex->segments[i].lock;
+
+		if (!euno_lock_acquire_or_leave(lock, cx->env, &cx->counters))
+		{
+			unlock_segments(cx, annex, i);
+			return false;
+		}
+		versions[i] = euno_lock_version(lock);
+	}
+	return true;
+}
+
 /*
  * Copies the annex as it was at one moment: all versions are taken before
  * anything is copied, and looked at again after all of it.  After some tries
- * the segments are locked meanwhile.  False if its shape makes no sense, which
- * the leaf's version will tell.
+ * the segments are locked meanwhile.  EUNO_OK; EUNO_STALE if its shape makes no
+ * sense, which the leaf's version will tell; or EUNO_CANCELED.  No locks on
+ * entry or return.
  */
-static bool
+static EunoStatus
 scatter_copy(EunoContext *cx, BptAnnex *annex, BptScattered *s)
 {
 	bool		valid = false;
 
 	bpt_shape(annex, &s->shape);
 	if (s->shape.slots == 0)
-		return false;
+		return EUNO_STALE;
 	for (uint32_t tries = 0; !valid && tries < BPT_PATIENCE; tries++)
 	{
 		if (tries > 0)
 			cx->counters.leaf_retries++;
 		for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
-			(void) euno_lock_read(&annex->segments[i].lock, &s->versions[i],
-								  cx->env, &cx->counters);
+		{
+			if (!euno_lock_read_or_leave(&annex->segments[i].lock,
+										 &s->versions[i], cx->env,
+										 &cx->counters))
+				return EUNO_CANCELED;
+		}
 		copy_segments(annex, s);
 		valid = true;
 		for (uint32_t i = 0; i < BPT_SEGMENTS && valid; i++)
@@ -95,24 +129,19 @@ scatter_copy(EunoContext *cx, BptAnnex *annex, BptScattered *s)
 	}
 	if (!valid)
 	{
-		for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
-		{
-			EunoLock   *lock = &annex->segments[i].lock;
-
-			(void) euno_lock_acquire(lock, cx->env, &cx->counters);
-			s->versions[i] = euno_lock_version(lock);
-		}
+		if (!lock_segments(cx, annex, s->versions))
+			return EUNO_CANCELED;
 		copy_segments(annex, s);
-		for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
-			euno_lock_release_unchanged(&annex->segments[i].lock, cx->env);
+		unlock_segments(cx, annex, BPT_SEGMENTS);
 	}
 	sort_entries(s);
-	return true;
+	return EUNO_OK;
 }
 
 /*
  * Copies the leaf of a place, which is contended, and its annex at one moment:
- * the leaf to *raw.  EUNO_OK, EUNO_STALE or EUNO_CORRUPT.
+ * the leaf to *raw.  EUNO_OK, EUNO_STALE, EUNO_CORRUPT or EUNO_CANCELED.  No
+ * locks on entry or return.
  */
 EunoStatus
 euno_bpt_scatter_snapshot(EunoContext *cx, BptPlace *place, BptImage *raw,
@@ -120,13 +149,17 @@ euno_bpt_scatter_snapshot(EunoContext *cx, BptPlace *place, BptImage *raw,
 {
 	BptLeaf    *leaf = place->leaf;
 	BptAnnex   *annex = bpt_annex(leaf);
+	EunoStatus	status = EUNO_STALE;
 
 	if (place->copied)
 		memcpy(raw->bytes, place->image->bytes, bpt_leaf_size(&place->image->leaf));
 	else
 		euno_copy_out(raw->bytes, leaf, bpt_leaf_size(leaf));
-	if (annex == NULL || !scatter_copy(cx, annex, s) ||
-		!bpt_current(place))
+	if (annex != NULL)
+		status = scatter_copy(cx, annex, s);
+	if (status != EUNO_OK)
+		return status;
+	if (!bpt_current(place))
 		return EUNO_STALE;
 	return !euno_bpt_view(&raw->leaf, view) || !view->scattered ||
 		s->shape.base > raw->leaf.low_len ? EUNO_CORRUPT : EUNO_OK;
@@ -135,7 +168,7 @@ euno_bpt_scatter_snapshot(EunoContext *cx, BptPlace *place, BptImage *raw,
 /*
  * Turns a place in a contended leaf into a private copy of all its entries, in
  * place->image.  The place must have been sought by who only reads.  EUNO_OK,
- * EUNO_STALE (seek again) or EUNO_CORRUPT.
+ * EUNO_STALE (seek again), EUNO_CORRUPT or EUNO_CANCELED.
  */
 EunoStatus
 euno_bpt_gather(EunoContext *cx, EunoTree *tree, BptPlace *place)
@@ -215,8 +248,8 @@ point_segment(const BptLeaf *leaf, const BptSegment *segment,
 
 /*
  * Adds the TIDs of the entries in a contended leaf's annex that start with the
- * key to those of the batch.  False if they are not all in one segment, or the
- * batch is full.  What was added is right if the leaf's version, at which
+ * key to those of the batch.  False if they are not all in one segment, the
+ * batch is full, or the operation was canceled.  What was added is right if the leaf's version, at which
  * its sorted part was read before, validates.
  */
 bool
@@ -247,7 +280,8 @@ euno_bpt_scatter_point(EunoContext *cx, const BptLeaf *leaf,
 	segment = &annex->segments[spot.segment];
 	do
 	{
-		version = bpt_segment_begin(cx, segment, &tries);
+		if (!bpt_segment_begin(cx, segment, true, &tries, &version))
+			return false;
 		n = point_segment(leaf, segment, &shape, &spot,
 						  key->bytes + shape.base, tids);
 	} while (!bpt_segment_end(cx, segment, version, tries));

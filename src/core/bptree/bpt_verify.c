@@ -254,7 +254,8 @@ check_descent(Verifier *v, BptLeaf *leaf)
 
 /*
  * Copies the leaf, and its annex if it has one, as they were at one moment.
- * EUNO_OK, EUNO_STALE or EUNO_CORRUPT (which check_leaf will see, too).
+ * EUNO_OK, EUNO_STALE, EUNO_CORRUPT (which check_leaf will see, too) or
+ * EUNO_CANCELED.
  */
 static EunoStatus
 look_at_leaf(Verifier *v)
@@ -285,8 +286,8 @@ annex_versions(const BptLeaf *leaf)
 	return versions;
 }
 
-/* The chain of leaves, from left to right. */
-static void
+/* The chain of leaves, from left to right.  False if canceled. */
+static bool
 check_chain(Verifier *v)
 {
 	BptLeaf    *leaf = euno_load_ptr_acquire(&bpt_body(v->tree)->first);
@@ -298,23 +299,27 @@ check_chain(Verifier *v)
 	{
 		BptLeaf    *right;
 		BptFence	high;
-		bool		live;
+		EunoStatus	status;
 
 		euno_epoch_enter(v->cx->process);
 		do
 		{
 			bpt_place_init(&v->place, &v->image);
 			v->place.leaf = leaf;
-			live = euno_lock_read(&leaf->lock, &v->place.version, v->cx->env,
-								  &v->cx->counters);
-		} while (live && look_at_leaf(v) == EUNO_STALE);
-		if (live)
+			status = euno_lock_read_or_leave(&leaf->lock, &v->place.version,
+											 v->cx->env, &v->cx->counters) ?
+				look_at_leaf(v) : euno_is_canceled(v->cx->env) ?
+				EUNO_CANCELED : EUNO_NOT_FOUND;
+		} while (status == EUNO_STALE);
+		if (status == EUNO_OK || status == EUNO_CORRUPT)
 			high = euno_bpt_high_fence(&v->image.leaf, buf);
 		euno_epoch_exit(v->cx->process);
-		if (!live)
+		if (status == EUNO_CANCELED)
+			return false;
+		if (status == EUNO_NOT_FOUND)
 		{
 			found(v, "the leaf is obsolete but linked");
-			return;
+			return true;
 		}
 		right = v->image.leaf.right;
 		v->versions += v->place.version;
@@ -325,6 +330,7 @@ check_chain(Verifier *v)
 		if (v->verify->pause != NULL)
 			v->verify->pause(v->verify->arg);
 	}
+	return true;
 }
 
 /* What is found in a directory. */
@@ -424,7 +430,11 @@ check_directory(Verifier *v, int domain)
 	BptInner   *root;
 
 	euno_epoch_enter(v->cx->process);
-	euno_mutex_lock(&dir->mutex, v->cx->env);
+	if (!euno_mutex_lock_or_leave(&dir->mutex, v->cx->env))
+	{
+		euno_epoch_exit(v->cx->process);
+		return;					/* canceled */
+	}
 	root = euno_load_ptr(&dir->root);
 	if (root != NULL)
 		check_inner(&d, root, root->level);
@@ -484,10 +494,12 @@ euno_bpt_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 	v.has_last = false;
 	if (!euno_bpt_walk_enter(cx, tree))
 		return 0;				/* canceled */
-	check_chain(&v);
-	check_counts(&v);
-	for (int d = 0; d < tree->config.ndomains; d++)
-		check_directory(&v, d);
+	if (check_chain(&v))
+	{
+		check_counts(&v);
+		for (int d = 0; d < tree->config.ndomains; d++)
+			check_directory(&v, d);
+	}
 	euno_bpt_walk_leave(cx);
 	return v.findings;
 }
