@@ -23,6 +23,7 @@
 /* Most domains (replicas of the inner nodes) a tree can have. */
 #define EUNO_MAX_DOMAINS	16
 
+/* What an operation says.  Functions that mean something else by one say so. */
 typedef enum EunoStatus
 {
 	EUNO_OK,

@@ -25,9 +25,9 @@
 
 /*
  * What a process wants done.  Its process writes it before it is in a queue,
- * and afterwards only "sleeps".  For a fixed key all but the guard is in the
- * first line, which the leader fetches ahead; nobody looks at it while it
- * waits.
+ * and afterwards only "sleeps".  With up to 28 bytes of key and payload, all but
+ * the guard is in the first line, which the leader fetches ahead; nobody looks
+ * at it while it waits.
  */
 typedef struct EunoRequest
 {
@@ -75,13 +75,14 @@ extern bool euno_delegate(EunoContext *cx, EunoTree *tree, uint64_t place,
 						  const void *where, const EunoWish *wish,
 						  EunoStatus *status);
 
-/* Has there been company at this place?  "where" is only compared. */
+/* Where a context notes that a place is crowded. */
 static inline const void **
 euno_crowd(EunoContext *cx, const void *where)
 {
 	return &cx->delegation.crowded[((uintptr_t) where >> 12) % EUNO_CROWDED];
 }
 
+/* Has there been company at this place?  "where" is only compared. */
 static inline bool
 euno_is_crowded(EunoContext *cx, const void *where)
 {

@@ -211,7 +211,7 @@ typedef struct EunoItemKey
 /*
  * A batch of entries, in the direction of the read (descending when reading
  * backward); of a B+tree those of one leaf, from read_keys of one for each
- * key. The caller owns all arrays.
+ * key.  The caller owns all arrays.
  */
 typedef struct EunoBatch
 {

@@ -273,7 +273,8 @@ euno_heat_note(EunoContext *cx, EunoTree *tree, EunoHeatTable **table,
 
 /*
  * Have there been this many more conflicts about different keys than about one
- * at a place?  If so, they are counted from 0 again.
+ * at a place?  If so, they are counted from 0 again.  False, too, if somebody is
+ * at the place's entry.  Within an epoch, no node locked.
  */
 bool
 euno_heat_take_apart(EunoContext *cx, EunoHeatTable **table, uint32_t number,
@@ -303,8 +304,8 @@ euno_heat_take_apart(EunoContext *cx, EunoHeatTable **table, uint32_t number,
 }
 
 /*
- * Copies an entry, and begins a new round of it: its conflicts become those of
- * the round before.  False if it is free, or somebody is at it.
+ * Copies an entry; with "round", its conflicts then become those of the round
+ * before.  False if it is free or cold, or somebody is at it.
  */
 static bool
 read_entry(HeatEntry *entry, bool round, const EunoEnvironment *env,
@@ -338,7 +339,7 @@ read_entry(HeatEntry *entry, bool round, const EunoEnvironment *env,
 			euno_store32(&entry->causes[i], to->causes[i] / 2);
 	}
 	euno_mutex_unlock(&entry->lock, env);
-	return to->fresh + to->before + to->writes > 0;
+	return euno_heat_sum(to) > 0;
 }
 
 /*

@@ -48,10 +48,11 @@ typedef enum EunoConversion
 } EunoConversion;
 
 /*
- * Where an argument lies among the values of the column's type.  ABOVE: below
- * "low", and no value is in between; BELOW: above "low", and no value is in
- * between; AROUND: values less than low are less than it, values greater than
- * high are greater, and those from low to high must be asked.
+ * Where an argument lies among the values of the column's type.  EQUAL: it is
+ * "low".  LOW_IS_ABOVE: it is less than "low", LOW_IS_BELOW: greater, and in
+ * both cases no value is in between.  AROUND: values less than "low" are less
+ * than it, those greater than "high" are greater, and about those from "low" to
+ * "high" the operator must be asked.
  */
 typedef enum EunoArgPlace
 {

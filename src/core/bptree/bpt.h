@@ -35,12 +35,12 @@
 /* The longest key that is looked up the short way. */
 #define BPT_POINT_KEY		256
 
+#define BPT_KEY_MAX		(BPT_MAX_COMPOSITE + 8)
+
 /*
  * What is searched for: the position as the caller gave it; BYTES: also as a
  * composite, followed by zeros.
  */
-#define BPT_KEY_MAX		(BPT_MAX_COMPOSITE + 8)
-
 typedef struct BptKey
 {
 	const EunoPosition *pos;	/* the caller's; BYTES: for bpt_heat.c only */

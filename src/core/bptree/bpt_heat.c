@@ -89,8 +89,8 @@ euno_bpt_heat(EunoContext *cx, EunoTree *tree, bool round, EunoHeat *to,
 /*
  * The leaf that *heat is about: the one that has its key, or, if the key is
  * cut, the one of its number a little to the right of there.  Copied to
- * place->image.  EUNO_OK, EUNO_NOT_FOUND, EUNO_STALE or EUNO_CORRUPT.  To be
- * called within an epoch.
+ * place->image.  EUNO_OK, EUNO_NOT_FOUND, EUNO_STALE, EUNO_CORRUPT or
+ * EUNO_CANCELED.  To be called within an epoch.
  */
 static EunoStatus
 find_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
