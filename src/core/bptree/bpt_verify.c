@@ -341,6 +341,7 @@ typedef struct Directory
 	int			domain;
 	uint64_t	nodes;
 	uint64_t	bytes;
+	uint64_t	leaves;			/* that it leads to */
 	const char *what;			/* is wrong; NULL: nothing */
 } Directory;
 
@@ -370,6 +371,8 @@ check_node(Directory *d, BptInner *node, uint8_t level)
 	}
 	d->nodes++;
 	d->bytes += bpt_inner_size(node);
+	if (level == 1)
+		d->leaves += set.n + 1;
 	if (set.opaque && !euno_bpt_heads_match(&set))
 		d->what = "a separator's head is not its abbreviation's";
 	for (uint32_t i = 0; i <= set.n; i++)
@@ -422,6 +425,21 @@ check_inner(Directory *d, BptInner *node, uint8_t level)
 		check_inner(d, bpt_pairs(node)[i].child, level - 1);
 }
 
+/*
+ * How many leaves say that they are in a domain's directory.  The first one is
+ * in each that there is, whatever it says.  The mutex is held.
+ */
+static uint64_t
+leaves_posted(EunoTree *tree, int domain, const BptInner *root)
+{
+	const BptLeaf *leaf = bpt_body(tree)->first;
+	uint64_t	n = root != NULL;
+
+	while ((leaf = euno_load_ptr_acquire(&leaf->right)) != NULL)
+		n += bpt_posted(leaf, domain);
+	return n;
+}
+
 static void
 check_directory(Verifier *v, int domain)
 {
@@ -442,6 +460,8 @@ check_directory(Verifier *v, int domain)
 		d.what = "the number of inner nodes is wrong";
 	if (d.what == NULL && d.bytes != euno_load64(&dir->inner_bytes))
 		d.what = "the size of the inner nodes is wrong";
+	if (d.what == NULL && d.leaves != leaves_posted(v->tree, domain, root))
+		d.what = "a leaf is not in the directory that it says it is in";
 	euno_mutex_unlock(&dir->mutex, v->cx->env);
 	euno_epoch_exit(v->cx->process);
 	if (d.what != NULL)
