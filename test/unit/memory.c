@@ -83,6 +83,8 @@ typedef enum Delay
 uint64_t	memory_stale_loads;
 uint64_t	memory_shared_words;
 
+uint32_t	euno_model_patience = 3;	/* bpt.h */
+
 static uint8_t *region;
 static size_t region_size;
 static uint32_t *latest;		/* by word: message, 0 = none in this run */

@@ -82,6 +82,7 @@ StageCounts stage_counts;
 
 static Shared shared __attribute__((aligned(4096)));
 static Shared snapshot;
+static EunoContext known;		/* what the start has left: CASE_KNOWING */
 static EunoEpochs *const epochs = (EunoEpochs *) shared.epochs;
 static Player players[NSLOTS];	/* the last is for before and after */
 static EunoEntry entries[ENTRIES];
@@ -746,14 +747,16 @@ do_walk(Player *player, uint32_t a, uint32_t b)
 }
 
 static void
-do_merge(Player *player)
+do_merge(Player *player, bool begin, uint32_t leaves)
 {
 	uint32_t	merged;
 
 	EunoStatus	status = ops->compact(&player->cx, &shared.tree,
-									  EUNO_COMPACT_BEGIN, 100, &merged);
+									  begin ? EUNO_COMPACT_BEGIN : 0, leaves,
+									  &merged);
 
-	if (status != EUNO_NOT_FOUND && status != EUNO_STALE)
+	if (status != EUNO_NOT_FOUND && status != EUNO_STALE &&
+		(begin || status != EUNO_OK))
 		coroutine_fail("a merge failed");
 }
 
@@ -1006,7 +1009,10 @@ play_word(Player *player, char what, uint32_t a, uint32_t b)
 			do_walk(player, a, b);
 			break;
 		case 'm':
-			do_merge(player);
+			do_merge(player, true, 100);
+			break;
+		case 'n':
+			do_merge(player, false, 1);
 			break;
 		case 'v':
 			do_verify(player);
@@ -1175,6 +1181,7 @@ stage_open(const EunoTreeOps *tree_ops, const Case *c)
 	history_init(&history);
 	start_set = 0;
 	nfillers = 0;
+	euno_model_patience = (c->flags & CASE_HASTY) != 0 ? 0 : 3;
 	untouched = ~UINT64_C(0);
 	failure = coroutines_run(&alone, 1, start_body, &steps);
 	for (uint32_t i = 0; i < history.n; i++)
@@ -1183,6 +1190,7 @@ stage_open(const EunoTreeOps *tree_ops, const Case *c)
 		start_set &= ~history.operations[i].clear;
 	}
 	copy_shared(&snapshot, &shared);
+	known = players[MAX_COROUTINES].cx;
 	for (nthreads = 0; nthreads < MAX_COROUTINES; nthreads++)
 	{
 		const char *s = script[nthreads] = c->threads[nthreads];
@@ -1236,6 +1244,14 @@ stage_run(const Schedule *schedule, uint32_t *steps)
 	history_init(&history);
 	for (uint32_t i = 0; i < NSLOTS; i++)
 		player_init(&players[i], i);
+	if ((the_case->flags & CASE_KNOWING) != 0)
+	{
+		EunoContext *cx = &players[0].cx;
+
+		cx->last = known.last;
+		cx->next = known.next;
+		memcpy(cx->last_path, known.last_path, sizeof(cx->last_path));
+	}
 	failure = coroutines_run(schedule, nthreads, thread_body, steps);
 	if (failure != NULL)
 		return failure;

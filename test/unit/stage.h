@@ -31,7 +31,7 @@ typedef enum Keys
 /*
  * Operations are words: iN insert entry N, rN remove it, cN look for it, fA-B
  * read from A to B, FA-B the same without keys, bA-B backward, wA-B walk and
- * remove A to B, m merge, v verify, M maintain the directory of the own domain,
+ * remove A to B, m merge, n go on merging, one leaf more, v verify, M maintain the directory of the own domain,
  * DN use N domains, aN make the leaf that entry N belongs to contended, zN make
  * it calm, tN split it beside entry N.  pN-D moves the leaf of entry N to domain
  * D, P those that others use.  h looks at the conflicts that were noted, H the
@@ -77,6 +77,8 @@ typedef struct Case
 #define CASE_HEAT		1024		/* every conflict is noted */
 #define CASE_ABBREVIATED 2048	/* keys are, in inner nodes */
 #define CASE_APART		4096	/* each has its own barriers (euno_barrier.h) */
+#define CASE_KNOWING	8192	/* the first thread remembers what was at the start */
+#define CASE_HASTY		16384	/* who has to try once more locks at once */
 
 /* What all runs since stage_open did. */
 typedef struct StageCounts

@@ -20,6 +20,9 @@
  * before it works on copies of the nodes, which are not torn by the time a
  * comparator takes.  Tests make the former fewer.
  */
+#ifdef EUNO_TEST_MODEL
+extern uint32_t euno_model_patience;	/* as the case wants it */
+#endif
 #ifndef BPT_PATIENCE
 #define BPT_PATIENCE		16
 #endif
