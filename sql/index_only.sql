@@ -65,6 +65,19 @@ SELECT count(*), sum(length(b)), bool_and(b = decode(repeat('ab', length(b)), 'h
 SELECT count(*), sum(length(n::text)), bool_and(n::text ~ '^7*0?[.]5$') FROM (SELECT n FROM l ORDER BY n OFFSET 0) l;
 DROP TABLE l;
 
+-- Tuples much longer than their keys, more of them than room was made for: arrays of empty strings, blanks
+CREATE TABLE l (a text[] COLLATE "C", c char(2600) COLLATE "C");
+INSERT INTO l SELECT array_fill(''::text, ARRAY[560 + n]), 'x' || chr(65 + n % 26) || n / 26 FROM generate_series(1, 100) n;
+VACUUM l;
+CREATE INDEX l_a ON l USING euno (a); CREATE INDEX l_c ON l USING euno (c);
+EXPLAIN (COSTS OFF) SELECT count(*), sum(cardinality(a)), bool_and(a = array_fill(''::text, ARRAY[cardinality(a)])) FROM (SELECT a FROM l ORDER BY a OFFSET 0) l;
+SELECT count(*), sum(cardinality(a)), bool_and(a = array_fill(''::text, ARRAY[cardinality(a)])) FROM (SELECT a FROM l ORDER BY a OFFSET 0) l;
+EXPLAIN (COSTS OFF) SELECT count(*), count(DISTINCT c), sum(octet_length(c)), bool_and(c LIKE 'x%') FROM (SELECT c FROM l ORDER BY c OFFSET 0) l;
+SELECT count(*), count(DISTINCT c), sum(octet_length(c)), bool_and(c LIKE 'x%') FROM (SELECT c FROM l ORDER BY c OFFSET 0) l;
+SELECT cardinality(a) FROM l WHERE a = array_fill(''::text, ARRAY[600]);
+SELECT octet_length(c), rtrim(c) FROM l WHERE c = 'xB0';
+DROP TABLE l;
+
 -- NULLs among more columns than a byte of the tuple's bitmap has bits
 CREATE TABLE w AS SELECT n AS a1, n + 1 AS a2, 'x' || n AS a3, n AS a4, n AS a5, n AS a6, n AS a7, n AS a8, nullif(n, 3) AS a9, nullif(n, 4) AS a10, n AS a11, n AS a12, n AS a13, n AS a14, n AS a15, n AS a16,
 	nullif(n, 5) AS a17, n AS a18 FROM generate_series(1, 6) n;

@@ -242,7 +242,10 @@ give_extents_back(EunoIndex *idx, IndexBulkDeleteResult *stats)
 			continue;
 		euno_cache_drain(pool);
 		for (bool begin = true; euno_pool_trim(pool, begin); begin = false)
+		{
+			EUNO_STOP_POINT("cleanup-trim");
 			euno_vacuum_delay_point();
+		}
 	}
 	euno_can_leave = false;
 	stats->num_pages = euno_tree_bytes(idx->slot) / BLCKSZ;

@@ -451,7 +451,9 @@ euno_key_tuple(const EunoKeySchema *schema, const uint8_t *key,
 		return need;
 	if (likely(is_fixed(schema, key, item)))
 		return fixed_tuple(schema, key, itup);
-	return other_tuple(schema, key, item, itup);
+	need = other_tuple(schema, key, item, itup);
+	Assert(need + MAXIMUM_ALIGNOF <= tuple_room(schema, item));
+	return need;
 }
 
 /* Tuples that fixed_tuples makes at once. */
@@ -583,6 +585,7 @@ euno_key_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 		places[i] = used;
 		used += other_tuple(schema, buf + items[i].offset, &items[i],
 							(IndexTuple) (to + used));
+		Assert(used + MAXIMUM_ALIGNOF <= places[i] + tuple_room(schema, &items[i]));
 	}
 	return used;
 }

@@ -297,6 +297,7 @@ static inline void
 euno_scan_set_position(EunoPosition *pos, const uint8_t *key,
 					   uint32_t keylen, int8 side)
 {
+	Assert(keylen <= EUNO_MAX_ENTRY);
 	pos->key = key;
 	pos->keylen = keylen;
 	pos->side = side;

@@ -93,8 +93,9 @@ for my $mode ('fast', 'smart')
 		'SELECT indexrelname, entries, bytes FROM euno_stat_indexes ORDER BY 1');
 	$node->stop($mode);
 	ok(-s $file, "a $mode shutdown leaves a file");
+	append_to_file("$file.tmp", 'what a shutdown that was killed has left');
 	$node->start;
-	ok(!-e $file, 'which is gone when the server runs');
+	ok(!-e $file && !-e "$file.tmp", 'which is gone when the server runs');
 	like(log_since(), qr/wrote euno indexes to [^\n]*: 7 of them.*read euno indexes from [^\n]*: 7 of them/s, 'written and read');
 	is(states() . states('other'), 'readyready', "after a $mode restart all trees are ready");
 	is($node->safe_psql('postgres',
@@ -102,6 +103,48 @@ for my $mode ('fast', 'smart')
 		$entries, 'and what they were');
 	all_answers("after a $mode restart");
 }
+
+# What is of no use is free after a restart as well: of one tree what a VACUUM that
+# was canceled had not come to, of another what a pin kept from being free.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE swept AS SELECT g AS a, repeat(md5(g::text), 5) COLLATE "C" AS b FROM generate_series(1, 80000) g;
+CREATE TABLE pinned AS SELECT * FROM swept WHERE a <= 40000;
+CREATE FUNCTION waiting_cmp(l int, r int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF current_setting('my.wait', true) = 'on' THEN
+		PERFORM pg_advisory_lock(1);
+	END IF;
+	RETURN btint4cmp(l, r);
+END $$;
+CREATE OPERATOR CLASS waiting FOR TYPE int USING euno AS
+	OPERATOR 1 <, OPERATOR 3 =, OPERATOR 5 >, FUNCTION 1 waiting_cmp(int, int);
+CREATE TABLE waited AS SELECT generate_series(1, 10) AS a;
+CREATE INDEX waited_a ON waited USING euno (a waiting);
+CREATE INDEX swept_b ON swept USING euno (b);
+CREATE INDEX pinned_b ON pinned USING euno (b);
+CREATE INDEX pinned_art ON pinned USING euno (b) WITH (structure = art);
+DELETE FROM swept WHERE a > 100;
+DELETE FROM pinned WHERE a > 100;
+SQL
+my $most = 1048576;
+my $large = "SELECT string_agg(indexrelname, ' ' ORDER BY indexrelname) FROM euno_stat_indexes WHERE bytes > $most AND relname IN ('swept', 'pinned')";
+(undef, undef, my $error) = $node->psql('postgres', "SET euno.debug_stop = 'cleanup-trim:error';\nVACUUM swept");
+like($error, qr/stop point "cleanup-trim" was reached/, 'a VACUUM that ends while it looks for what is free');
+my $owner = $node->background_psql('postgres');
+$owner->query_safe('SELECT pg_advisory_lock(1)');
+my $waiter = $node->background_psql('postgres', on_error_stop => 0);
+$waiter->query_until(qr/begun/, "SET enable_seqscan = off; SET my.wait = 'on';\n\\echo begun\nSELECT * FROM waited WHERE a = 5;\n");
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted");
+$node->safe_psql('postgres', 'VACUUM pinned');
+is($node->safe_psql('postgres', $large), 'pinned_art pinned_b swept_b', 'memory that is not given back yet');
+$node->stop('fast');
+$_->{run}->finish for $owner, $waiter;
+$node->start;
+is($node->safe_psql('postgres', "SELECT string_agg(DISTINCT state, ' ') FROM euno_stat_indexes"), 'ready', 'after a restart they are ready');
+$node->safe_psql('postgres', "DELETE FROM $_ WHERE a > 50; VACUUM (INDEX_CLEANUP on) $_") for qw(swept pinned);
+is($node->safe_psql('postgres', $large), '', 'and give it back after it');
+check_indexes($node, 'postgres', 'what was given back');
+$node->safe_psql('postgres', 'DROP TABLE swept, pinned, waited; DROP FUNCTION waiting_cmp CASCADE');
 
 # A prepared transaction goes over the restart with its rows.
 $node->safe_psql('postgres', <<'SQL');

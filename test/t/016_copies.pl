@@ -84,6 +84,7 @@ $pitr->append_conf('postgresql.conf',
 ok(-e $pitr->data_dir . '/euno_index.snapshot', 'recovery starts with a file');
 $pitr->start;
 wait_for_recovery($pitr);
+like(slurp_file($pitr->logfile), qr/ignored "euno_index.snapshot"\n.*DETAIL:  The server is going to replay WAL/, 'which is ignored');
 right($pitr, '4501|7500', 'recovery to a point in time');
 $_->stop for $old, $new, $pitr;
 done_testing();
