@@ -163,3 +163,20 @@ SELECT euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE relname =
 DROP TABLE t, o, long;
 DROP OPERATOR FAMILY compared USING euno;
 DROP FUNCTION compare, walk, compared_cmp;
+
+-- Strings that are together longer than any entry
+CREATE TABLE k (a text COLLATE "C", b text COLLATE "C");
+INSERT INTO k SELECT n % 50, n % 40 FROM generate_series(1, 20000) n;
+INSERT INTO k VALUES (repeat('x', 2000), 'y'), ('x', repeat('y', 2000));
+CREATE INDEX k_ab ON k USING euno (a, b);
+VACUUM ANALYZE k;
+PREPARE longest(text, text, text, text) AS SELECT count(*) FROM k WHERE a = ANY (ARRAY[$1, $2]) AND b = ANY (ARRAY[$3, $4]);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE longest('', '', '', '');
+EXECUTE longest(repeat('x', 2000), repeat('x', 2000), repeat('y', 2000), repeat('y', 2000));
+EXECUTE longest(repeat('x', 2000), 'x', repeat('y', 2000), 'y');
+EXECUTE longest('7', 'x', repeat('y', 2000), '7');
+RESET plan_cache_mode;
+DROP TABLE k;
