@@ -94,6 +94,7 @@ _PG_init(void)
 	if (process_shared_preload_libraries_in_progress)
 	{
 		define_settings();
+		euno_operation_define();
 		euno_domains_configure();
 		euno_registry_reserve();
 		previous_shmem_request = shmem_request_hook;

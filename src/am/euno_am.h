@@ -184,6 +184,9 @@ extern bool euno_index_has_look(const EunoTreeSlot *slot);
 extern void euno_operation_out_of_memory(const EunoIndex *idx);
 
 extern void euno_operation_init(void);	/* callbacks; once per backend */
+extern void euno_operation_define(void);	/* in _PG_init */
+/* In a parallel query's worker: its leader started it within an operation. */
+extern bool euno_within_operation;
 
 /* ---- euno_error.c ---- */
 

@@ -24,26 +24,14 @@
 #include "euno_compat.h"
 
 /*
- * Does the process lead our parallel query, and did it start us in the
- * operation that it is in?  If it started us before that, it is for others that
- * it may wait in there: a comparator's statement may be a parallel one, too.
- */
-static bool
-began_before_us(const PGPROC *proc, uint32 number)
-{
-	uint64	   *began = &euno_shared_epochs()->slots[number].began;
-
-	return proc == MyProc->lockGroupLeader &&
-		(TimestampTz) __atomic_load_n(began, __ATOMIC_RELAXED) < MyStartTimestamp;
-}
-
-/*
  * Does the process wait for a lock that we, or our group, keep it from,
  * directly or through others?  Or does it lead a parallel query, and wait for
- * what we are to return?
+ * what we are to return?  Not in an operation, if it started us before that: in
+ * there it may wait for others, for a comparator's statement may be a parallel
+ * one, too.
  */
 static bool
-waits_for_us(const PGPROC *proc, uint32 number, int pid)
+waits_for_us(const PGPROC *proc, int pid)
 {
 	int			own = MyProc->lockGroupLeader != NULL ?
 		MyProc->lockGroupLeader->pid : MyProcPid;
@@ -58,7 +46,8 @@ waits_for_us(const PGPROC *proc, uint32 number, int pid)
 	if ((sort != PG_WAIT_LOCK && sort != PG_WAIT_IPC) ||
 		proc->wait_event_info == WAIT_EVENT_BUFFER_IO)
 		return false;
-	if (sort == PG_WAIT_IPC && began_before_us(proc, number))
+	if (sort == PG_WAIT_IPC && proc == MyProc->lockGroupLeader &&
+		euno_within_operation)
 		return true;
 	foreach(lc, seen)
 	{
@@ -85,7 +74,7 @@ refuse_deadlock(uint32 number)
 	const PGPROC *proc = GetPGProcByNumber(number);
 	int			pid = proc->pid;
 
-	if (pid != 0 && proc != MyProc && waits_for_us(proc, number, pid))
+	if (pid != 0 && proc != MyProc && waits_for_us(proc, pid))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),

@@ -16,7 +16,7 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "miscadmin.h"
-#include "utils/timestamp.h"
+#include "utils/guc.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
@@ -42,6 +42,7 @@ static int	noperations = 0;
 static EunoIndex *used_indexes = NULL;	/* pinned in this transaction */
 
 uint64		euno_hazard_changes = 0;
+bool		euno_within_operation = false;
 
 /*
  * An insert is a descent, and counts as so many more when it is decided which
@@ -121,6 +122,17 @@ flush_used_indexes(void)
 	}
 }
 
+/*
+ * Says to the workers of a parallel query that is about to start whether it is
+ * one within an operation, a comparator's statement.
+ */
+static inline void
+note_within(void)
+{
+	if (!IsParallelWorker())
+		euno_within_operation = noperations > 0;
+}
+
 /* Says to others which trees we hold (euno_deadlock.c). */
 static void
 note_held(void)
@@ -147,6 +159,7 @@ unwind(int nest_level)
 	{
 		Operation  *op = &operations[--noperations];
 
+		note_within();
 		euno_context_reset(op->cx);
 		if (op->building)
 		{
@@ -221,24 +234,31 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 	euno_hazard_clear(euno_process());
 }
 
+/*
+ * What is to be told to workers is a setting, for these are given all settings
+ * that are not as they are by default: hence its source, but it is "off" all
+ * the same.  Nobody may set it.
+ */
+void
+euno_operation_define(void)
+{
+	DefineCustomBoolVariable("euno.within_operation",
+							 "Tells a parallel query's workers that a comparison function waits for them.",
+							 NULL,
+							 &euno_within_operation,
+							 false,
+							 PGC_SIGHUP,
+							 GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | GUC_NO_RESET_ALL | GUC_DISALLOW_IN_FILE,
+							 NULL, NULL, NULL);
+	SetConfigOption("euno.within_operation", "off", PGC_POSTMASTER,
+					PGC_S_DYNAMIC_DEFAULT);
+}
+
 void
 euno_operation_init(void)
 {
 	RegisterXactCallback(xact_callback, NULL);
 	RegisterSubXactCallback(subxact_callback, NULL);
-}
-
-/*
- * Says to our parallel query's workers when an operation began: one that was
- * started later may be what we wait for within it.  0: all were.
- */
-static void
-note_began(EunoProcess *process)
-{
-	uint64		began = ParallelContextActive() ? GetCurrentTimestamp() : 0;
-
-	__atomic_store_n(&process->epochs->slots[process->slot].began, began,
-					 __ATOMIC_RELAXED);
 }
 
 /*
@@ -257,8 +277,6 @@ push_operation(EunoIndex *idx)
 				 errmsg("comparison functions of euno indexes are nested too deeply")));
 
 	note_used(idx);
-	if (noperations == 0)
-		note_began(idx->cx.process);
 	op = &operations[noperations];
 	op->idx = idx;
 	op->cx = &idx->cx;
@@ -276,6 +294,7 @@ push_operation(EunoIndex *idx)
 		}
 	}
 	noperations++;
+	note_within();
 	return op;
 }
 
@@ -284,6 +303,7 @@ pop_operation(EunoIndex *idx)
 {
 	Assert(noperations > 0 && operations[noperations - 1].idx == idx);
 	noperations--;
+	note_within();
 }
 
 EunoState

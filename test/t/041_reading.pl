@@ -55,29 +55,102 @@ SQL
 my $plan = $node->safe_psql('postgres', "$settings EXPLAIN (COSTS OFF) $query");
 like($plan, qr/Gather.*Parallel Seq Scan on numbers.*using t_a on t.*using other_a on other/s, 'a parallel plan');
 
+# Starts psql with these statements.
+sub start_psql
+{
+	my ($statements, $out, $err) = @_;
+
+	return IPC::Run::start(['psql', '-XqAt', '-d', $node->connstr('postgres'), '-c', $statements],
+		'<', \undef, '>', $out, '2>', $err);
+}
+
 my $script = PostgreSQL::Test::Utils::tempdir() . '/evict.sql';
 append_to_file($script, "SELECT euno_evict('other_a');\n\\sleep 5 ms\n");
-for my $round (1 .. 4)
-{
-	# A comparator's statement is a parallel one itself, in the leader.
-	my $workers = $round <= 2 ? 0 : 2;
-	$node->safe_psql('postgres', "ALTER FUNCTION reading_cmp SET max_parallel_workers_per_gather = $workers");
-	$node->safe_psql('postgres', "SELECT euno_rebuild('other_a')");
+$node->safe_psql('postgres', "SELECT euno_rebuild('other_a')");
 
-	# The plan is made before the tree is evicted for the first time.
-	my ($out, $err) = ('', '');
-	my $reader = IPC::Run::start(['psql', '-XqAt', '-d', $node->connstr('postgres'), '-c', $settings, '-c', $query],
-		'<', \undef, '>', \$out, '2>', \$err);
-	until (!$reader->pumpable || $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'"))
-	{
-		$reader->pump_nb;
-	}
-	my ($evicted, $errors) = ('', '');
-	my $evict = IPC::Run::start(['pgbench', '-n', '-T', 2, '-f', $script, $node->connstr('postgres')],
-		'<', \undef, '>', \$evicted, '2>', \$errors);
+# The plan is made before the tree is evicted for the first time.
+my ($out, $err, $evicted, $errors) = ('', '', '', '');
+my $reader = start_psql($settings . $query, \$out, \$err);
+until (!$reader->pumpable || $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'"))
+{
+	$reader->pump_nb;
+}
+my $evict = IPC::Run::start(['pgbench', '-n', '-T', 2, '-f', $script, $node->connstr('postgres')],
+	'<', \undef, '>', \$evicted, '2>', \$errors);
+$reader->finish;
+is("$out$err", "300\n", 'the query has its answer while others read its pages');
+$evict->finish;
+
+# A comparator's statement is a parallel one itself, in the leader.  All wait until an
+# advisory lock is free; but as the server knows nothing of that, nobody waits for it.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE pages (a int, b text) WITH (parallel_workers = 2);
+ALTER TABLE pages ALTER b SET STORAGE PLAIN;
+INSERT INTO pages SELECT g, repeat('x', 5000) FROM generate_series(0, 3) g;
+CREATE TABLE small WITH (parallel_workers = 2) AS SELECT generate_series(0, 99) AS a;
+CREATE FUNCTION free(l int, seconds float) RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+	WHILE EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory') LOOP
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+	PERFORM pg_sleep(seconds);
+	RETURN l;
+END $$;
+CREATE FUNCTION is_worker() RETURNS bool LANGUAGE sql STABLE PARALLEL SAFE AS $$
+	SELECT backend_type = 'parallel worker' FROM pg_stat_activity WHERE pid = pg_backend_pid() $$;
+CREATE FUNCTION free_in_worker(l int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+	RETURN CASE WHEN public.is_worker() THEN public.free(l, 0) ELSE l END;
+END $$;
+CREATE FUNCTION parallel_cmp(l int, r int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	SET max_parallel_workers_per_gather = 2 SET parallel_leader_participation = off AS $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory') OR public.is_worker() THEN
+		NULL;
+	ELSIF current_setting('my.deadlock') = 'on' THEN
+		PERFORM count(*) FROM public.small s, public.other o WHERE o.a = public.free(s.a, 0);
+	ELSE
+		PERFORM count(*) FROM public.small WHERE a = 0 AND public.free(a, 0.3) = a;
+	END IF;
+	RETURN btint4cmp(l, r);
+END $$;
+CREATE OPERATOR CLASS parallel FOR TYPE int USING euno AS
+	OPERATOR 1 <, OPERATOR 3 =, OPERATOR 5 >, FUNCTION 1 parallel_cmp(int, int);
+CREATE TABLE few AS SELECT generate_series(0, 3) AS a;
+CREATE INDEX few_a ON few USING euno (a parallel);
+SQL
+$node->safe_psql('postgres', "VACUUM ANALYZE $_") for qw(pages small few);
+
+for my $deadlock ('off', 'on')
+{
+	($out, $err, $evicted, $errors) = ('', '', '', '');
+	my $locker = $node->background_psql('postgres');
+	$node->safe_psql('postgres', "SELECT euno_rebuild('other_a')");
+	$locker->query_safe('SELECT pg_advisory_lock(1)');
+
+	# In the second case the query has no other workers.
+	$reader = start_psql("${settings}SET my.deadlock = $deadlock; SET statement_timeout = '180s';" .
+			($deadlock eq 'on' ? 'SET max_parallel_workers_per_gather = 0;' : '') .
+			'SELECT count(*) FROM pages p, few, other o WHERE few.a = p.a AND o.a = free_in_worker(few.a)',
+		\$out, \$err);
+	$node->poll_query_until('postgres', "SELECT count(*) FILTER (WHERE query ~ 'FROM public.small') > 0 AND count(*) FILTER (WHERE query ~ 'FROM pages') = " .
+			($deadlock eq 'on' ? 0 : 2) . " FROM pg_stat_activity WHERE backend_type = 'parallel worker'")
+		or die 'no workers';
+	$evict = start_psql("SELECT euno_evict('other_a')", \$evicted, \$errors);
+	$node->poll_query_until('postgres', "SELECT state = 'retiring' FROM euno_stat_indexes WHERE indexrelname = 'other_a'")
+		or die 'not evicted';
+	$locker->query_safe('SELECT pg_advisory_unlock(1)');
 	$reader->finish;
-	is("$out$err", "300\n", "round $round, $workers more workers: the query has its answer");
+	if ($deadlock eq 'on')
+	{
+		like($err, qr/deadlock detected/, 'a worker that a comparator waits for waits for that');
+	}
+	else
+	{
+		is("$out$err", "4\n", 'a worker waits for a comparator that waits for others');
+	}
 	$evict->finish;
+	$locker->quit;
 }
 $node->stop;
 done_testing();
