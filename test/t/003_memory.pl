@@ -242,8 +242,9 @@ $node->safe_psql('postgres', "SELECT euno_rebuild('t_a')");
 same_answers($node, 'postgres', 'SELECT count(*), max(a) FROM t WHERE a > 0', 'rebuilt when it fits');
 $node->stop;
 
-# A tree whose end nobody has noticed goes when memory is short.
-$node = euno_node('unnoticed', "euno.max_memory = 16MB\neuno.max_indexes = 20\neuno.naptime = 1h\neuno.snapshot_on_shutdown = on");
+# A tree whose end nobody has noticed goes when memory is short.  No worker comes to
+# rebuild, who would notice.
+$node = euno_node('unnoticed', "euno.max_memory = 16MB\neuno.max_indexes = 20\neuno.naptime = 1h\neuno.auto_rebuild = off\neuno.snapshot_on_shutdown = on");
 $node->start;
 $node->safe_psql('postgres', <<'SQL');
 CREATE EXTENSION euno_index;

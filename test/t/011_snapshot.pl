@@ -361,9 +361,12 @@ $node->restart;
 is(states(), 'ready', 'two domains');
 check_indexes($node, 'postgres', 'two domains');
 
-# Nothing is written if that is not wanted, or has not been done cleanly.
+# Nothing is written if that is not wanted, or has not been done cleanly.  A postmaster
+# that is told to stop in the same moment does not read the file any more.
 $node->append_conf('postgresql.conf', 'euno.snapshot_on_shutdown = off');
 $node->reload;
+$node->poll_query_until('postgres', "SELECT current_setting('euno.snapshot_on_shutdown') = 'off'")
+	or die 'the file is not read';
 $node->stop;
 ok(!-e $file, 'no file if it is not wanted');
 $node->start;
