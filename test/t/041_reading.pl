@@ -86,7 +86,7 @@ $evict->finish;
 $node->safe_psql('postgres', <<'SQL');
 CREATE TABLE pages (a int, b text) WITH (parallel_workers = 2);
 ALTER TABLE pages ALTER b SET STORAGE PLAIN;
-INSERT INTO pages SELECT g, repeat('x', 5000) FROM generate_series(0, 3) g;
+INSERT INTO pages SELECT g, repeat('x', 5000) FROM generate_series(0, 99) g;
 CREATE TABLE small WITH (parallel_workers = 2) AS SELECT generate_series(0, 99) AS a;
 CREATE FUNCTION free(l int, seconds float) RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 BEGIN
@@ -131,10 +131,10 @@ for my $deadlock ('off', 'on')
 	# In the second case the query has no other workers.
 	$reader = start_psql("${settings}SET my.deadlock = $deadlock; SET statement_timeout = '180s';" .
 			($deadlock eq 'on' ? 'SET max_parallel_workers_per_gather = 0;' : '') .
-			'SELECT count(*) FROM pages p, few, other o WHERE few.a = p.a AND o.a = free_in_worker(few.a)',
+			'SELECT count(*) FROM pages p, few, other o WHERE few.a = p.a % 4 AND o.a = free_in_worker(few.a)',
 		\$out, \$err);
-	$node->poll_query_until('postgres', "SELECT count(*) FILTER (WHERE query ~ 'FROM public.small') > 0 AND count(*) FILTER (WHERE query ~ 'FROM pages') = " .
-			($deadlock eq 'on' ? 0 : 2) . " FROM pg_stat_activity WHERE backend_type = 'parallel worker'")
+	$node->poll_query_until('postgres', "SELECT count(*) FILTER (WHERE query ~ 'FROM public.small') > 0 AND count(*) FILTER (WHERE query ~ 'FROM pages') >= " .
+			($deadlock eq 'on' ? 0 : 1) . " FROM pg_stat_activity WHERE backend_type = 'parallel worker'")
 		or die 'no workers';
 	$evict = start_psql("SELECT euno_evict('other_a')", \$evicted, \$errors);
 	$node->poll_query_until('postgres', "SELECT state = 'retiring' FROM euno_stat_indexes WHERE indexrelname = 'other_a'")
@@ -147,7 +147,7 @@ for my $deadlock ('off', 'on')
 	}
 	else
 	{
-		is("$out$err", "4\n", 'a worker waits for a comparator that waits for others');
+		is("$out$err", "100\n", 'a worker waits for a comparator that waits for others');
 	}
 	$evict->finish;
 	$locker->quit;
