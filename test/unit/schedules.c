@@ -11,9 +11,10 @@
  * that somebody may be looking at, and all must come to an end.
  *
  * A failure prints EUNO_SCHEDULE=...; with that set, only that run is made.
- * EUNO_TREE names the tree, EUNO_CASES the cases (by spaces).  EUNO_SECONDS
- * makes every case go on for as long with other seeds; with EUNO_STOP, the
- * first failure is the last.
+ * EUNO_TREE names the tree, EUNO_CASES the cases (by spaces).  EUNO_THIRD, 0 to
+ * 2, has but a third run of the schedules of two preemptions of two threads.
+ * EUNO_SECONDS makes every case go on for as long with other seeds; with
+ * EUNO_STOP, the first failure is the last.
  *
  *-------------------------------------------------------------------------
  */
@@ -202,6 +203,8 @@ static bool
 try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 {
 	static uint32_t strong_runs;	/* of this case, the last time */
+	const char *third = weak ? NULL : getenv("EUNO_THIRD");
+	uint32_t	parts = third != NULL ? 3 : 1;
 	uint32_t	n = stage_threads();
 	uint64_t	before;
 	bool		ok = true;
@@ -218,7 +221,7 @@ try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 		{
 			Schedule	schedule = {.kind = SCHEDULE_LIST,.weak = weak,
 			.first = first};
-			uint32_t	stride[2] = {1, 0};
+			uint32_t	stride[2] = {parts, third != NULL ? (uint32_t) atoi(third) : 0};
 			uint32_t	steps;
 
 			/* Two looks: the first one finds which words matter. */
@@ -233,7 +236,7 @@ try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 									   MAX_TRACE - 1, stride);
 		}
 		if (!weak)
-			strong_runs = (uint32_t) (runs - start);
+			strong_runs = parts * (uint32_t) (runs - start);
 		if (runs - start > SMALL)
 			break;
 	} while (ok && n == 2 && memory_shared_words > before);
