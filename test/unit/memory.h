@@ -31,9 +31,6 @@
 
 #include "core/euno_shared.h"
 
-/* Tries before an operation of a B+tree stops being optimistic (bpt.h). */
-extern uint32_t euno_model_patience;
-
 /* Where the shared memory is; page aligned.  Once. */
 extern void memory_region(void *base, size_t size);
 

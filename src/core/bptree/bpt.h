@@ -20,13 +20,14 @@
  * before it works on copies of the nodes, which are not torn by the time a
  * comparator takes.  Tests make the former fewer.
  */
-#ifdef EUNO_TEST_MODEL
-extern uint32_t euno_model_patience;	/* as the case wants it */
-#endif
 #ifndef BPT_PATIENCE
 #define BPT_PATIENCE		16
 #endif
 #define BPT_COMPARE_PATIENCE	2
+
+#ifdef EUNO_TEST_MODEL
+extern uint32_t euno_model_patience;	/* BPT_PATIENCE, as the case wants it */
+#endif
 
 /*
  * Tries of a write that fail before its place is crowded.  Tests make it more.

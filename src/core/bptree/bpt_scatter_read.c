@@ -249,8 +249,8 @@ point_segment(const BptLeaf *leaf, const BptSegment *segment,
 /*
  * Adds the TIDs of the entries in a contended leaf's annex that start with the
  * key to those of the batch.  False if they are not all in one segment, the
- * batch is full, or the operation was canceled.  What was added is right if the leaf's version, at which
- * its sorted part was read before, validates.
+ * batch is full, or the operation was canceled.  What was added is right if the
+ * leaf's version, at which its sorted part was read before, validates.
  */
 bool
 euno_bpt_scatter_point(EunoContext *cx, const BptLeaf *leaf,
