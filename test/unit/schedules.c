@@ -12,7 +12,7 @@
  *
  * A failure prints EUNO_SCHEDULE=...; with that set, only that run is made.
  * EUNO_TREE names the tree, EUNO_CASES the cases (by spaces).  EUNO_THIRD, 0 to
- * 2, has but a third run of the schedules of two preemptions of two threads.
+ * 2, has but a third of those with two preemptions run.
  * EUNO_SECONDS makes every case go on for as long with other seeds; with
  * EUNO_STOP, the first failure is the last.
  *
@@ -203,8 +203,9 @@ static bool
 try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 {
 	static uint32_t strong_runs;	/* of this case, the last time */
-	const char *third = weak ? NULL : getenv("EUNO_THIRD");
+	const char *third = getenv("EUNO_THIRD");
 	uint32_t	parts = third != NULL ? 3 : 1;
+	uint32_t	every = 1;		/* pair of preemptions, or one in so many */
 	uint32_t	n = stage_threads();
 	uint64_t	before;
 	bool		ok = true;
@@ -221,16 +222,18 @@ try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 		{
 			Schedule	schedule = {.kind = SCHEDULE_LIST,.weak = weak,
 			.first = first};
-			uint32_t	stride[2] = {parts, third != NULL ? (uint32_t) atoi(third) : 0};
+			uint32_t	stride[2];
 			uint32_t	steps;
 
 			/* Two looks: the first one finds which words matter. */
 			ok = try(ops, c, &schedule, &steps) &&
 				try(ops, c, &schedule, &steps);
 			if (weak)
-				*stride = 1 + strong_runs / WEAK_SHARE;
+				every = 1 + strong_runs / WEAK_SHARE;
 			if (n > 2)
-				*stride = 1 + n * (n - 1) * (n - 1) * length * length / 8 / SHARE;
+				every = 1 + n * (n - 1) * (n - 1) * length * length / 8 / SHARE;
+			stride[0] = parts * every;
+			stride[1] = third != NULL ? (uint32_t) atoi(third) * every : 0;
 			ok = ok && try_preemptions(ops, c, &schedule, 1,
 									   steps < MAX_TRACE ? steps :
 									   MAX_TRACE - 1, stride);
