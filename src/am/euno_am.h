@@ -185,8 +185,8 @@ extern void euno_operation_out_of_memory(const EunoIndex *idx);
 
 extern void euno_operation_init(void);	/* callbacks; once per backend */
 extern void euno_operation_define(void);	/* in _PG_init */
-/* In a parallel query's worker: its leader started it within an operation. */
-extern bool euno_within_operation;
+/* In a parallel query's worker: those that its leader started it within. */
+extern int	euno_within_operations;
 
 /* ---- euno_error.c ---- */
 

@@ -24,14 +24,28 @@
 #include "euno_compat.h"
 
 /*
- * Does the process wait for a lock that we, or our group, keep it from,
- * directly or through others?  Or does it lead a parallel query, and wait for
- * what we are to return?  Not in an operation, if it started us before that: in
- * there it may wait for others, for a comparator's statement may be a parallel
- * one, too.
+ * Did the process, which leads our parallel query, start us in the operation
+ * that it is in?  In one that it began after that it may wait for others, for
+ * a comparator's statement may be a parallel one, too; in none it keeps nobody
+ * waiting.
  */
 static bool
-waits_for_us(const PGPROC *proc, int pid)
+started_us_here(const PGPROC *proc, uint32 number)
+{
+	uint64	   *within = &euno_shared_epochs()->slots[number].within;
+
+	return proc == MyProc->lockGroupLeader && euno_within_operations > 0 &&
+		__atomic_load_n(within, __ATOMIC_RELAXED) ==
+		(uint64) euno_within_operations;
+}
+
+/*
+ * Does the process wait for a lock that we, or our group, keep it from,
+ * directly or through others?  Or does it lead a parallel query, and wait for
+ * what we are to return?
+ */
+static bool
+waits_for_us(const PGPROC *proc, uint32 number, int pid)
 {
 	int			own = MyProc->lockGroupLeader != NULL ?
 		MyProc->lockGroupLeader->pid : MyProcPid;
@@ -46,8 +60,7 @@ waits_for_us(const PGPROC *proc, int pid)
 	if ((sort != PG_WAIT_LOCK && sort != PG_WAIT_IPC) ||
 		proc->wait_event_info == WAIT_EVENT_BUFFER_IO)
 		return false;
-	if (sort == PG_WAIT_IPC && proc == MyProc->lockGroupLeader &&
-		euno_within_operation)
+	if (sort == PG_WAIT_IPC && started_us_here(proc, number))
 		return true;
 	foreach(lc, seen)
 	{
@@ -74,7 +87,7 @@ refuse_deadlock(uint32 number)
 	const PGPROC *proc = GetPGProcByNumber(number);
 	int			pid = proc->pid;
 
-	if (pid != 0 && proc != MyProc && waits_for_us(proc, pid))
+	if (pid != 0 && proc != MyProc && waits_for_us(proc, number, pid))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 				 errmsg("deadlock detected"),

@@ -42,7 +42,7 @@ static int	noperations = 0;
 static EunoIndex *used_indexes = NULL;	/* pinned in this transaction */
 
 uint64		euno_hazard_changes = 0;
-bool		euno_within_operation = false;
+int			euno_within_operations = 0;
 
 /*
  * An insert is a descent, and counts as so many more when it is decided which
@@ -123,14 +123,18 @@ flush_used_indexes(void)
 }
 
 /*
- * Says to the workers of a parallel query that is about to start whether it is
- * one within an operation, a comparator's statement.
+ * Says to the workers of a parallel query that is about to start within how
+ * many operations that is, a comparator's statement for one; and to those that
+ * there are, within how many we are now.
  */
 static inline void
-note_within(void)
+note_within(const EunoProcess *process)
 {
-	if (!IsParallelWorker())
-		euno_within_operation = noperations > 0;
+	if (IsParallelWorker())
+		return;
+	euno_within_operations = noperations;
+	__atomic_store_n(&process->epochs->slots[process->slot].within,
+					 (uint64) noperations, __ATOMIC_RELAXED);
 }
 
 /* Says to others which trees we hold (euno_deadlock.c). */
@@ -159,7 +163,7 @@ unwind(int nest_level)
 	{
 		Operation  *op = &operations[--noperations];
 
-		note_within();
+		note_within(euno_process());
 		euno_context_reset(op->cx);
 		if (op->building)
 		{
@@ -234,23 +238,33 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 	euno_hazard_clear(euno_process());
 }
 
+/* A file may not set it, nor the command line; workers are given it as it is. */
+static bool
+check_within(int *value, void **extra, GucSource source)
+{
+	if (source <= PGC_S_DYNAMIC_DEFAULT)
+		return true;
+	GUC_check_errmsg("parameter \"euno.within_operations\" cannot be changed");
+	return false;
+}
+
 /*
  * What is to be told to workers is a setting, for these are given all settings
- * that are not as they are by default: hence its source, but it is "off" all
- * the same.  Nobody may set it.
+ * that are not as they are by default: hence its source, but it is 0 all the
+ * same.  Nobody may set it.
  */
 void
 euno_operation_define(void)
 {
-	DefineCustomBoolVariable("euno.within_operation",
-							 "Tells a parallel query's workers that a comparison function waits for them.",
-							 NULL,
-							 &euno_within_operation,
-							 false,
-							 PGC_SIGHUP,
-							 GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | GUC_NO_RESET_ALL | GUC_DISALLOW_IN_FILE,
-							 NULL, NULL, NULL);
-	SetConfigOption("euno.within_operation", "off", PGC_POSTMASTER,
+	DefineCustomIntVariable("euno.within_operations",
+							"Tells a parallel query's workers within how many operations of their leader they were started.",
+							NULL,
+							&euno_within_operations,
+							0, 0, MAX_OPERATIONS,
+							PGC_SIGHUP,
+							GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL | GUC_NO_RESET_ALL | GUC_DISALLOW_IN_FILE,
+							check_within, NULL, NULL);
+	SetConfigOption("euno.within_operations", "0", PGC_POSTMASTER,
 					PGC_S_DYNAMIC_DEFAULT);
 }
 
@@ -294,7 +308,7 @@ push_operation(EunoIndex *idx)
 		}
 	}
 	noperations++;
-	note_within();
+	note_within(idx->cx.process);
 	return op;
 }
 
@@ -303,7 +317,7 @@ pop_operation(EunoIndex *idx)
 {
 	Assert(noperations > 0 && operations[noperations - 1].idx == idx);
 	noperations--;
-	note_within();
+	note_within(idx->cx.process);
 }
 
 EunoState

@@ -51,6 +51,8 @@ typedef struct EunoEpochSlot
 	uint64_t	held;			/* the trees whose memory it keeps between
 								 * operations, up to four: their numbers from
 								 * 1, 16 bits each; 0 = none */
+	uint64_t	within;			/* so many operations that may call foreign
+								 * code (euno_deadlock.c) */
 	EunoRequest request;		/* for euno_delegate.c, on lines of their own */
 	EunoAnswer	answer;
 } __attribute__((aligned(128))) EunoEpochSlot;

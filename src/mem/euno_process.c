@@ -138,6 +138,7 @@ euno_process(void)
 		epochs->slots[my_process.slot].pinned = 0;
 		epochs->slots[my_process.slot].hazard = 0;
 		epochs->slots[my_process.slot].held = 0;
+		epochs->slots[my_process.slot].within = 0;
 		euno_barrier_join(&epochs->barriers);
 		on_shmem_exit(process_exit, 0);
 		my_process_ready = true;

@@ -152,5 +152,45 @@ for my $deadlock ('off', 'on')
 	$evict->finish;
 	$locker->quit;
 }
+
+# A build is an operation, too: its leader, which looks into an index meanwhile, waits in
+# there for the comparator's workers, and not for those of the build.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION looked_up(l int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+	SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+	IF public.is_worker() THEN
+		PERFORM FROM public.other o WHERE o.a = public.free(l, 0);
+	ELSE
+		PERFORM FROM public.few WHERE few.a = l % 4;
+	END IF;
+	RETURN l;
+END $$;
+ALTER FUNCTION parallel_cmp(int, int) SET enable_seqscan = on;
+CREATE TABLE built (a int, b text) WITH (parallel_workers = 2);
+ALTER TABLE built ALTER b SET STORAGE PLAIN;
+INSERT INTO built SELECT g, repeat('x', 5000) FROM generate_series(0, 599) g;
+SELECT euno_rebuild('other_a');
+SQL
+($out, $err, $evicted, $errors) = ('', '', '', '');
+my $locker = $node->background_psql('postgres');
+$locker->query_safe('SELECT pg_advisory_lock(1)');
+my $builder = start_psql("${settings}SET my.deadlock = off; SET statement_timeout = '180s'; CREATE INDEX ON built USING euno (looked_up(a))", \$out, \$err);
+$node->poll_query_until('postgres', "SELECT count(*) FILTER (WHERE query ~ 'FROM public.small') > 0 AND count(*) FILTER (WHERE query ~ 'CREATE INDEX' AND wait_event = 'PgSleep') = 2 FROM pg_stat_activity WHERE backend_type = 'parallel worker'")
+	or die 'no workers';
+my $last = start_psql("SELECT euno_evict('other_a')", \$evicted, \$errors);
+$node->poll_query_until('postgres', "SELECT state = 'retiring' FROM euno_stat_indexes WHERE indexrelname = 'other_a'")
+	or die 'not evicted';
+$locker->query_safe('SELECT pg_advisory_unlock(1)');
+$builder->finish;
+is("$out$err", '', 'a worker of a build waits for a comparator that waits for others');
+$last->finish;
+$locker->quit;
+
+# What tells workers that is not to be set in a file, either.
+$node->append_conf('postgresql.conf', 'euno.within_operations = 1');
+$node->reload;
+$node->wait_for_log(qr/parameter "euno.within_operations" cannot be changed/);
+is($node->safe_psql('postgres', 'SHOW euno.within_operations'), '0', 'a setting that nobody may set');
 $node->stop;
 done_testing();
