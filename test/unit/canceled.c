@@ -191,6 +191,28 @@ interrupt_walks(Actor *actor)
 	CHECK(actor->process.depth == 0, "an epoch was not left");
 }
 
+/* Who looks for a leaf by the beginning of a key waits for one right of there. */
+static void
+interrupt_hot(Actor *actor)
+{
+	EunoTree   *tree = actor->fixture->tree;
+	BptLeaf    *right = is_art(actor) || bpt_is_opaque(tree) ? NULL :
+		bpt_body(tree)->first->right;
+	EunoHeat	heat = {.cut = true};
+	EunoLeafInfo info;
+	EunoStatus	status;
+
+	if (right == NULL)
+		return;
+	heat.leaf = right->number;
+	canceled_waits = 0;
+	CHECK(euno_mutex_trylock(&right->lock), "a leaf that is locked");
+	status = actor->fixture->ops->leaf(&actor->cx, tree, &heat, &info);
+	CHECK(status == EUNO_CANCELED && canceled_waits == 1,
+		  "a hot leaf: status %d, %u waits", status, canceled_waits);
+	euno_lock_release_unchanged(&right->lock, &test_env);
+}
+
 /*
  * Who merges waits for a directory.  When it is canceled it has merged
  * nothing, and given the right to merge back.
@@ -366,6 +388,7 @@ test_canceled(const EunoTreeOps *ops, const Shape *shape)
 		hold_nodes(&actor, false);
 		actor.cx.env = &env;
 		interrupt_walks(&actor);
+		interrupt_hot(&actor);
 		actor.cx.env = &test_env;
 		do_contains(&actor, &model, at);
 	}

@@ -114,7 +114,7 @@ find_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 		place->copied = place->found = false;
 		if (!euno_lock_read_or_leave(&leaf->lock, &place->version, cx->env,
 									 &cx->counters))
-			return EUNO_STALE;
+			return euno_is_canceled(cx->env) ? EUNO_CANCELED : EUNO_STALE;
 	}
 	return status == EUNO_OK ? EUNO_NOT_FOUND : status;
 }
