@@ -349,6 +349,9 @@ interrupt_contended(const EunoTreeOps *ops, const Shape *shape)
 		verify(&actor, NULL);
 		CHECK(waits > 0 && canceled_waits > 0, "nobody has waited");
 		canceled_waits = 0;
+		was_canceled("walk", walk(&actor, keep), EUNO_OK);
+		CHECK(canceled_waits > 0, "a walk has not waited");
+		canceled_waits = 0;
 		was_canceled("calm", ops->set_mode(&actor.cx, fixture.tree, NULL, false),
 					 EUNO_OK);
 		actor.cx.env = &test_env;

@@ -329,8 +329,8 @@ extern EunoStatus euno_bpt_scatter_contains(EunoContext *cx, BptPlace *place,
 extern EunoTid euno_bpt_scatter_tid(const BptLeaf *leaf,
 									const struct BptShape *shape,
 									const uint8_t *suffix);
-extern uint32_t euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf,
-									  EunoTid *tids);
+extern bool euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf,
+								  bool may_leave, EunoTid *tids, uint32_t *n);
 extern uint32_t euno_bpt_scatter_remove_tids(EunoContext *cx, BptLeaf *leaf,
 											 const EunoTid *tids, uint32_t n);
 extern EunoStatus euno_bpt_scatter_snapshot(EunoContext *cx, BptPlace *place,

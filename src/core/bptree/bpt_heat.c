@@ -127,6 +127,7 @@ euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 	EunoPosition pos = {.key = heat->key, .keylen = heat->keylen,
 	.side = heat->cut ? -1 : 0, .tid = heat->tid};
 	EunoTid		annex[BPT_ANNEX_SLOTS];
+	uint32_t	annexed;
 	EunoStatus	status;
 	BptImage	image;
 	BptPlace	place;
@@ -142,10 +143,13 @@ euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 	{
 		status = find_leaf(cx, tree, heat, &key, &place);
 	} while (status == EUNO_STALE);
+	if (status == EUNO_OK &&
+		!euno_bpt_scatter_tids(cx, place.leaf, true, annex, &annexed))
+		status = EUNO_CANCELED;
 	if (status == EUNO_OK)
 	{
 		info->number = image.leaf.number;
-		info->entries = euno_bpt_scatter_tids(cx, place.leaf, annex) +
+		info->entries = annexed +
 			(place.view.format == BPT_FIXED ? place.view.entries :
 			 image.leaf.ntids);
 		info->domain = (int) image.leaf.limbo.domain;

@@ -295,21 +295,23 @@ euno_bpt_scatter_tid(const BptLeaf *leaf, const BptShape *shape,
 /*
  * All TIDs in a contended leaf's annex, at most BPT_ANNEX_SLOTS, each
  * segment's at a moment of its own; they are all of the annex when the leaf's
- * version validates.  Returns their number.
+ * version validates.  *n: their number.  False if canceled, with "may_leave":
+ * the caller holds nothing then.
  */
-uint32_t
-euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf, EunoTid *tids)
+bool
+euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf, bool may_leave,
+					  EunoTid *tids, uint32_t *n)
 {
 	const BptAnnex *annex = bpt_annex(leaf);
-	uint32_t	n = 0;
 	BptShape	shape;
 	uint8_t		bytes[BPT_SEGMENT_ROOM];
 
+	*n = 0;
 	if (annex == NULL)
-		return 0;
+		return true;
 	bpt_shape(annex, &shape);
 	if (shape.slots == 0 || shape.base > euno_load32(&leaf->low_len))
-		return 0;
+		return true;
 	for (uint32_t s = 0; s < BPT_SEGMENTS; s++)
 	{
 		BptSegment *segment = (BptSegment *) &annex->segments[s];
@@ -319,16 +321,17 @@ euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf, EunoTid *tids)
 
 		do
 		{
-			(void) bpt_segment_begin(cx, segment, false, &tries, &version);
+			if (!bpt_segment_begin(cx, segment, may_leave, &tries, &version))
+				return false;
 			used = euno_load64(&segment->used) & bpt_slot_mask(&shape);
 			euno_copy_out(bytes, segment->bytes, sizeof(bytes));
 		} while (!bpt_segment_end(cx, segment, version, tries));
 		for (; used != 0; used &= used - 1)
-			tids[n++] = euno_bpt_scatter_tid(leaf, &shape, bytes +
-											 (uint32_t) __builtin_ctzll(used) *
-											 shape.stride);
+			tids[(*n)++] = euno_bpt_scatter_tid(leaf, &shape, bytes +
+												(uint32_t) __builtin_ctzll(used) *
+												shape.stride);
 	}
-	return n;
+	return true;
 }
 
 /*

@@ -499,8 +499,8 @@ scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 /*
  * The opposite: a contended leaf becomes calm.  To be called within an epoch
  * in which the leaf was seen linked.  EUNO_OK (also if it is calm, or gone),
- * EUNO_NO_MEMORY (it had to be split), EUNO_CORRUPT.  No locks on entry or
- * return.
+ * EUNO_NO_MEMORY (it had to be split), EUNO_CORRUPT, EUNO_CANCELED.  No locks
+ * on entry or return.
  */
 static EunoStatus
 calm_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)

@@ -94,6 +94,7 @@ walk_copy(EunoContext *cx, WalkLeaf *wl, bool locked, EunoTid *tids,
 {
 	BptLeaf    *leaf = wl->leaf;
 	uint64_t	version = 0;
+	uint32_t	annexed;
 	BptView		view;
 
 	if (locked ?
@@ -124,7 +125,11 @@ walk_copy(EunoContext *cx, WalkLeaf *wl, bool locked, EunoTid *tids,
 			view.torn = true;
 	}
 	if (view.scattered && !view.torn)
-		wl->n += euno_bpt_scatter_tids(cx, leaf, tids + wl->n);
+	{
+		if (!euno_bpt_scatter_tids(cx, leaf, !locked, tids + wl->n, &annexed))
+			return EUNO_CANCELED;
+		wl->n += annexed;
+	}
 	if (locked)
 		euno_lock_release_unchanged(&leaf->lock, cx->env);
 	else if (!euno_lock_validate(&leaf->lock, version))
