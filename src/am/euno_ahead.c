@@ -25,7 +25,6 @@
 
 #include "am/euno_scan.h"
 #include "core/euno_shared.h"
-#include "euno_compat.h"
 
 /*
  * Bytes of a page's tuples from which on to fetch them gains more than it

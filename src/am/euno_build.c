@@ -10,13 +10,11 @@
  */
 #include "postgres.h"
 
-#include "access/generic_xlog.h"
 #include "access/tableam.h"
 #include "access/xloginsert.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "utils/backend_progress.h"

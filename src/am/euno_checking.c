@@ -16,7 +16,6 @@
 #include "storage/shmem.h"
 
 #include "am/euno_am.h"
-#include "euno_compat.h"
 
 /* One for each process, which alone writes it. */
 typedef union Announcement

@@ -22,7 +22,6 @@
 #include "access/tableam.h"
 
 #include "am/euno_am.h"
-#include "euno_compat.h"
 
 #define MAX_CANDIDATES 512		/* in each direction from the entry */
 

@@ -18,7 +18,6 @@
 #include "port/pg_bitutils.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 

@@ -13,7 +13,6 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/rel.h"
 #include "utils/timestamp.h"
 
 #include "am/euno_am.h"

@@ -10,7 +10,6 @@
 #include "access/xact.h"
 
 #include "am/euno_am.h"
-#include "euno_compat.h"
 
 /*
  * Insert while the tree is loaded.  Pinned since before the state was found to

@@ -18,7 +18,6 @@
 
 #include "am/euno_am.h"
 #include "core/euno_lock.h"
-#include "euno_compat.h"
 
 #define KEY_LOCKS 1024
 

@@ -13,7 +13,6 @@
 
 #include "commands/progress.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "utils/backend_progress.h"
 #include "utils/rel.h"
 

@@ -20,16 +20,13 @@
 #include "catalog/index.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
-#include "optimizer/planner.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "tcop/tcopprot.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 #include "am/euno_build.h"
-#include "euno_compat.h"
 
 #define KEY_SHARED		UINT64CONST(0xE000000000000001)
 #define KEY_SCAN		UINT64CONST(0xE000000000000002)

@@ -26,8 +26,6 @@
 #include "miscadmin.h"
 #include "storage/lwlock.h"
 #include "storage/predicate.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
 
 #include "am/euno_am.h"
 #include "euno_compat.h"

@@ -20,7 +20,6 @@
 #include "commands/dbcommands.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "storage/lmgr.h"
 #include "utils/backend_progress.h"
 #include "utils/backend_status.h"

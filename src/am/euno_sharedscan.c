@@ -23,7 +23,6 @@
 #include "postgres.h"
 
 #include "access/relscan.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"

@@ -16,8 +16,6 @@
 
 #include "storage/bufmgr.h"
 #include "storage/pg_shmem.h"
-#include "utils/memutils.h"
-#include "utils/rel.h"
 
 #include "am/euno_sort_work.h"
 #include "mem/euno_domains.h"

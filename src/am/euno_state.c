@@ -15,11 +15,9 @@
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "storage/procarray.h"
 #include "storage/sinval.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 
 #include "am/euno_build.h"

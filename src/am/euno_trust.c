@@ -30,7 +30,6 @@
 #include "utils/typcache.h"
 
 #include "am/euno_am.h"
-#include "euno_compat.h"
 
 /* A function that does not come with the server? */
 static bool

@@ -12,10 +12,8 @@
 
 #include "access/itup.h"
 #include "access/relscan.h"
-#include "utils/memutils.h"
 
 #include "am/euno_scan.h"
-#include "euno_compat.h"
 
 /* How many are made at once at most: they stay in the first-level cache. */
 #define TUPLE_GROUP		64

@@ -11,7 +11,6 @@
 #include "access/tableam.h"
 #include "miscadmin.h"
 #include "utils/rel.h"
-#include "utils/snapmgr.h"
 
 #include "am/euno_am.h"
 

@@ -23,7 +23,6 @@
 #include "access/genam.h"
 #include "commands/vacuum.h"
 #include "miscadmin.h"
-#include "storage/lock.h"
 #include "storage/proc.h"
 
 #include "am/euno_am.h"

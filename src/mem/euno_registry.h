@@ -40,8 +40,6 @@
 
 #include "access/transam.h"
 #include "port/atomics.h"
-#include "storage/latch.h"
-#include "storage/lwlock.h"
 
 #include "core/euno_core.h"
 #include "core/euno_epoch.h"

@@ -10,6 +10,8 @@
 
 #include "postgres.h"
 
+#include "storage/latch.h"
+#include "storage/lwlock.h"
 #include "utils/hsearch.h"
 
 #include "mem/euno_registry.h"

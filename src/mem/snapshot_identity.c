@@ -16,7 +16,6 @@
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
-#include "access/xlogrecovery.h"
 #include "port/pg_crc32c.h"
 #include "storage/fd.h"
 
