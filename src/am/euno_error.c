@@ -20,10 +20,6 @@
 static void
 out_of_memory(EunoIndex *idx, Relation index)
 {
-	uint64		reserved;
-	uint64		used;
-	uint64		peak;
-
 	CHECK_FOR_INTERRUPTS();		/* what waited for memory may have left */
 	euno_operation_out_of_memory(idx);
 
@@ -35,13 +31,13 @@ out_of_memory(EunoIndex *idx, Relation index)
 				 errdetail("All of \"euno.max_memory\" (%d MB) is in use.",
 						   euno_max_memory_mb),
 				 errhint("Increase \"euno.max_memory\" and restart the server, or drop euno indexes.")));
-	euno_registry_memory(&reserved, &used, &peak);
 	ereport(ERROR,
 			(errcode(ERRCODE_OUT_OF_MEMORY),
 			 errmsg("out of memory for euno index \"%s\"",
 					RelationGetRelationName(index)),
 			 errdetail("The operating system refused more than " UINT64_FORMAT " MB of the %d MB that \"euno.max_memory\" allows.",
-					   used / (1024 * 1024), euno_max_memory_mb),
+					   euno_arena_usage(euno_registry_arena()).used / (1024 * 1024),
+					   euno_max_memory_mb),
 			 errhint("Give the server more memory, or decrease \"euno.max_memory\".")));
 }
 

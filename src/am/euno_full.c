@@ -73,19 +73,18 @@ euno_full_note(EunoTreeSlot *slot, uint64 bytes)
 bool
 euno_full_may_return(const EunoTreeSlot *slot)
 {
-	uint64		reserved;
-	uint64		used;
-	uint64		peak;
+	EunoArenaUsage usage;
 
 	if (slot->retry_at == 0)
 		return true;
-	euno_registry_memory(&reserved, &used, &peak);
+	usage = euno_arena_usage(euno_registry_arena());
 
 	/* One that took nearly all may be smaller now: most of it will do. */
 	return GetCurrentTimestamp() >= slot->retry_at &&
-		reserved - used >= Min(slot->needed_bytes +
-							   Min(slot->needed_bytes / 8, reserved / 32),
-							   reserved - reserved / 16);
+		usage.reserved - usage.used >=
+		Min(slot->needed_bytes +
+			Min(slot->needed_bytes / 8, usage.reserved / 32),
+			usage.reserved - usage.reserved / 16);
 }
 
 /*
@@ -119,17 +118,6 @@ finish_retired(void)
 	return found;
 }
 
-static uint64
-used_memory(void)
-{
-	uint64		reserved;
-	uint64		used;
-	uint64		peak;
-
-	euno_registry_memory(&reserved, &used, &peak);
-	return used;
-}
-
 /*
  * Frees the trees of this database whose relation is gone and nobody has
  * freed, as after COMMIT PREPARED of a DROP.  True if there were any, or if
@@ -138,10 +126,11 @@ used_memory(void)
 static bool
 collect(void)
 {
-	uint64		before = used_memory();
+	EunoArena  *arena = euno_registry_arena();
+	uint64		before = euno_arena_usage(arena).used;
 
 	if (euno_gc_database() == 0)
-		return used_memory() < before;
+		return euno_arena_usage(arena).used < before;
 	(void) finish_retired();
 	return true;
 }

@@ -266,9 +266,7 @@ euno_stat_get_memory(PG_FUNCTION_ARGS)
 	TupleDesc	tupdesc;
 	Datum		values[6];
 	bool		nulls[6] = {0};
-	uint64		reserved = 0;
-	uint64		used = 0;
-	uint64		peak = 0;
+	EunoArenaUsage usage = {0};
 	uint64		idle = 0;
 	int			indexes = 0;
 
@@ -277,15 +275,15 @@ euno_stat_get_memory(PG_FUNCTION_ARGS)
 
 	if (euno_preloaded)
 	{
-		euno_registry_memory(&reserved, &used, &peak);
+		usage = euno_arena_usage(euno_registry_arena());
 		idle = euno_arena_idle(euno_registry_arena());
 		for (int i = 0; i < euno_tree_count(); i++)
 			if (euno_tree_state(euno_tree_by_number(i)) != EUNO_STATE_FREE)
 				indexes++;
 	}
-	values[0] = Int64GetDatum(reserved);
-	values[1] = Int64GetDatum(used);
-	values[2] = Int64GetDatum(peak);
+	values[0] = Int64GetDatum(usage.reserved);
+	values[1] = Int64GetDatum(usage.used);
+	values[2] = Int64GetDatum(usage.peak);
 	values[3] = Int64GetDatum(idle);
 	values[4] = Int32GetDatum(indexes);
 	values[5] = Int32GetDatum(euno_max_indexes);

@@ -85,13 +85,12 @@ static void
 make_room_for_end(EunoIndex *idx, EunoTreeSlot *slot)
 {
 	uint64		needed = euno_tree_bytes(slot) / 64 * euno_ndomains;
-	uint64		reserved;
-	uint64		used;
-	uint64		peak;
+	EunoArena  *arena = euno_registry_arena();
+	EunoArenaUsage usage;
 
 	do
-		euno_registry_memory(&reserved, &used, &peak);
-	while (used + needed + euno_arena_kept(euno_registry_arena()) > reserved &&
+		usage = euno_arena_usage(arena);
+	while (usage.used + needed + euno_arena_kept(arena) > usage.reserved &&
 		   euno_full_make_room(idx, slot->must_stay));
 }
 

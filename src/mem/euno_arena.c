@@ -83,7 +83,7 @@ map_extents(void *where, size_t size)
 static bool
 arena_map(EunoArena *arena, void *where)
 {
-	size_t		nextents = (size_t) arena->part_extents * arena->ndomains;
+	size_t		nextents = euno_arena_extents(arena);
 	size_t		bits_size = (size_t) arena->part_words * arena->ndomains *
 		2 * sizeof(uint64_t);
 	size_t		shared_size = sizeof(EunoArenaShared) + bits_size +
@@ -162,10 +162,9 @@ euno_arena_reserve(void *where, size_t bytes, int ndomains,
 void
 euno_arena_no_huge_pages(EunoArena *arena)
 {
-	size_t		nextents = (size_t) arena->part_extents * arena->ndomains;
-
 	arena->huge_pages = false;
-	(void) madvise(arena->base, nextents * EUNO_EXTENT_SIZE, MADV_NOHUGEPAGE);
+	(void) madvise(arena->base, euno_arena_extents(arena) * EUNO_EXTENT_SIZE,
+				   MADV_NOHUGEPAGE);
 }
 
 void
@@ -182,18 +181,18 @@ euno_arena_part(EunoArena *arena, int domain, void **start, size_t *size)
 	*size = (size_t) arena->part_extents * EUNO_EXTENT_SIZE;
 }
 
-void
-euno_arena_usage(EunoArena *arena, uint64_t *reserved, uint64_t *used,
-				 uint64_t *peak)
+EunoArenaUsage
+euno_arena_usage(EunoArena *arena)
 {
-	*reserved = (uint64_t) arena->part_extents * (uint64_t) arena->ndomains *
-		EUNO_EXTENT_SIZE;
+	EunoArenaUsage usage;
 
 	/* relaxed: statistics */
-	*used = EUNO_EXTENT_SIZE *
+	usage.reserved = euno_arena_extents(arena) * EUNO_EXTENT_SIZE;
+	usage.used = EUNO_EXTENT_SIZE *
 		__atomic_load_n(&arena->shared->used, __ATOMIC_RELAXED);
-	*peak = EUNO_EXTENT_SIZE *
+	usage.peak = EUNO_EXTENT_SIZE *
 		__atomic_load_n(&arena->shared->peak, __ATOMIC_RELAXED);
+	return usage;
 }
 
 uint64_t
@@ -232,7 +231,7 @@ EunoArenaPlace
 euno_arena_place(EunoArena *arena)
 {
 	EunoArenaPlace place = {.base = (uintptr_t) arena->base,
-		.extents = (uint64_t) arena->part_extents * (uint64_t) arena->ndomains,
+		.extents = euno_arena_extents(arena),
 	.domains = (uint64_t) arena->ndomains};
 
 	return place;

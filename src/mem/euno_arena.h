@@ -59,9 +59,15 @@ extern void euno_arena_reset(EunoArena *arena);
 extern void euno_arena_part(EunoArena *arena, int domain, void **start,
 							size_t *size);
 
-/* Bytes: reserved, handed out to pools now, at most ever. */
-extern void euno_arena_usage(EunoArena *arena, uint64_t *reserved,
-							 uint64_t *used, uint64_t *peak);
+/* Bytes. */
+typedef struct EunoArenaUsage
+{
+	uint64_t	reserved;
+	uint64_t	used;			/* handed out to pools now */
+	uint64_t	peak;			/* at most ever */
+} EunoArenaUsage;
+
+extern EunoArenaUsage euno_arena_usage(EunoArena *arena);
 
 /*
  * "allows" says whether this many more bytes can be taken from the machine; it

@@ -472,9 +472,3 @@ euno_registry_expected(uint64 *expected)
 	}
 	return any;
 }
-
-void
-euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak)
-{
-	euno_arena_usage(arena, reserved, used, peak);
-}

@@ -357,7 +357,6 @@ extern void euno_tree_reset_counters(EunoTreeSlot *slot);
  * far as their builders have said; false if none has.
  */
 extern bool euno_registry_expected(uint64 *expected);
-extern void euno_registry_memory(uint64 *reserved, uint64 *used, uint64 *peak);
 
 /* What was stored before the state was set is seen afterwards. */
 static inline EunoState

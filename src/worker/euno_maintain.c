@@ -168,12 +168,10 @@ copy_budget(uint64 made)
 {
 	uint64		budget = (uint64) euno_max_memory_mb * 1024 * 1024 / 100 *
 		replica_budget;
-	uint64		reserved;
-	uint64		used;
-	uint64		peak;
+	EunoArenaUsage usage = euno_arena_usage(euno_registry_arena());
 
-	euno_registry_memory(&reserved, &used, &peak);
-	return Min(budget, made + (reserved > used ? (reserved - used) / 2 : 0));
+	return Min(budget, made + (usage.reserved > usage.used ?
+							   (usage.reserved - usage.used) / 2 : 0));
 }
 
 /* Decides on all trees' directories.  wanted[i]: those of tree i, as bits. */

@@ -65,15 +65,12 @@ fresh_arena(EunoArena **arena, size_t bytes, int ndomains)
 static uint64_t
 used_bytes(EunoArena *arena)
 {
-	uint64_t	reserved;
-	uint64_t	used;
-	uint64_t	peak;
+	EunoArenaUsage usage = euno_arena_usage(arena);
 
-	euno_arena_usage(arena, &reserved, &used, &peak);
-	CHECK(used <= peak && peak <= reserved, "used %llu, peak %llu, of %llu",
-		  (unsigned long long) used, (unsigned long long) peak,
-		  (unsigned long long) reserved);
-	return used;
+	CHECK(usage.used <= usage.peak && usage.peak <= usage.reserved,
+		  "used %llu, peak %llu, of %llu", (unsigned long long) usage.used,
+		  (unsigned long long) usage.peak, (unsigned long long) usage.reserved);
+	return usage.used;
 }
 
 /* Pages of memory that the arena's address range really takes. */
