@@ -325,55 +325,37 @@ xact_callback(XactEvent event, void *arg)
 	ListCell   *lc;
 
 	committing = event == XACT_EVENT_PRE_COMMIT;
-	if (suspects == NIL)
-		return;
-	switch (event)
+	foreach(lc, suspects)
 	{
-		case XACT_EVENT_PRE_COMMIT:
-			foreach(lc, suspects)
-			{
-				Suspect    *suspect = lfirst(lc);
+		Suspect    *suspect = lfirst(lc);
 
+		switch (event)
+		{
+			case XACT_EVENT_PRE_COMMIT:
 				suspect->gone = !relation_file_exists(&suspect->key);
-			}
-			break;
-		case XACT_EVENT_COMMIT:
-			foreach(lc, suspects)
-			{
-				Suspect    *suspect = lfirst(lc);
-
+				break;
+			case XACT_EVENT_COMMIT:
 				if (suspect->gone)
 					euno_tree_drop(&suspect->key);
-			}
-			forget(true);
-			break;
-		case XACT_EVENT_ABORT:
-			foreach(lc, suspects)
-			{
-				Suspect    *suspect = lfirst(lc);
-
+				break;
+			case XACT_EVENT_ABORT:
 				if (suspect->maker != InvalidSubTransactionId)
 					euno_tree_drop(&suspect->key);
 				give_back(suspect, InvalidSubTransactionId);
-			}
-			forget(false);
-			break;
-		case XACT_EVENT_PREPARE:
-			/* Their fate is not ours any more; what is moved may come back. */
-			foreach(lc, suspects)
-			{
-				Suspect    *suspect = lfirst(lc);
-
+				break;
+			case XACT_EVENT_PREPARE:
+				/* Its fate is not ours any more; what is moved may come back. */
 				if (suspect->moved)
 					euno_tree_drop(&suspect->key);
 				else
 					leave_to_prepared(&suspect->key);
-			}
-			forget(false);
-			break;
-		default:
-			break;
+				break;
+			default:
+				return;
+		}
 	}
+	if (event != XACT_EVENT_PRE_COMMIT)
+		forget(event == XACT_EVENT_COMMIT);
 }
 
 static void
