@@ -32,15 +32,6 @@
  */
 #define WIDE_TUPLE	128
 
-/* A setting, which the table's tablespace may have for itself. */
-static bool
-may_look_ahead(IndexScanDesc scan)
-{
-	Relation	heap = scan->heapRelation;
-
-	return get_tablespace_io_concurrency(heap->rd_rel->reltablespace) > 0;
-}
-
 /*
  * Rows that are next to each other in the index are often so in the heap: then
  * the executor keeps the page, and only its tuples are fetched.
@@ -58,7 +49,9 @@ euno_ahead_window(IndexScanDesc scan)
 		return;
 	if (!so->ahead_known)
 	{
-		so->look_ahead = may_look_ahead(scan);
+		/* A setting, which the table's tablespace may have for itself. */
+		so->look_ahead =
+			get_tablespace_io_concurrency(scan->heapRelation->rd_rel->reltablespace) > 0;
 		so->ahead_known = true;
 	}
 	if (!so->look_ahead)

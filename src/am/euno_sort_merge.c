@@ -110,17 +110,6 @@ euno_sort_perform(EunoSort *sort)
 		sift_down(sort, i);
 }
 
-static void
-fill_entry(const uint8_t *data, uint16 length, uint16 payloadlen,
-		   EunoEntry *entry)
-{
-	entry->key = data;
-	entry->keylen = length - EUNO_TID_BYTES;
-	entry->payload = data + length;
-	entry->payloadlen = payloadlen;
-	entry->tid = euno_get_tid(data + entry->keylen);
-}
-
 bool
 euno_sort_next(EunoSort *sort, EunoEntry *entry)
 {
@@ -137,7 +126,11 @@ euno_sort_next(EunoSort *sort, EunoEntry *entry)
 	if (sort->heap_size == 0)
 		return false;
 	run = sort->heap[0];
-	fill_entry(run->data, run->length, run->payloadlen, entry);
+	entry->key = run->data;
+	entry->keylen = run->length - EUNO_TID_BYTES;
+	entry->payload = run->data + run->length;
+	entry->payloadlen = run->payloadlen;
+	entry->tid = euno_get_tid(run->data + entry->keylen);
 	return true;
 }
 
