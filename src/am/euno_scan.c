@@ -237,20 +237,12 @@ next_item(IndexScanDesc scan, bool forward)
 
 	if (window->nitems > 0)
 	{
-		if (forward == window->forward)
-		{
-			if (window->pos < (int32) window->nitems)
-				window->pos++;
-			if (window->pos < (int32) window->nitems)
-				return true;
-		}
-		else
-		{
-			if (window->pos >= 0)
-				window->pos--;
-			if (window->pos >= 0)
-				return true;
-		}
+		int32		end = (int32) window->nitems;
+		int32		pos = window->pos + (forward == window->forward ? 1 : -1);
+
+		window->pos = Max(-1, Min(pos, end));
+		if (pos >= 0 && pos < end)
+			return true;
 	}
 
 	/* Most scans come to their end once, and leave nothing to be done there */
