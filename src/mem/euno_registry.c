@@ -410,22 +410,16 @@ euno_tree_by_number(int number)
 const char *
 euno_state_name(EunoState state)
 {
-	switch (state)
-	{
-		case EUNO_STATE_FREE:
-			return "free";
-		case EUNO_STATE_ABSENT:
-			return "absent";
-		case EUNO_STATE_BUILDING:
-			return "building";
-		case EUNO_STATE_MERGING:
-			return "merging";
-		case EUNO_STATE_READY:
-			return "ready";
-		case EUNO_STATE_RETIRING:
-			return "retiring";
-	}
-	return "unknown";
+	static const char *const names[] = {
+		[EUNO_STATE_FREE] = "free",
+		[EUNO_STATE_ABSENT] = "absent",
+		[EUNO_STATE_BUILDING] = "building",
+		[EUNO_STATE_MERGING] = "merging",
+		[EUNO_STATE_READY] = "ready",
+		[EUNO_STATE_RETIRING] = "retiring"
+	};
+
+	return names[state];
 }
 
 uint64
