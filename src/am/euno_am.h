@@ -55,9 +55,9 @@ typedef struct EunoOptions
 
 extern void euno_options_init(void);
 extern bytea *eunooptions(Datum reloptions, bool validate);
-extern int	euno_fillfactor(Relation index);
-extern EunoStructure euno_structure(Relation index);
-extern EunoSync euno_sync(Relation index);
+extern const EunoOptions *euno_options(Relation index);
+
+/* Is each domain to have inner nodes of its own?  Tests may say so, too. */
 extern EunoReplicate euno_replicate(Relation index);
 
 /*

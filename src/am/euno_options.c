@@ -85,8 +85,8 @@ eunooptions(Datum reloptions, bool validate)
 									  table, lengthof(table));
 }
 
-static const EunoOptions *
-options_of(Relation index)
+const EunoOptions *
+euno_options(Relation index)
 {
 	static const EunoOptions defaults = {
 		.fillfactor = EUNO_DEFAULT_FILLFACTOR,
@@ -99,23 +99,10 @@ options_of(Relation index)
 		(const EunoOptions *) index->rd_options : &defaults;
 }
 
-EunoStructure
-euno_structure(Relation index)
-{
-	return options_of(index)->structure;
-}
-
-EunoSync
-euno_sync(Relation index)
-{
-	return options_of(index)->sync;
-}
-
-/* Is each domain to have inner nodes of its own? */
 EunoReplicate
 euno_replicate(Relation index)
 {
-	EunoReplicate replicate = options_of(index)->replicate;
+	EunoReplicate replicate = euno_options(index)->replicate;
 
 	if (replicate == EUNO_REPLICATE_AUTO &&
 		euno_debug_copies != EUNO_COPIES_BY_USE)
@@ -123,19 +110,13 @@ euno_replicate(Relation index)
 	return replicate;
 }
 
-int
-euno_fillfactor(Relation index)
-{
-	return options_of(index)->fillfactor;
-}
-
 void
 euno_options_check(Relation index)
 {
-	EunoStructure structure = euno_structure(index);
+	const EunoOptions *options = euno_options(index);
 	int			column = euno_key_opaque_column(euno_index_open(index)->schema);
 
-	if (column >= 0 && structure == EUNO_STRUCTURE_ART)
+	if (column >= 0 && options->structure == EUNO_STRUCTURE_ART)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("index \"%s\" cannot have the structure \"art\"",
@@ -143,7 +124,8 @@ euno_options_check(Relation index)
 				 errdetail("There is no encoding of column \"%s\" as bytes in the order of its operator class and collation.",
 						   NameStr(TupleDescAttr(RelationGetDescr(index), column)->attname)),
 				 errhint("Use the structure \"bptree\", or for text the collation \"C\" or a pattern operator class.")));
-	if (euno_sync(index) != EUNO_SYNC_UNSET && structure == EUNO_STRUCTURE_BPTREE)
+	if (options->sync != EUNO_SYNC_UNSET &&
+		options->structure == EUNO_STRUCTURE_BPTREE)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("index \"%s\" cannot have the option \"sync\"",
