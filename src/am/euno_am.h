@@ -245,7 +245,6 @@ extern void euno_invalidate_plans(Oid database, Oid heap_oid);
 
 /* The lock that makes builders wait for each other, and VACUUM for them. */
 extern void euno_build_lock(Oid index_oid, LOCKMODE mode);
-extern bool euno_build_trylock(Oid index_oid);	/* exclusively */
 extern void euno_build_unlock(Oid index_oid, LOCKMODE mode);
 
 /*

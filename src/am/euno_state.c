@@ -81,8 +81,8 @@ euno_build_lock(Oid index_oid, LOCKMODE mode)
 	(void) LockAcquire(&tag, mode, false, false);
 }
 
-bool
-euno_build_trylock(Oid index_oid)
+static bool
+build_trylock(Oid index_oid)
 {
 	LOCKTAG		tag;
 
@@ -167,7 +167,7 @@ euno_refuse_own_build(const EunoTreeSlot *slot, Relation index)
 void
 euno_refuse_own_wait(EunoTreeSlot *slot, Relation index)
 {
-	if (slot != NULL && euno_index_has_look(slot) &&
+	if (euno_index_has_look(slot) &&
 		euno_tree_state(slot) == EUNO_STATE_RETIRING &&
 		!euno_tree_finish_retired(slot))
 		ereport(ERROR,
@@ -216,7 +216,7 @@ let_others_go_on(EunoIndex *idx, EunoTreeSlot *slot, bool wait,
 		euno_sleep(1000);
 	}
 	if (!wait)
-		return ++*waited < DeadlockTimeout && euno_build_trylock(idx->oid);
+		return ++*waited < DeadlockTimeout && build_trylock(idx->oid);
 	euno_build_lock(idx->oid, ExclusiveLock);
 	return true;
 }
@@ -285,7 +285,7 @@ void
 euno_index_build_if_idle(EunoIndex *idx, Relation index)
 {
 	euno_require_serving(index);
-	if (!euno_build_trylock(idx->oid))
+	if (!build_trylock(idx->oid))
 		return;
 	if (bring_up(idx, index, false))
 		euno_build_unlock(idx->oid, ExclusiveLock);
