@@ -163,8 +163,7 @@ map_nodes(DomainMap *result, const Cpu *cpus, int ncpus)
 		if (domain < 0 ||
 			(cpus[i].node != cpus[i - 1].node && domain + 1 < EUNO_MAX_DOMAINS))
 			result->node[++domain] = several_nodes(cpus, ncpus) ? cpus[i].node : -1;
-		result->cpus[cpus[i].number].first = (uint8) domain;
-		result->cpus[cpus[i].number].count = 1;
+		result->cpus[cpus[i].number] = (CpuDomains) {domain, 1};
 	}
 	result->n = Max(domain + 1, 1);
 }
@@ -218,8 +217,7 @@ map_list(DomainMap *result, const char *p, int domain, bool *seen)
 			if (seen[cpu])
 				return NULL;
 			seen[cpu] = true;
-			result->cpus[cpu].first = (uint8) domain;
-			result->cpus[cpu].count = 1;
+			result->cpus[cpu] = (CpuDomains) {domain, 1};
 		}
 		p = end;
 		while (*p == ' ')
@@ -255,13 +253,8 @@ map_lists(DomainMap *result, const char *setting, const Cpu *cpus, int ncpus)
 	result->n = n;
 	for (int i = 0; i < ncpus; i++)
 	{
-		CpuDomains *cpu = &result->cpus[cpus[i].number];
-
 		if (!seen[cpus[i].number])
-		{
-			cpu->first = (uint8) (i % n);
-			cpu->count = 1;
-		}
+			result->cpus[cpus[i].number] = (CpuDomains) {i % n, 1};
 	}
 	for (int d = 0; d < n && several_nodes(cpus, ncpus); d++)
 	{

@@ -325,7 +325,6 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 {
 	EunoTreeSlot *slot = euno_tree_lookup(key);
 	EunoTreeHashEntry *entry;
-	bool		found;
 
 	if (slot != NULL)
 	{
@@ -346,7 +345,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 			LWLockRelease(euno_registry_lock);
 			return NULL;
 		}
-		entry = hash_search(euno_tree_hash, key, HASH_ENTER, &found);
+		entry = hash_search(euno_tree_hash, key, HASH_ENTER, NULL);
 		entry->number = slot->number;
 		slot->key = *key;
 		slot->ops = NULL;
