@@ -12,8 +12,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
 
 #include "am/euno_am.h"
 
@@ -40,18 +38,10 @@ euno_checking_shmem_size(void)
 void
 euno_checking_shmem_startup(void)
 {
-	bool		found;
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	announcements = ShmemInitStruct("euno unique checks",
-									euno_checking_shmem_size(), &found);
-	if (!found)
-	{
-		memset(announcements, 0, euno_checking_shmem_size());
-		for (uint32 i = 0; i < euno_epoch_slots(); i++)
-			pg_atomic_init_u64(&announcements[i].a.changes, 0);
-	}
-	LWLockRelease(AddinShmemInitLock);
+	announcements = euno_shmem_alloc("euno unique checks",
+									 euno_checking_shmem_size());
+	for (uint32 i = 0; i < euno_epoch_slots(); i++)
+		pg_atomic_init_u64(&announcements[i].a.changes, 0);
 }
 
 /* As euno_lock.h's writers and readers, for one word of one writer. */

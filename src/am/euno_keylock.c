@@ -13,8 +13,6 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
 
 #include "am/euno_am.h"
 #include "core/euno_lock.h"
@@ -39,14 +37,7 @@ euno_key_locks_shmem_size(void)
 void
 euno_key_locks_shmem_startup(void)
 {
-	bool		found;
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	locks = ShmemInitStruct("euno key locks", euno_key_locks_shmem_size(),
-							&found);
-	if (!found)
-		memset(locks, 0, euno_key_locks_shmem_size());
-	LWLockRelease(AddinShmemInitLock);
+	locks = euno_shmem_alloc("euno key locks", euno_key_locks_shmem_size());
 }
 
 void

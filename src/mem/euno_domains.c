@@ -23,12 +23,12 @@
 
 #include "miscadmin.h"
 #include "port/atomics.h"
-#include "storage/shmem.h"
 #include "utils/guc.h"
 
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 #include "mem/euno_numa.h"
+#include "mem/euno_registry.h"
 
 /*
  * Of each CPU: the first domain that serves it, and how many do.  (More than
@@ -372,22 +372,17 @@ euno_domains_bind(EunoArena *arena)
 Size
 euno_domains_shmem_size(void)
 {
-	return sizeof(DomainShared) + 128;
+	return sizeof(DomainShared);
 }
 
 void
 euno_domains_shmem_startup(void)
 {
-	DomainShared *shared;
-	bool		found;
+	DomainShared *shared = euno_shmem_alloc("euno domains",
+											sizeof(DomainShared));
 
-	shared = (DomainShared *)
-		TYPEALIGN(128, ShmemInitStruct("euno domains",
-									   euno_domains_shmem_size(), &found));
 	map = &shared->map;
 	totals = shared->totals;
-	if (found)
-		return;
 	memcpy(map, configured, sizeof(DomainMap));
 	for (int i = 0; i < EUNO_STRIPES; i++)
 	{

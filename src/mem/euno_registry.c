@@ -83,6 +83,16 @@ euno_epoch_slots(void)
 	return MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts;
 }
 
+StaticAssertDecl(PG_CACHE_LINE_SIZE % 128 == 0, "structs are aligned");
+
+void *
+euno_shmem_alloc(const char *name, Size size)
+{
+	bool		found;
+
+	return memset(ShmemInitStruct(name, size, &found), 0, size);
+}
+
 static Size
 registry_size(void)
 {
@@ -93,8 +103,7 @@ registry_size(void)
 Size
 euno_registry_shmem_size(void)
 {
-	/* ShmemInitStruct aligns to cache lines only; we need 128 bytes. */
-	return add_size(add_size(registry_size(), 2 * 128),
+	return add_size(registry_size(),
 					add_size(euno_epochs_size(euno_epoch_slots()),
 							 hash_estimate_size(euno_max_indexes,
 												sizeof(EunoTreeHashEntry))));
@@ -149,50 +158,35 @@ void
 euno_registry_shmem_startup(void)
 {
 	HASHCTL		info;
-	bool		found;
-	char	   *base;
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 
 	euno_registry_lock = &GetNamedLWLockTranche("EunoRegistry")->lock;
-	base = ShmemInitStruct("euno registry", registry_size() + 128, &found);
-	euno_registry = (EunoRegistry *) TYPEALIGN(128, base);
-	if (!found)
+	euno_registry = euno_shmem_alloc("euno registry", registry_size());
+	euno_registry->next_generation = 1;
+	pg_atomic_init_u32(&euno_registry->launcher_called, 0);
+	for (int i = 0; i < euno_max_indexes; i++)
 	{
-		memset(euno_registry, 0, registry_size());
-		euno_registry->next_generation = 1;
-		pg_atomic_init_u32(&euno_registry->launcher_called, 0);
-		for (int i = 0; i < euno_max_indexes; i++)
-		{
-			EunoTreeSlot *slot = &euno_registry->slots[i];
+		EunoTreeSlot *slot = &euno_registry->slots[i];
 
-			slot->number = i;
-			pg_atomic_init_u32(&slot->state, EUNO_STATE_FREE);
-			pg_atomic_init_u64(&slot->generation, 0);
-			pg_atomic_init_u64(&slot->vacuum_epoch, 0);
-			pg_atomic_init_u32(&slot->holders, 0);
-			pg_atomic_init_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
-			pg_atomic_init_u32(&slot->worker_turns, 0);
-			pg_atomic_init_u32(&slot->worker_asker, 0);
-			reset_statistics(slot, pg_atomic_init_u64);
-		}
+		slot->number = i;
+		pg_atomic_init_u32(&slot->state, EUNO_STATE_FREE);
+		pg_atomic_init_u64(&slot->generation, 0);
+		pg_atomic_init_u64(&slot->vacuum_epoch, 0);
+		pg_atomic_init_u32(&slot->holders, 0);
+		pg_atomic_init_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
+		pg_atomic_init_u32(&slot->worker_turns, 0);
+		pg_atomic_init_u32(&slot->worker_asker, 0);
+		reset_statistics(slot, pg_atomic_init_u64);
 	}
 
-	base = ShmemInitStruct("euno epochs",
-						   euno_epochs_size(euno_epoch_slots()) + 128, &found);
-	epochs = (EunoEpochs *) TYPEALIGN(128, base);
-	if (!found)
-	{
-		euno_epochs_init(epochs, euno_epoch_slots());
-		euno_arena_reset(arena);
-	}
+	epochs = euno_shmem_alloc("euno epochs",
+							  euno_epochs_size(euno_epoch_slots()));
+	euno_epochs_init(epochs, euno_epoch_slots());
+	euno_arena_reset(arena);
 
 	info.keysize = sizeof(EunoTreeKey);
 	info.entrysize = sizeof(EunoTreeHashEntry);
 	euno_tree_hash = ShmemInitHash("euno trees", euno_max_indexes, euno_max_indexes,
 							  &info, HASH_ELEM | HASH_BLOBS);
-
-	LWLockRelease(AddinShmemInitLock);
 }
 
 EunoArena *

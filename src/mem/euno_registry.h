@@ -218,6 +218,13 @@ extern bool euno_can_leave;
  */
 extern bool (*euno_make_room) (void);
 
+/*
+ * Shared memory that was asked for: zeros, on a line of 128 bytes.  In the
+ * postmaster, when the segment has just been made: whoever is forked inherits
+ * where it is.
+ */
+extern void *euno_shmem_alloc(const char *name, Size size);
+
 extern void euno_registry_reserve(void);	/* _PG_init */
 extern Size euno_registry_shmem_size(void);
 extern void euno_registry_shmem_startup(void);	/* also after a crash */

@@ -14,7 +14,6 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
-#include "storage/shmem.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -42,16 +41,8 @@ euno_worker_shmem_size(void)
 void
 euno_worker_shmem_startup(void)
 {
-	bool		found;
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared = ShmemInitStruct("euno worker", sizeof(SharedStats), &found);
-	if (!found)
-	{
-		memset(shared, 0, sizeof(SharedStats));
-		shared->lock = &GetNamedLWLockTranche(EUNO_WORKER_TRANCHE)->lock;
-	}
-	LWLockRelease(AddinShmemInitLock);
+	shared = euno_shmem_alloc("euno worker", sizeof(SharedStats));
+	shared->lock = &GetNamedLWLockTranche(EUNO_WORKER_TRANCHE)->lock;
 }
 
 static void
