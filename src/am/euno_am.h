@@ -661,6 +661,30 @@ euno_vacuum_guard(EunoTreeSlot *slot, uint64 vacuum_epoch)
 	};
 }
 
+/* ---- entries that are read by others than scans, a batch at a time ---- */
+
+#define EUNO_READER_ITEMS 1024
+
+typedef struct EunoReader
+{
+	EunoCursor	cursor;
+	EunoBatch	batch;			/* with keys; into what follows */
+	EunoTid		tids[EUNO_READER_ITEMS];
+	EunoItemKey keys[EUNO_READER_ITEMS];
+	uint8_t		buf[EUNO_BATCH_BUF] __attribute__((aligned(8)));
+} EunoReader;
+
+static inline EunoReader *
+euno_reader_make(void)
+{
+	EunoReader *reader = palloc(sizeof(EunoReader));
+
+	reader->batch = (EunoBatch) {.max_items = EUNO_READER_ITEMS,
+		.tids = reader->tids, .want_keys = true, .keys = reader->keys,
+	.buf = reader->buf, .buf_size = EUNO_BATCH_BUF};
+	return reader;
+}
+
 /* ---- TIDs ---- */
 
 static inline EunoTid

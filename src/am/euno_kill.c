@@ -18,10 +18,12 @@
  * vacuum epoch of that time, which is checked while the leaf is locked.
  */
 static void
-kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoCursor *cursor,
-			  EunoBatch *batch, const EunoTid *dead, uint32 ndead)
+kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoReader *reader,
+			  const EunoTid *dead, uint32 ndead)
 {
 	bool		forward = window->forward;
+	EunoCursor *cursor = &reader->cursor;
+	EunoBatch  *batch = &reader->batch;
 	uint32		met = 0;
 	uint32		looked = 0;
 	EunoContext *cx;
@@ -85,25 +87,21 @@ euno_kill_dead_items(IndexScanDesc scan)
 {
 	EunoScan   *so = scan->opaque;
 	EunoWindow *window = so->current;
+	EunoReader *reader;
 	EunoCursor *cursor;
-	EunoBatch	batch = {.max_items = FULL_BATCH,.want_keys = true,
-	.buf_size = EUNO_BATCH_BUF};
 	EunoTid    *dead;
 
 	if ((window->read.vacuum_epoch & 1) != 0)
 		return;					/* read while a bulk delete was under way */
 
 	dead = palloc(window->nitems * sizeof(EunoTid));
-	cursor = palloc(sizeof(EunoCursor));
-	batch.tids = palloc(FULL_BATCH * sizeof(EunoTid));
-	batch.keys = palloc(FULL_BATCH * sizeof(EunoItemKey));
-	batch.buf = palloc(EUNO_BATCH_BUF);
-
+	reader = euno_reader_make();
+	cursor = &reader->cursor;
 	if (!window->entire)
 	{
 		cursor->lo = window->cursor.at_lo ? window->cursor.lo : window->cursor.left.pos;
 		cursor->hi = window->cursor.at_hi ? window->cursor.hi : window->cursor.right.pos;
-		kill_in_range(so->idx, window, cursor, &batch, dead,
+		kill_in_range(so->idx, window, reader, dead,
 					  dead_items(window, 0, window->nitems, dead));
 	}
 	else
@@ -119,14 +117,11 @@ euno_kill_dead_items(IndexScanDesc scan)
 			cursor->lo = so->range.lo;
 			cursor->hi = so->range.hi;
 			if (ndead > 0)
-				kill_in_range(so->idx, window, cursor, &batch, dead, ndead);
+				kill_in_range(so->idx, window, reader, dead, ndead);
 			from = window->part_end[i];
 			(void) euno_scan_part_next(so->plan, window->forward, &so->range);
 		}
 	}
-	pfree(batch.buf);
-	pfree(batch.keys);
-	pfree(batch.tids);
-	pfree(cursor);
+	pfree(reader);
 	pfree(dead);
 }

@@ -20,22 +20,11 @@
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 
-#define MERGE_BATCH 256
-
 /* What is expected is said anew after this many entries. */
 #define EXPECT_EVERY 32768
 
 /* Less than this is not worth making ready. */
 #define EXPECT_LEAST (UINT64CONST(8) * 1024 * 1024)
-
-/* What merging reads the side tree with. */
-typedef struct SideReader
-{
-	EunoCursor	cursor;
-	EunoTid		tids[MERGE_BATCH];
-	EunoItemKey keys[MERGE_BATCH];
-	uint8_t		buf[EUNO_BATCH_BUF] __attribute__((aligned(8)));
-} SideReader;
 
 /*
  * Somebody may have taken the tree from us: it was found to be inconsistent,
@@ -222,15 +211,14 @@ euno_load_sort(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
  * side tree too.
  */
 static EunoStatus
-read_side(EunoIndex *idx, EunoTreeSlot *slot, SideReader *reader,
-		  EunoBatch *batch)
+read_side(EunoIndex *idx, EunoTreeSlot *slot, EunoReader *reader)
 {
 	EunoContext *cx;
 	EunoStatus	status;
 
 	(void) euno_index_pin(idx, &cx);
 	status = euno_bptree_ops.read(cx, &slot->side->tree, &reader->cursor, true,
-								  batch);
+								  &reader->batch);
 	euno_index_unpin(idx);
 	return status;
 }
@@ -242,10 +230,8 @@ read_side(EunoIndex *idx, EunoTreeSlot *slot, SideReader *reader,
 static void
 merge_side(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 {
-	SideReader *reader = palloc(sizeof(SideReader));
-	EunoBatch	batch = {.max_items = MERGE_BATCH, .tids = reader->tids,
-		.want_keys = true, .keys = reader->keys,
-	.buf = reader->buf, .buf_size = EUNO_BATCH_BUF};
+	EunoReader *reader = euno_reader_make();
+	const EunoBatch *batch = &reader->batch;
 	EunoStatus	status;
 
 	euno_cursor_of_all(&reader->cursor);
@@ -254,13 +240,13 @@ merge_side(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 		CHECK_FOR_INTERRUPTS();
 		if (!euno_tree_is_our_build(slot))
 			give_up(index);
-		status = read_side(idx, slot, reader, &batch);
-		for (uint32 i = 0; status == EUNO_OK && i < batch.nitems; i++)
+		status = read_side(idx, slot, reader);
+		for (uint32 i = 0; status == EUNO_OK && i < batch->nitems; i++)
 		{
-			EunoItemKey *key = &batch.keys[i];
-			EunoEntry	entry = {.key = batch.buf + key->offset,
-				.keylen = key->keylen, .tid = batch.tids[i],
-				.payload = batch.buf + key->offset + MAXALIGN(key->keylen),
+			EunoItemKey *key = &batch->keys[i];
+			EunoEntry	entry = {.key = batch->buf + key->offset,
+				.keylen = key->keylen, .tid = batch->tids[i],
+				.payload = batch->buf + key->offset + MAXALIGN(key->keylen),
 			.payloadlen = key->payloadlen};
 
 			status = insert_entry(idx, slot, &entry);
@@ -269,7 +255,7 @@ merge_side(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 		}
 		if (status != EUNO_OK)
 			euno_index_error(idx, index, status);
-		if (batch.nitems == 0)
+		if (batch->nitems == 0)
 			break;
 	}
 	pfree(reader);

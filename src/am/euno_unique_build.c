@@ -14,8 +14,6 @@
 
 #include "am/euno_am.h"
 
-#define VERIFY_BATCH 1024
-
 /* What the pass over a new tree remembers of the entry before. */
 typedef struct KeyRun
 {
@@ -91,37 +89,29 @@ check_next(EunoIndex *idx, Relation index, Relation heap, KeyRun *run,
 void
 euno_unique_check_build(EunoIndex *idx, Relation index, Relation heap)
 {
-	EunoCursor *cursor = palloc(sizeof(EunoCursor));
+	EunoReader *reader = euno_reader_make();
+	EunoBatch  *batch = &reader->batch;
 	KeyRun	   *run = palloc0(sizeof(KeyRun));
-	EunoBatch	batch = {.max_items = VERIFY_BATCH, .want_keys = true,
-	.buf_size = EUNO_BATCH_BUF};
 
-	batch.tids = palloc(VERIFY_BATCH * sizeof(EunoTid));
-	batch.keys = palloc(VERIFY_BATCH * sizeof(EunoItemKey));
-	batch.buf = palloc(EUNO_BATCH_BUF);
-	euno_cursor_of_all(cursor);
-
-	while (!cursor->at_hi)
+	euno_cursor_of_all(&reader->cursor);
+	while (!reader->cursor.at_hi)
 	{
 		EunoContext *cx;
 		EunoStatus	status = EUNO_NOT_FOUND;
 
 		CHECK_FOR_INTERRUPTS();
 		if (euno_index_pin(idx, &cx) == EUNO_STATE_BUILDING)
-			status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, true,
-										  &batch);
+			status = idx->slot->ops->read(cx, &idx->slot->tree, &reader->cursor,
+										  true, batch);
 		euno_index_unpin(idx);
 		if (status != EUNO_OK)
 			euno_index_error(idx, index, status);
-		if (batch.nitems == 0)
+		if (batch->nitems == 0)
 			break;
-		for (uint32 i = 0; i < batch.nitems; i++)
-			check_next(idx, index, heap, run, batch.buf + batch.keys[i].offset,
-					   &batch.keys[i], batch.tids[i]);
+		for (uint32 i = 0; i < batch->nitems; i++)
+			check_next(idx, index, heap, run, batch->buf + batch->keys[i].offset,
+					   &batch->keys[i], batch->tids[i]);
 	}
-	pfree(batch.buf);
-	pfree(batch.keys);
-	pfree(batch.tids);
 	pfree(run);
-	pfree(cursor);
+	pfree(reader);
 }
