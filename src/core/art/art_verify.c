@@ -277,11 +277,7 @@ check_entries(Verifier *v)
 {
 	EunoStatus	status;
 
-	memset(&v->cursor.lo, 0, sizeof(v->cursor.lo));
-	memset(&v->cursor.hi, 0, sizeof(v->cursor.hi));
-	v->cursor.lo.side = -1;
-	v->cursor.hi.side = 1;
-	euno_cursor_start(&v->cursor);
+	euno_cursor_of_all(&v->cursor);
 	memset(&v->batch, 0, sizeof(v->batch));
 	v->batch.max_items = VERIFY_ITEMS;
 	v->batch.tids = v->tids;

@@ -110,11 +110,7 @@ euno_art_walk(EunoContext *cx, EunoTree *tree, EunoWalk *walk)
 	EunoCursor	cursor;
 	uint32_t	n;
 
-	memset(&cursor.lo, 0, sizeof(cursor.lo));
-	memset(&cursor.hi, 0, sizeof(cursor.hi));
-	cursor.lo.side = -1;
-	cursor.hi.side = 1;
-	euno_cursor_start(&cursor);
+	euno_cursor_of_all(&cursor);
 	walk->removed = walk->kept = 0;
 	do
 	{
