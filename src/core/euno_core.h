@@ -415,6 +415,16 @@ struct EunoTree
 	uint8_t		body[4096] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
+/*
+ * Of a set of domains, as bits: those that a tree can have, and the first one,
+ * which it always has.
+ */
+static inline uint64_t
+euno_tree_domains(const EunoTree *tree, uint64_t domains)
+{
+	return (domains & ((UINT64_C(1) << tree->config.ndomains) - 1)) | 1;
+}
+
 /* One descent in so many is looked at for what is counted by domain. */
 #define EUNO_SAMPLE		64
 

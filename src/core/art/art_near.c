@@ -107,16 +107,6 @@ make_table(EunoContext *cx, EunoTree *tree)
 }
 
 /*
- * Those of a set of domains that can have maps, and the first one, which has
- * none.
- */
-uint64_t
-euno_art_near_domains(const EunoTree *tree, uint64_t domains)
-{
-	return (domains & ((UINT64_C(1) << tree->config.ndomains) - 1)) | 1;
-}
-
-/*
  * See EunoTreeOps.  The first domain's processes use the tree as it is, for
  * its nodes are in that domain's memory.
  */
@@ -127,7 +117,7 @@ euno_art_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
 	ArtNear    *near;
 	bool		ok = true;
 
-	domains = euno_art_near_domains(tree, domains);
+	domains = euno_tree_domains(tree, domains);
 	if (euno_load64(&body->near_domains) == domains)
 		return EUNO_OK;
 	if (!euno_mutex_trylock(&body->near_mutex))

@@ -78,7 +78,6 @@ art_trace_byte(uint64_t trace, uint32_t base, uint32_t at, uint8_t byte)
 /* art_near.c */
 extern uint32_t euno_art_near_copies(EunoContext *cx, ArtNear *near,
 									 const ArtKey *key);
-extern uint64_t euno_art_near_domains(const EunoTree *tree, uint64_t domains);
 extern uint64_t euno_art_near_bytes(EunoTree *tree, int domain);
 
 /* art_near_make.c */

@@ -20,8 +20,8 @@ create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config,
 	if (tree->config.nparts < tree->config.ndomains)
 		tree->config.nparts = tree->config.ndomains;
 	art_body(tree)->near_domains =
-		euno_art_near_domains(tree, config->domains != 0 ? config->domains :
-							  UINT64_MAX);
+		euno_tree_domains(tree, config->domains != 0 ? config->domains :
+						  UINT64_MAX);
 	art_body(tree)->rowex = rowex;
 	art_body(tree)->stamp = euno_stamp_new(cx->process->epochs);
 	return EUNO_OK;

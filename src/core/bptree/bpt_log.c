@@ -399,7 +399,7 @@ euno_bpt_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
 	BptBody    *body = bpt_body(tree);
 	bool		ok;
 
-	domains = bpt_domains(tree, domains);
+	domains = euno_tree_domains(tree, domains);
 	if (euno_load64(&body->active) == domains)
 		return EUNO_OK;
 	if (!euno_mutex_trylock(&body->compact_mutex))

@@ -363,13 +363,6 @@ bpt_body(EunoTree *tree)
 	return (BptBody *) tree->body;
 }
 
-/* Of domains, as bits: those that can have a directory, and the first one. */
-static inline uint64_t
-bpt_domains(const EunoTree *tree, uint64_t domains)
-{
-	return (domains & ((UINT64_C(1) << tree->config.ndomains) - 1)) | 1;
-}
-
 /*
  * The directory to use in a domain: its own, or the first one.  A directory
  * that is taken out of use meanwhile costs a restart.

@@ -35,8 +35,8 @@ euno_bpt_create(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 	body->leaves = 1;
 	body->stamp = euno_stamp_new(cx->process->epochs);
 	euno_store_ptr(&body->first, leaf);
-	body->active = bpt_domains(tree, config->domains != 0 ? config->domains :
-							   UINT64_MAX);
+	body->active = euno_tree_domains(tree, config->domains != 0 ?
+									 config->domains : UINT64_MAX);
 	return euno_bpt_log_create(cx, tree);
 }
 
