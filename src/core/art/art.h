@@ -254,6 +254,16 @@ art_lock(EunoContext *cx, EunoLock *lock, uint64_t version, bool rowex)
 		euno_lock_upgrade(lock, version);
 }
 
+/* A try has failed.  False, with a status: no other is to follow. */
+static inline bool
+art_try_again(EunoContext *cx, EunoStatus *status)
+{
+	cx->counters.restarts++;
+	if (euno_is_canceled(cx->env))
+		*status = EUNO_CANCELED;
+	return *status != EUNO_CANCELED;
+}
+
 /* art_key.c */
 extern void euno_art_key_position(const EunoPosition *pos, ArtKey *key);
 extern bool euno_art_key_after(ArtKey *key, uint32_t len);

@@ -404,14 +404,8 @@ insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				euno_art_collide(cx, tree, &ins.key, &ins.place,
 								 EUNO_CAUSE_LOCKED);
 		}
-		if (status != EUNO_STALE)
+		if (status != EUNO_STALE || !art_try_again(cx, &status))
 			break;
-		cx->counters.restarts++;
-		if (euno_is_canceled(cx->env))
-		{
-			status = EUNO_CANCELED;
-			break;
-		}
 	}
 	*waste = ins.build.n > 0;
 	return status;

@@ -95,12 +95,8 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		}
 		else if (status != EUNO_STALE)
 			break;
-		cx->counters.restarts++;
-		if (euno_is_canceled(cx->env))
-		{
-			status = EUNO_CANCELED;
+		if (!art_try_again(cx, &status))
 			break;
-		}
 	}
 	euno_epoch_exit(cx->process);
 	return status;
@@ -120,14 +116,8 @@ euno_art_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 	for (uint32_t attempts = 0;; attempts++)
 	{
 		status = look(cx, tree, &key, attempts, &place, &above);
-		if (status != EUNO_STALE)
+		if (status != EUNO_STALE || !art_try_again(cx, &status))
 			break;
-		cx->counters.restarts++;
-		if (euno_is_canceled(cx->env))
-		{
-			status = EUNO_CANCELED;
-			break;
-		}
 	}
 	euno_epoch_exit(cx->process);
 	return status;
