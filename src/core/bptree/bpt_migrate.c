@@ -117,8 +117,7 @@ migration_prepare(Migration *m)
 	if (status != EUNO_OK)
 		return status == EUNO_CORRUPT ? status : EUNO_NOT_FOUND;
 	m->before = m->before_place.leaf;
-	next = m->before_place.copied ? m->scratch.leaf.right :
-		euno_load_ptr_acquire(&m->before->right);
+	next = bpt_place_right(&m->before_place);
 	if (euno_bpt_valid(&m->before_place) != EUNO_OK || next != m->from)
 		return EUNO_NOT_FOUND;
 	for (int d = 0; d < tree->config.ndomains; d++)
@@ -139,7 +138,7 @@ static bool
 migration_build(Migration *m, int domain)
 {
 	const BptLeaf *from = &m->image.leaf;
-	BptFence	low = {bpt_low(from), from->low_len, from->low_tid};
+	BptFence	low = bpt_low_fence(from);
 
 	m->to = euno_bpt_leaf_alloc(m->cx, m->tree, domain, bpt_leaf_size(from),
 								&low);
@@ -241,14 +240,13 @@ migrate_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, int domain)
 		euno_bpt_merging_leave(cx, body);
 	}
 	if (status == EUNO_OK)
-		euno_bpt_spare_used(cx);
-	else
-		euno_bpt_spare_drop(cx);
-	if (status == EUNO_OK)
 	{
+		euno_bpt_spare_used(cx);
 		euno_bpt_log_forget(cx, tree, leaf);
 		euno_bpt_retire_leaf(cx, tree, leaf);
 	}
+	else
+		euno_bpt_spare_drop(cx);
 	if (unposted && status != EUNO_CORRUPT)
 		euno_bpt_publish(cx, tree, status == EUNO_OK ? m.to : leaf);
 	return status == EUNO_STALE ? EUNO_NOT_FOUND : status;
