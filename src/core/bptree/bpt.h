@@ -537,6 +537,18 @@ bpt_key_word(const BptKey *key, uint32_t at)
 	return at >= key->len ? 0 : euno_get_word(key->bytes + at);
 }
 
+/* How many bytes two strings begin with that are the same. */
+static inline uint32_t
+bpt_same_bytes(const uint8_t *a, uint32_t alen, const uint8_t *b,
+			   uint32_t blen)
+{
+	uint32_t	n = 0;
+
+	while (n < alen && n < blen && a[n] == b[n])
+		n++;
+	return n;
+}
+
 /* BYTES: the sign of (key, as far as the prefix goes) - (a leaf's prefix). */
 static inline int
 bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf, uint32_t prefix_len)

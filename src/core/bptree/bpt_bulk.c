@@ -140,7 +140,7 @@ maybe_full(Bulk *b)
 {
 	BptItems   *it = &b->work.it;
 	uint32_t	target = b->target;
-	uint32_t	common = 0;
+	uint32_t	common;
 	uint8_t		first[BPT_MAX_COMPOSITE + 8];
 	uint8_t		last[BPT_MAX_COMPOSITE + 8];
 	uint32_t	len;
@@ -155,9 +155,8 @@ maybe_full(Bulk *b)
 	if (it->n < 32 ? b->lists < target : it->n % 16 != 0)
 		return false;
 	len = euno_bpt_item_copy(it, 0, 0, first);
-	(void) euno_bpt_item_copy(it, it->n - 1, 0, last);
-	while (common < len && first[common] == last[common])
-		common++;
+	common = bpt_same_bytes(first, len, last,
+							euno_bpt_item_copy(it, it->n - 1, 0, last));
 	b->best = b->lists > common * it->n ? b->lists - common * it->n : 0;
 	if (b->uniform)
 	{

@@ -63,17 +63,6 @@ bpt_put_record(uint8_t *to, bool opaque, EunoTid tid, uint32_t len)
 	}
 }
 
-/* How many bytes two strings begin with that are the same. */
-static inline uint32_t
-bpt_same_bytes(const uint8_t *a, uint32_t alen, const uint8_t *b, uint32_t blen)
-{
-	uint32_t	n = 0;
-
-	while (n < alen && n < blen && a[n] == b[n])
-		n++;
-	return n;
-}
-
 /* bpt_abbreviate.c */
 extern bool euno_bpt_abbreviate(const EunoEnvironment *env,
 								const EunoTree *tree, const uint8_t *bytes,

@@ -371,10 +371,8 @@ uint32_t
 euno_bpt_separate(const uint8_t *left, uint32_t left_len, uint8_t *right,
 				  uint32_t len, bool lowest)
 {
-	uint32_t	same = 0;
+	uint32_t	same = bpt_same_bytes(left, left_len, right, len);
 
-	while (same < len && same < left_len && left[same] == right[same])
-		same++;
 	if (lowest && same < len && same < left_len && left[same] + 1 < right[same])
 		right[same] = (uint8_t) (left[same] + 1);
 
@@ -414,7 +412,7 @@ euno_bpt_prefix(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 {
 	const uint8_t *top = high->bytes;
 	uint32_t	top_len = high->len;
-	uint32_t	len = 0;
+	uint32_t	len;
 	uint8_t		last[BPT_MAX_COMPOSITE];
 
 	if (bpt_is_opaque(tree) || low->bytes == NULL)
@@ -428,8 +426,7 @@ euno_bpt_prefix(EunoTree *tree, const BptItems *it, uint32_t a, uint32_t b,
 		if (top_len > it->open_prefix)
 			top_len = it->open_prefix;
 	}
-	while (len < low->len && len < top_len && low->bytes[len] == top[len])
-		len++;
+	len = bpt_same_bytes(low->bytes, low->len, top, top_len);
 	for (uint32_t i = a; i < (it->plain && a < b ? a + 1 : b); i++)
 	{
 		if (item_suffix(it, i, 0) < len)

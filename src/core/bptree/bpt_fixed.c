@@ -318,7 +318,6 @@ half_prefix(const BptRun *run, uint32_t b, const BptFence *low,
 	uint8_t		last[BPT_MAX_COMPOSITE + 8];
 	const uint8_t *top = high->bytes;
 	uint32_t	most = run_composite(run, b - 1, last);
-	uint32_t	len = 0;
 
 	if (low->bytes == NULL)
 		return 0;
@@ -326,11 +325,7 @@ half_prefix(const BptRun *run, uint32_t b, const BptFence *low,
 		top = last;
 	else if (high->len < most)
 		most = high->len;
-	if (low->len < most)
-		most = low->len;
-	while (len < most && low->bytes[len] == top[len])
-		len++;
-	return len;
+	return bpt_same_bytes(low->bytes, low->len, top, most);
 }
 
 /* Cuts the first "by" bytes, 1 to HALF_CUT, off entries [a, b). */
