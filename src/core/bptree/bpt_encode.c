@@ -170,15 +170,6 @@ euno_bpt_items_append(BptWork *work, const EunoEntry *entry)
 	return items_push(it, last->off, entry->keylen, 0, entry->tid, 1);
 }
 
-/* Bytes of item i's key that are kept in it->bytes. */
-static inline uint32_t
-item_kept(const BptItems *it, const BptItem *item)
-{
-	uint32_t	base = it->source_len[item->source];
-
-	return item->key_len > base ? item->key_len - base : 0;
-}
-
 /*
  * Copies item i's composite (OPAQUE: key) from byte "from" on.  Returns the
  * number of bytes, at most BPT_MAX_COMPOSITE.
@@ -231,7 +222,7 @@ items_same_bytes(const BptItems *it, uint32_t i)
 	if (a->source == b->source)
 		return a->off == b->off ||
 			memcmp(it->bytes + a->off, it->bytes + b->off,
-				   item_kept(it, a)) == 0;
+				   bpt_item_kept(it, a)) == 0;
 	(void) euno_bpt_item_copy(it, i, 0, abuf);
 	(void) euno_bpt_item_copy(it, i + 1, 0, bbuf);
 	return memcmp(abuf, bbuf, a->key_len) == 0;
@@ -464,8 +455,8 @@ encode_record(const BptItems *it, uint32_t a, uint32_t e, uint32_t list_len,
 			  uint8_t *to)
 {
 	const BptItem *item = &it->items[a];
-	EunoEntry	payload = {.payload = it->bytes + item->off + item_kept(it, item),
-	.payloadlen = item->payload_len};
+	EunoEntry	payload = {.payloadlen = item->payload_len,
+	.payload = it->bytes + item->off + bpt_item_kept(it, item)};
 	EunoTid		tids[BPT_LIST_MAX];
 	uint8_t		list[BPT_LIST_BYTES];
 

@@ -207,6 +207,15 @@ extern EunoStatus euno_bpt_split_right(EunoContext *cx, EunoTree *tree,
 									   BptLeaf *old_right, uint64_t seqno,
 									   BptLeaf **right);
 
+/* Bytes of an item's key that are kept in it->bytes; its payload follows. */
+static inline uint32_t
+bpt_item_kept(const BptItems *it, const BptItem *item)
+{
+	uint32_t	base = it->source_len[item->source];
+
+	return item->key_len > base ? item->key_len - base : 0;
+}
+
 /*
  * FIXED, for an entry at this slot: is it an ascending load, whose last leaf
  * is as full as leaves shall be?  The leaf is left as it is then, but for its

@@ -43,13 +43,11 @@ static uint32_t
 item_weight(const BptItems *it, uint32_t i)
 {
 	const BptItem *item = &it->items[i];
-	uint32_t	base = it->source_len[item->source];
 
 	if (i > 0 && item->off == it->items[i - 1].off &&
 		item->source == it->items[i - 1].source && it->posting)
 		return 4;
-	return 16 + item->payload_len +
-		(item->key_len > base ? item->key_len - base : 0);
+	return 16 + item->payload_len + bpt_item_kept(it, item);
 }
 
 /* How many entries, or slots, a leaf has about now, its annex apart. */

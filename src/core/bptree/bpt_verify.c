@@ -164,11 +164,9 @@ check_items(Verifier *v, const BptFence *low, const BptFence *high)
 		if (v->verify->entry != NULL)
 		{
 			EunoEntry	entry = {.key = buf,.keylen = item->key_len,
+				.payload = it->bytes + item->off + bpt_item_kept(it, item),
 			.payloadlen = item->payload_len,.tid = item->tid};
-			uint32_t	base = it->source_len[item->source];
 
-			entry.payload = it->bytes + item->off +
-				(item->key_len > base ? item->key_len - base : 0);
 			v->verify->entry(v->verify->arg, &entry);
 		}
 	}
