@@ -530,6 +530,14 @@ bpt_place_init(BptPlace *place, BptImage *image)
 	place->image = image;
 }
 
+/* BYTES: the key's bytes are there.  Loads may meet zeros behind them. */
+static inline void
+bpt_key_set(BptKey *key, uint32_t len)
+{
+	key->len = len;
+	memset(key->bytes + len, 0, 16);
+}
+
 /* Eight bytes of a BYTES key from offset "at", as a number. */
 static inline uint64_t
 bpt_key_word(const BptKey *key, uint32_t at)

@@ -7,14 +7,6 @@
  */
 #include "core/bptree/bpt.h"
 
-/* Appends n bytes and leaves room for the reader's 8-byte loads. */
-static void
-key_finish(BptKey *key, uint32_t len)
-{
-	key->len = len;
-	memset(key->bytes + len, 0, 16);
-}
-
 /*
  * The key that a position stands for, which must stay valid as long as the
  * key.
@@ -26,7 +18,7 @@ euno_bpt_key_position(EunoTree *tree, const EunoPosition *pos, BptKey *key)
 	if (bpt_is_opaque(tree))
 		key->len = 0;
 	else
-		key_finish(key, euno_position_bytes(pos, key->bytes));
+		bpt_key_set(key, euno_position_bytes(pos, key->bytes));
 }
 
 /*
@@ -52,7 +44,7 @@ euno_bpt_key_fence(EunoTree *tree, const BptLeaf *leaf, EunoPosition *pos,
 	{
 		pos->side = -1;
 		memcpy(key->bytes, buf, len);
-		key_finish(key, len);
+		bpt_key_set(key, len);
 	}
 	key->pos = pos;
 }

@@ -68,8 +68,7 @@ compare(Verifier *v, const uint8_t *a, uint32_t alen, EunoTid atid,
 	pos.side = -1;
 	key.pos = &pos;
 	memcpy(key.bytes, a, alen);
-	memset(key.bytes + alen, 0, 16);
-	key.len = alen;
+	bpt_key_set(&key, alen);
 	return euno_bpt_compare_rest(&key, 0, b, blen);
 }
 
@@ -383,8 +382,7 @@ check_node(Directory *d, BptInner *node, uint8_t level)
 
 			len = euno_bpt_seps_get(&set, i - 1, sep);
 			memcpy(key.bytes, sep, len);
-			memset(key.bytes + len, 0, 16);
-			key.len = len;
+			bpt_key_set(&key, len);
 			if (i > 1 && !set.opaque &&
 				euno_bpt_compare_rest(&key, 0, before, before_len) < 0)
 				d->what = "separators are not in order";
