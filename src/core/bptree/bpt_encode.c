@@ -481,6 +481,7 @@ encode_slotted(const BptItems *it, uint32_t a, uint32_t b, uint32_t used,
 	uint32_t	count = 0;
 	uint32_t	cap;
 	uint32_t	heap = size - BPT_SLACK;
+	uint32_t	skip = it->opaque ? 0 : 8;	/* what is in the head */
 	uint32_t	e;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
 
@@ -504,18 +505,10 @@ encode_slotted(const BptItems *it, uint32_t a, uint32_t b, uint32_t used,
 		memset(buf, 0, 8);
 		(void) euno_bpt_item_copy(it, i, it->opaque ? 0 : leaf->prefix_len,
 								  buf);
-		if (it->opaque)
-		{
-			*heads++ = bpt_opaque_head(it->items[i].tid, buf, len);
-			encode_record(it, i, e, list_len, buf, len, len,
-						  image->bytes + heap);
-		}
-		else
-		{
-			*heads++ = euno_get_word(buf);
-			encode_record(it, i, e, list_len, buf + 8, len > 8 ? len - 8 : 0,
-						  len, image->bytes + heap);
-		}
+		*heads++ = it->opaque ? bpt_opaque_head(it->items[i].tid, buf, len) :
+			euno_get_word(buf);
+		encode_record(it, i, e, list_len, buf + skip,
+					  len > skip ? len - skip : 0, len, image->bytes + heap);
 		*offs++ = (uint16_t) heap;
 	}
 	if (!it->opaque)

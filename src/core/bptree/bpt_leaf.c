@@ -216,30 +216,25 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 	uint8_t		suffix[BPT_MAX_COMPOSITE + 16];
 	uint32_t	size;
 	uint32_t	off = euno_load16(&view->offs[i]);
-	uint64_t	head = first;
+	uint32_t	skip = view->format == BPT_OPAQUE ? 0 : 8;	/* in the head */
+	uint64_t	head = euno_load64(&view->heads[i]);
 
-	memset(suffix, 0, 8);
+	euno_put_word(suffix, head);
+	euno_copy_out(suffix + skip, slot->tail, slot->tail_len);
 	if (view->format == BPT_OPAQUE)
-	{
-		head |= euno_load64(&view->heads[i]) & ~EUNO_TID_MAX;
-		euno_copy_out(suffix, slot->tail, slot->len);
-		size = euno_bpt_build_record(record, slot->len, suffix, slot->len, NULL,
-									 list, list_len, n);
-	}
+		head = (head & ~EUNO_TID_MAX) | first;
 	else
 	{
 		uint8_t		tid[EUNO_TID_BYTES];
 		uint32_t	part = slot->len < EUNO_TID_BYTES ? slot->len :
 			EUNO_TID_BYTES;
 
-		euno_put_word(suffix, euno_load64(&view->heads[i]));
-		euno_copy_out(suffix + 8, slot->tail, slot->tail_len);
 		euno_put_tid(tid, first);
 		memcpy(suffix + slot->len - part, tid + EUNO_TID_BYTES - part, part);
 		head = euno_get_word(suffix);
-		size = euno_bpt_build_record(record, slot->len, suffix + 8,
-									 slot->tail_len, NULL, list, list_len, n);
 	}
+	size = euno_bpt_build_record(record, slot->len, suffix + skip,
+								 slot->tail_len, NULL, list, list_len, n);
 	close_record(leaf, view, count, off, slot->size);
 	view->heap -= size;
 	euno_copy_in((uint8_t *) leaf + view->heap, record, size);
