@@ -128,6 +128,14 @@ typedef struct EunoPosition
 	const void *bound;
 } EunoPosition;
 
+/* The gap just before an entry. */
+static inline EunoPosition
+euno_position_of(const EunoEntry *entry)
+{
+	return (EunoPosition) {.key = entry->key,.keylen = entry->keylen,
+		.tid = entry->tid};
+}
+
 /*
  * BYTES order: the bytes that a position stands for, EUNO_MAX_ENTRY + 8 at
  * most; their number.  Composites left of it are less, those right of it

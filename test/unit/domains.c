@@ -102,8 +102,7 @@ move_some(Case *c)
 	for (uint32_t i = 0; i < universe->n; i += 53)
 	{
 		const EunoEntry *entry = &universe->entries[i].entry;
-		EunoPosition pos = {.key = entry->key,.keylen = entry->keylen,
-		.tid = entry->tid};
+		EunoPosition pos = euno_position_of(entry);
 		EunoStatus	status = c->fixture.ops->migrate(&c->actor.cx,
 													 c->fixture.tree, &pos,
 													 (int) (i % DOMAINS));

@@ -474,8 +474,7 @@ move(Worker *worker)
 	Random	   *random = &worker->actor.random;
 	const EunoEntry *entry =
 		&mob->universe->entries[random_below(random, mob->universe->n)].entry;
-	EunoPosition pos = {.key = entry->key,.keylen = entry->keylen,
-	.tid = entry->tid};
+	EunoPosition pos = euno_position_of(entry);
 	EunoStatus	status;
 
 	if (ops->migrate == NULL || mob->fixture.ndomains < 2)

@@ -92,9 +92,7 @@ find(EunoContext *cx, EunoTree *tree, const EunoPosition *position, bool *exact)
 static uint32_t
 find_entry(EunoContext *cx, EunoTree *tree, const EunoEntry *entry, bool *exact)
 {
-	EunoPosition position = {
-		.key = entry->key,.keylen = entry->keylen,.tid = entry->tid
-	};
+	EunoPosition position = euno_position_of(entry);
 
 	return find(cx, tree, &position, exact);
 }
@@ -410,9 +408,7 @@ reference_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 	for (uint32_t i = 0; i < ref->n; i++)
 	{
 		EunoEntry  *entry = ref->entries[i];
-		EunoPosition position = {
-			.key = entry->key,.keylen = entry->keylen,.tid = entry->tid
-		};
+		EunoPosition position = euno_position_of(entry);
 
 		if (i > 0 && compare_entry(cx, tree, &position, ref->entries[i - 1]) <= 0)
 		{

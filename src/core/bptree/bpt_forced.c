@@ -116,20 +116,11 @@ force_part(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 	euno_epoch_exit(cx->process);
 }
 
-static EunoPosition
-place_of(const EunoEntry *entry)
-{
-	return (EunoPosition)
-	{
-		.key = entry->key,.keylen = entry->keylen,.tid = entry->tid
-	};
-}
-
 static EunoStatus
 forced_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			  bool no_split)
 {
-	EunoPosition pos = place_of(entry);
+	EunoPosition pos = euno_position_of(entry);
 
 	force(cx, tree, &pos, true);
 	force_part(cx, tree, entry);
@@ -140,7 +131,7 @@ static EunoStatus
 forced_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			  const EunoGuard *guard)
 {
-	EunoPosition pos = place_of(entry);
+	EunoPosition pos = euno_position_of(entry);
 
 	force(cx, tree, &pos, true);
 	force_part(cx, tree, entry);
@@ -150,7 +141,7 @@ forced_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 static EunoStatus
 forced_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 {
-	EunoPosition pos = place_of(entry);
+	EunoPosition pos = euno_position_of(entry);
 
 	force(cx, tree, &pos, false);
 	return base->contains(cx, tree, entry);

@@ -148,8 +148,7 @@ EunoStatus
 euno_bpt_insert(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				bool no_split)
 {
-	EunoPosition pos = {.key = entry->key, .keylen = entry->keylen,
-	.tid = entry->tid};
+	EunoPosition pos = euno_position_of(entry);
 	EunoStatus	status = EUNO_OK;
 	BptLeaf    *leaf;
 	BptKey		key;

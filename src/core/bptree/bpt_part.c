@@ -251,8 +251,7 @@ static bool __attribute__((noinline))
 part_find(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		  uint32_t number, BptImage *image, BptLeaf **right)
 {
-	EunoPosition pos = {.key = entry->key,.keylen = entry->keylen,
-	.tid = entry->tid};
+	EunoPosition pos = euno_position_of(entry);
 	BptKey		key;
 	Part		p;
 

@@ -12,8 +12,7 @@ EunoStatus
 euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 				const EunoGuard *guard)
 {
-	EunoPosition pos = {.key = entry->key, .keylen = entry->keylen,
-	.tid = entry->tid};
+	EunoPosition pos = euno_position_of(entry);
 	EunoWish	wish = {.ops = &euno_bptree_ops,.entry = entry,.removes = true,
 	.guard = guard};
 	EunoStatus	status;
@@ -79,8 +78,7 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 EunoStatus
 euno_bpt_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 {
-	EunoPosition pos = {.key = entry->key, .keylen = entry->keylen,
-	.tid = entry->tid};
+	EunoPosition pos = euno_position_of(entry);
 	EunoStatus	status;
 	BptImage	image;
 	BptPlace	place;
