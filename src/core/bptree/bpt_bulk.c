@@ -177,8 +177,7 @@ fill_leaf(EunoTree *tree, Bulk *b, uint32_t m, const BptFence *high,
 	BptImage	image;
 	BptFence	low = bpt_low_fence(leaf);
 
-	image.leaf.size_log2 = leaf->size_log2;
-	image.leaf.body = leaf->body;
+	euno_bpt_image_like(&image, leaf);
 	if (!euno_bpt_encode(tree, &b->work.it, 0, m, &low, high, &image))
 		return EUNO_CORRUPT;
 	image.leaf.right = right;

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt.h"
+#include "core/bptree/bpt_make.h"
 
 static uint8_t
 size_log2(size_t size)
@@ -104,7 +104,6 @@ euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, int domain, size_t size,
 	BptLeaf    *leaf = spare_get(cx, tree, domain, size);
 	uint32_t	len = low->bytes != NULL ? low->len : 0;
 	BptLeaf		header;
-	uint8_t		word[8] = {0};
 
 	if (leaf == NULL)
 		return NULL;
@@ -118,10 +117,7 @@ euno_bpt_leaf_alloc(EunoContext *cx, EunoTree *tree, int domain, size_t size,
 	header.format = bpt_is_opaque(tree) ? BPT_OPAQUE : BPT_FIXED;
 	if (bpt_is_opaque(tree))
 		header.heap = (uint16_t) (size - BPT_SLACK);
-	if (len > 0)
-		memcpy(word, low->bytes, len < 8 ? len : 8);
-	header.low_word = euno_get_word(word);
-	header.low_hint = header.low_word;
+	header.low_word = header.low_hint = euno_bpt_fence_word(low, 0);
 	header.number = 1 + (uint32_t) (euno_add64(&bpt_body(tree)->numbers, 1) %
 									EUNO_LEAF_MAX);
 	euno_copy_in(leaf, &header, BPT_LEAF_HEADER);
