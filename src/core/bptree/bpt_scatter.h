@@ -12,9 +12,6 @@
 
 #include "core/bptree/bpt_make.h"
 
-/* Bytes that an annex takes. */
-#define BPT_ANNEX_BYTES		sizeof(BptAnnex)
-
 /*
  * Pauses while an annex is about to be emptied, before helping: some times
  * what that takes.  Pauses of the first round of waiting for a segment, each

@@ -71,7 +71,8 @@ common_base(const BptLeaf *leaf)
 static BptAnnex *
 annex_alloc(EunoContext *cx, EunoTree *tree, int domain)
 {
-	BptAnnex   *annex = cx->env->alloc(tree->alloc_arg, domain, BPT_ANNEX_BYTES);
+	BptAnnex   *annex = cx->env->alloc(tree->alloc_arg, domain,
+									   sizeof(BptAnnex));
 	BptAnnex	zero;
 
 	if (annex == NULL)
@@ -242,7 +243,7 @@ right_scatter(Fold *f)
 	if (cx->held.spare[1] == NULL)
 	{
 		cx->held.spare[1] = annex_alloc(cx, f->tree, cx->domain);
-		cx->held.spare_size[1] = BPT_ANNEX_BYTES;
+		cx->held.spare_size[1] = sizeof(BptAnnex);
 		cx->held.spare_domain[1] = cx->domain;
 	}
 	if (cx->held.spare[1] == NULL)
@@ -429,7 +430,7 @@ euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm,
 	if (cx->held.spare[0] != NULL || cx->held.spare[1] != NULL)
 		euno_bpt_spare_drop(cx);
 	if (gone != NULL)
-		euno_bpt_retire(cx, tree, gone, BPT_ANNEX_BYTES, &gone->limbo);
+		euno_bpt_retire(cx, tree, gone, sizeof(BptAnnex), &gone->limbo);
 	(void) euno_bpt_reclaim(cx, tree, false);
 	return status == EUNO_OK || status == EUNO_NOT_FOUND ? EUNO_STALE : status;
 }
@@ -492,7 +493,7 @@ scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 		return EUNO_OK;
 	}
 	if (annex != NULL)
-		euno_bpt_free(cx, tree, domain, annex, BPT_ANNEX_BYTES);
+		euno_bpt_free(cx, tree, domain, annex, sizeof(BptAnnex));
 	return status;
 }
 
