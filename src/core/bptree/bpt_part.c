@@ -28,7 +28,6 @@ typedef struct Part
 	BptPlace	place;
 	BptLeaf    *right;
 	uint32_t	m;				/* items that stay */
-	BptImage   *image;			/* the caller's */
 	BptSplit	split;
 } Part;
 
@@ -55,7 +54,7 @@ static bool
 part_items(Part *p)
 {
 	euno_bpt_items_init(&p->split.work, p->tree);
-	return euno_bpt_view(&p->image->leaf, &p->place.view) &&
+	return euno_bpt_view(&p->place.image->leaf, &p->place.view) &&
 		!p->place.view.scattered &&
 		euno_bpt_items_add_leaf(&p->split.work, &p->place.view);
 }
@@ -94,7 +93,7 @@ part_choose(Part *p, const EunoEntry *entry)
 	if (p->m == 0)
 		p->m = part_gap(p, entry, 1);
 	if (p->m == 0 || p->m >= n ||
-		(p->image->leaf.right == NULL && p->m > n - n / PART_EDGE - 1))
+		(p->place.image->leaf.right == NULL && p->m > n - n / PART_EDGE - 1))
 		return false;
 	s->middle.bytes = s->middle_buf;
 	s->middle.len = euno_bpt_separator(&s->work.it, p->m, s->middle_buf,
@@ -124,11 +123,11 @@ part_alloc(Part *p)
 		return false;
 	p->right = euno_bpt_leaf_alloc(p->cx, p->tree,
 								   euno_bpt_home(p->cx, p->tree,
-												 &p->image->leaf),
+												 &p->place.image->leaf),
 								   size, &s->middle);
 	if (p->right == NULL)
 		return false;
-	euno_bpt_inherit_use(p->right, &p->image->leaf);
+	euno_bpt_inherit_use(p->right, &p->place.image->leaf);
 	euno_store8(&p->right->parted, 1);
 	return true;
 }
@@ -166,7 +165,7 @@ part_lock(Part *p)
 		return euno_lock_upgrade(&leaf->lock, p->place.version);
 	if (!euno_lock_acquire_or_leave(&leaf->lock, cx->env, &cx->counters))
 		return false;
-	euno_copy_out(p->image->bytes, leaf, bpt_leaf_size(leaf));
+	euno_copy_out(p->place.image->bytes, leaf, bpt_leaf_size(leaf));
 	if (part_items(p))
 	{
 		p->m = 0;
@@ -201,7 +200,7 @@ part_install(Part *p)
 						 &s->right))
 		return false;
 	s->right.leaf.seqno = euno_add64(&body->seqno, 2) + 1;
-	s->right.leaf.right = p->image->leaf.right;
+	s->right.leaf.right = p->place.image->leaf.right;
 	s->left.leaf.seqno = s->right.leaf.seqno + 1;
 	s->left.leaf.right = p->right;
 
@@ -258,7 +257,6 @@ part_find(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 	p.cx = cx;
 	p.tree = tree;
 	euno_bpt_key_position(tree, &pos, &key);
-	p.image = image;
 	bpt_place_init(&p.place, image);
 	if (euno_bpt_seek(cx, tree, &key, false, &p.place) != EUNO_OK ||
 		(number > 0 && (p.place.leaf->number != number ||
