@@ -256,6 +256,10 @@ extern bool euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,
 						   BptPlace *place, const EunoWish *wish,
 						   EunoStatus *status);
 
+/* bpt_read.c */
+extern void euno_bpt_one_key(EunoBatch *batch, const uint8_t *key,
+							 uint32_t len);
+
 /* bpt_point.c */
 extern bool euno_bpt_read_key(EunoContext *cx, EunoTree *tree,
 							  EunoCursor *cursor, EunoBatch *batch);

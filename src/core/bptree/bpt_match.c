@@ -176,13 +176,7 @@ euno_bpt_match_key(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	if (judge == BPT_APPROXIMATION && cx->doubts > 0)
 		cx->doubts--;
 	if (batch->want_keys)
-	{
-		EunoItemKey item = {.keylen = (uint16_t) pos->keylen};
-
-		memcpy(batch->buf, pos->key, pos->keylen);
-		for (uint32_t i = 0; i < batch->nitems; i++)
-			batch->keys[i] = item;
-	}
+		euno_bpt_one_key(batch, pos->key, pos->keylen);
 	cx->counters.descents++;
 	cursor->started = cursor->at_lo = cursor->at_hi = true;
 	return true;

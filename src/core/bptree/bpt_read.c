@@ -170,12 +170,12 @@ prefetch_run(const BptRead *rd, uint32_t slot)
 }
 
 /* The items' keys: all are the one that was searched for. */
-static void
-one_key_items(const BptKey *key, EunoBatch *batch)
+void
+euno_bpt_one_key(EunoBatch *batch, const uint8_t *key, uint32_t len)
 {
-	EunoItemKey item = {.keylen = (uint16_t) key->len};
+	EunoItemKey item = {.keylen = (uint16_t) len};
 
-	memcpy(batch->buf, key->bytes, key->len);
+	memcpy(batch->buf, key, len);
 	for (uint32_t i = 0; i < batch->nitems; i++)
 		batch->keys[i] = item;
 }
@@ -207,7 +207,7 @@ key_in_contended(BptRead *rd, const BptKey *from, const BptKey *hi)
 		!euno_lock_validate(&rd->place.leaf->lock, rd->place.version))
 		status = EUNO_STALE;
 	if (status == EUNO_OK && rd->batch->want_keys)
-		one_key_items(from, rd->batch);
+		euno_bpt_one_key(rd->batch, from->bytes, from->len);
 	rd->cursor->at_hi = true;
 	return status;
 }
