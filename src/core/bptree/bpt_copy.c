@@ -386,36 +386,32 @@ copy_fixed(BptRead *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 }
 
 /* The same, of a leaf of any shape. */
-static bool
-copy_tids(BptRead *rd, uint32_t a, uint32_t b)
+static inline __attribute__((always_inline)) bool
+copy_by_place(BptRead *rd, uint32_t a, uint32_t b, bool keys)
 {
 	switch (tid_place(&rd->place.view))
 	{
 		case TID_IN_HEAD:
-			return copy_fixed(rd, a, b, TID_IN_HEAD, false);
+			return copy_fixed(rd, a, b, TID_IN_HEAD, keys);
 		case TID_IN_BOTH:
-			return copy_fixed(rd, a, b, TID_IN_BOTH, false);
+			return copy_fixed(rd, a, b, TID_IN_BOTH, keys);
 		case TID_IN_TAIL:
-			return copy_fixed(rd, a, b, TID_IN_TAIL, false);
+			return copy_fixed(rd, a, b, TID_IN_TAIL, keys);
 		default:
-			return copy_fixed(rd, a, b, TID_ANYWHERE, false);
+			return copy_fixed(rd, a, b, TID_ANYWHERE, keys);
 	}
+}
+
+static bool
+copy_tids(BptRead *rd, uint32_t a, uint32_t b)
+{
+	return copy_by_place(rd, a, b, false);
 }
 
 static bool
 copy_keys(BptRead *rd, uint32_t a, uint32_t b)
 {
-	switch (tid_place(&rd->place.view))
-	{
-		case TID_IN_HEAD:
-			return copy_fixed(rd, a, b, TID_IN_HEAD, true);
-		case TID_IN_BOTH:
-			return copy_fixed(rd, a, b, TID_IN_BOTH, true);
-		case TID_IN_TAIL:
-			return copy_fixed(rd, a, b, TID_IN_TAIL, true);
-		default:
-			return copy_fixed(rd, a, b, TID_ANYWHERE, true);
-	}
+	return copy_by_place(rd, a, b, true);
 }
 
 /* SLOTTED, OPAQUE: has this slot, which may be torn, a list? */
