@@ -15,16 +15,21 @@
 
 #include "key/key_private.h"
 
-/* The longest value with a short varlena header, with a long one. */
-#define UNSHORT_BYTES	(VARATT_SHORT_MAX + VARHDRSZ)
+/* Room for the longest value with a short varlena header, with a long one. */
+typedef union Unshort
+{
+	char		data[VARATT_SHORT_MAX + VARHDRSZ];
+	int64		align;
+} Unshort;
 
 /*
  * Most comparators copy a short varlena into palloc'd memory before they look
  * at it; a copy on the stack is cheaper.
  */
 static inline Datum
-unshort(const EunoKeyColumn *col, Datum value, char *buf)
+unshort(const EunoKeyColumn *col, Datum value, Unshort *to)
 {
+	char	   *buf = to->data;
 	const char *v = DatumGetPointer(value);
 	Size		n;
 
@@ -86,37 +91,29 @@ compare_by_user(EunoKeyColumn *col, Datum a, Datum b)
 int
 euno_column_compare(const EunoKeyColumn *col, Datum a, Datum b)
 {
-	union
-	{
-		char		data[UNSHORT_BYTES];
-		int64		align;
-	}			x,
-				y;
+	Unshort		x;
+	Unshort		y;
 
 	if (col->kind != EUNO_KIND_OPAQUE && col->kind < EUNO_KIND_ARRAY)
 		return euno_encode_compare(col, a, b);
 	if (unlikely(col->cmp.fn_oid >= FirstNormalObjectId))
 		return compare_by_user(unconstify(EunoKeyColumn *, col),
-							   unshort(col, a, x.data),
-							   unshort(col, b, y.data));
+							   unshort(col, a, &x),
+							   unshort(col, b, &y));
 	return DatumGetInt32(FunctionCall2Coll(unconstify(FmgrInfo *, &col->cmp),
 										   col->collation,
-										   unshort(col, a, x.data),
-										   unshort(col, b, y.data)));
+										   unshort(col, a, &x),
+										   unshort(col, b, &y)));
 }
 
 static int
 compare_sorted(const EunoKeyColumn *col, SortSupport sort, Datum a, Datum b)
 {
-	union
-	{
-		char		data[UNSHORT_BYTES];
-		int64		align;
-	}			x,
-				y;
+	Unshort		x;
+	Unshort		y;
 
-	a = unshort(col, a, x.data);
-	b = unshort(col, b, y.data);
+	a = unshort(col, a, &x);
+	b = unshort(col, b, &y);
 	return sort->abbrev_full_comparator != NULL ?
 		sort->abbrev_full_comparator(a, b, sort) : sort->comparator(a, b, sort);
 }
@@ -195,15 +192,11 @@ compare_bound(const EunoKeySchema *schema, const EunoKeyBound *bound,
 
 		if (valid && want->class == EUNO_BOUND_VALUE && want->cross != NULL)
 		{
-			union
-			{
-				char		data[UNSHORT_BYTES];
-				int64		align;
-			}			x;
+			Unshort		x;
 
 			result = DatumGetInt32(FunctionCall2Coll(want->cross,
 													 col->collation,
-													 unshort(col, value, x.data),
+													 unshort(col, value, &x),
 													 want->value));
 			/* that was column against bound; DESC turns it once more */
 			if (col->desc)
