@@ -221,10 +221,12 @@ euno_scan_limit_rest(EunoScanPlan *plan, ScanKey keys, int first, int nkeys,
 	}
 }
 
-/* euno_encode_skip, without a call for most columns. */
+/* What follows a column's marker and value; without a call for most. */
 static inline const uint8_t *
 skip_column(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end)
 {
+	if (*p++ != EUNO_MARK_VALUE)
+		return p;
 	if (col->kind > EUNO_KIND_FIXED)
 		return euno_encode_skip(col, p, end);
 	if (unlikely(end - p < col->attlen))
@@ -248,9 +250,7 @@ euno_scan_within_limits(const EunoScanPlan *plan, const uint8_t *key,
 
 		if (p >= end)
 			return false;
-		p++;
-		if (*start == EUNO_MARK_VALUE)
-			p = skip_column(&plan->schema->cols[i], p, end);
+		p = skip_column(&plan->schema->cols[i], p, end);
 		if (!limit->set)
 			continue;
 		if (limit->width > 0)
@@ -324,9 +324,7 @@ euno_scan_jump(EunoScanPlan *plan, const uint8_t *key, uint32_t keylen,
 
 		if (p >= end)
 			return false;
-		p++;
-		if (*start == EUNO_MARK_VALUE)
-			p = euno_encode_skip(&plan->schema->cols[i], p, end);
+		p = skip_column(&plan->schema->cols[i], p, end);
 		if (!limit->set ||
 			euno_limit_admits(limit, start, p - start, &next))
 			continue;
