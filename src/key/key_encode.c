@@ -345,16 +345,14 @@ euno_encode_skip(const EunoKeyColumn *col, const uint8_t *p,
 			return p + EUNO_INTERVAL_BYTES;
 		case EUNO_KIND_INET:
 		case EUNO_KIND_NUMERIC:
-			p = col->kind == EUNO_KIND_INET ?
-				euno_inet_skip(col->desc, p, end) :
-				euno_numeric_skip(col->desc, p, end);
-			if (p == NULL)
-				overrun();
-			return p;
 		case EUNO_KIND_ARRAY:
 		case EUNO_KIND_RANGE:
 		case EUNO_KIND_MULTIRANGE:
-			p = euno_elements_skip(col, p, end);
+			p = col->kind == EUNO_KIND_INET ?
+				euno_inet_skip(col->desc, p, end) :
+				col->kind == EUNO_KIND_NUMERIC ?
+				euno_numeric_skip(col->desc, p, end) :
+				euno_elements_skip(col, p, end);
 			if (p == NULL)
 				overrun();
 			return p;
