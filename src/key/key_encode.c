@@ -172,17 +172,6 @@ get_value(const EunoKeyColumn *col, const uint8_t *p)
 	return number_value(col, number);
 }
 
-/* Copies bytes, complemented for DESC. */
-static inline void
-copy_bytes(bool desc, uint8_t *to, const uint8_t *from, uint32_t n)
-{
-	if (!desc)
-		memcpy(to, from, n);
-	else
-		for (uint32_t i = 0; i < n; i++)
-			to[i] = (uint8_t) ~from[i];
-}
-
 /* A string without zero bytes, and its terminator. */
 static uint32_t
 put_string(bool desc, const uint8_t *data, uint32_t n, uint8_t *p,
@@ -194,7 +183,7 @@ put_string(bool desc, const uint8_t *data, uint32_t n, uint8_t *p,
 			ereport(ERROR,
 					(errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
 					 errmsg("cannot index a string that contains a zero byte")));
-		copy_bytes(desc, p, data, n);
+		euno_copy_bytes(desc, p, data, n);
 		p[n] = desc ? 0xFF : 0x00;
 	}
 	return n + 1;
@@ -238,8 +227,9 @@ euno_encode_put(const EunoKeyColumn *col, Datum value, uint8_t *p,
 	{
 		case EUNO_KIND_FIXED:
 			if ((uint32_t) col->attlen <= avail)
-				copy_bytes(col->desc, p, (uint8_t *) DatumGetPointer(value),
-						   col->attlen);
+				euno_copy_bytes(col->desc, p,
+								(uint8_t *) DatumGetPointer(value),
+								col->attlen);
 			return col->attlen;
 		case EUNO_KIND_TIMETZ:
 			if (EUNO_TIMETZ_BYTES <= avail)
@@ -311,7 +301,7 @@ get_bytea(bool desc, const uint8_t *p, const uint8_t *end, uint8_t *to)
 		const uint8_t *zero = memchr(p, desc ? 0xFF : 0x00, end - p);
 		uint32_t	n = zero == NULL ? end - p : zero + 1 - p;
 
-		copy_bytes(desc, out, p, n);
+		euno_copy_bytes(desc, out, p, n);
 		out += n;
 		p += n + (zero != NULL);
 	}
@@ -421,7 +411,7 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 		case EUNO_KIND_FIXED:
 			if (end - p < col->attlen)
 				overrun();
-			copy_bytes(col->desc, *scratch, p, col->attlen);
+			euno_copy_bytes(col->desc, *scratch, p, col->attlen);
 			*value = PointerGetDatum(*scratch);
 			*scratch += MAXALIGN(col->attlen);
 			return p + col->attlen;
@@ -462,13 +452,13 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 	*value = PointerGetDatum(*scratch);
 	if (col->kind == EUNO_KIND_NAME)
 	{
-		copy_bytes(col->desc, *scratch, p, n);
+		euno_copy_bytes(col->desc, *scratch, p, n);
 		memset(*scratch + n, 0, NAMEDATALEN - n);
 		*scratch += NAMEDATALEN;
 		return next;
 	}
 	if (col->kind == EUNO_KIND_TEXT || col->kind == EUNO_KIND_BPCHAR)
-		copy_bytes(col->desc, data, p, n);
+		euno_copy_bytes(col->desc, data, p, n);
 	if (col->kind == EUNO_KIND_BPCHAR && lost != NULL)
 	{
 		uint32_t	blanks = euno_lost_blanks(lost);

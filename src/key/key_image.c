@@ -31,16 +31,6 @@ typedef struct Image
 
 _Static_assert(INDEX_MAX_KEYS <= 32, "a bit for each column");
 
-/* The bytes of a string or of a fixed length, complemented for DESC. */
-static inline void
-put_bytes(const EunoKeyColumn *col, const uint8_t *p, uint32_t n, char *to)
-{
-	memcpy(to, p, n);
-	if (unlikely(col->desc))
-		for (uint32_t i = 0; i < n; i++)
-			to[i] = (char) ~to[i];
-}
-
 /*
  * Zeros up to where a value of this alignment may begin, or further: there is
  * room for eight.
@@ -80,7 +70,7 @@ put_string(const EunoKeyColumn *col, const uint8_t *p, uint32_t n,
 	uint32_t	blanks = lost == NULL ? 0 : euno_lost_blanks(lost);
 	char	   *to = put_header(col, n + blanks, image);
 
-	put_bytes(col, p, n, to);
+	euno_copy_bytes(col->desc, (uint8_t *) to, p, n);
 	if (blanks > 0)
 		memset(to + n, ' ', blanks);
 }
@@ -131,7 +121,7 @@ put_other(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *lost,
 
 	if (col->kind == EUNO_KIND_FIXED)
 	{
-		put_bytes(col, p, col->attlen, to);
+		euno_copy_bytes(col->desc, scratch, p, col->attlen);
 		return;
 	}
 	(void) euno_encode_get(col, p, p + col->attlen, lost, &scratch, &value);

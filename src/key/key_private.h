@@ -234,6 +234,17 @@ euno_row_text(const uint8_t *row, uint32_t at, const uint8_t **text,
 #define EUNO_INTERVAL_BYTES	10	/* of its encoding */
 #define EUNO_TIMETZ_BYTES	12	/* of it, and of the type */
 
+/* Copies bytes, complemented for DESC. */
+static inline void
+euno_copy_bytes(bool desc, uint8_t *to, const uint8_t *from, uint32_t n)
+{
+	if (likely(!desc))
+		memcpy(to, from, n);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			to[i] = (uint8_t) ~from[i];
+}
+
 /*
  * How long a bpchar is without its trailing blanks, of which most have many.
  */
