@@ -18,17 +18,11 @@
 
 static uint64_t seed;
 
-typedef struct Case
-{
-	Fixture		fixture;
-	Model		model;
-	Actor		actors[2];
-	uint32_t	turn;			/* whose it is */
-	EunoLock   *held;			/* by somebody else */
-	EunoLock   *above;			/* ... who then writes here; or NULL */
-} Case;
-
 static Case c;
+static Actor second;
+static bool turn;				/* it is the second one's */
+static EunoLock *held;			/* by somebody else */
+static EunoLock *written;		/* ... who then writes here; or NULL */
 static EunoEnvironment env;
 
 /* The holder goes on. */
@@ -37,39 +31,34 @@ wait_for_holder(uint32_t *word, uint32_t seen)
 {
 	(void) word;
 	(void) seen;
-	if (c.held == NULL)
+	if (held == NULL)
 		return;
-	euno_lock_release_unchanged(c.held, &env);
-	c.held = NULL;
-	if (c.above != NULL && euno_lock_acquire(c.above, &env, NULL))
-		euno_lock_release(c.above, &env);
+	euno_lock_release_unchanged(held, &env);
+	held = NULL;
+	if (written != NULL && euno_lock_acquire(written, &env, NULL))
+		euno_lock_release(written, &env);
 }
 
 static void
-open_case(const EunoTreeOps *ops, const Universe *universe)
+open_both(const EunoTreeOps *ops, const char *shape, uint32_t n)
 {
-	memset(&c, 0, sizeof(c));
-	fixture_open(&c.fixture, ops, universe, 90, 1);
-	model_init(&c.model, universe);
-	for (uint32_t i = 0; i < 2; i++)
-	{
-		actor_init(&c.actors[i], &c.fixture, i + 1, seed + i);
-		env = *c.actors[i].cx.env;
-		env.wait = wait_for_holder;
-		c.actors[i].cx.env = &env;
-	}
-	for (uint32_t i = 0; i < universe->n; i++)
-		do_insert(&c.actors[0], &c.model, i);
+	case_make(&c, ops, shape_by_name(shape), n, seed);
+	actor_init(&second, &c.fixture, 2, seed + 1);
+	turn = false;
+	held = NULL;
+	env = *c.actor.cx.env;
+	env.wait = wait_for_holder;
+	c.actor.cx.env = second.cx.env = &env;
+	for (uint32_t i = 0; i < c.universe->n; i++)
+		do_insert(&c.actor, &c.model, i);
 }
 
 static void
-close_case(void)
+close_both(void)
 {
-	check_all(&c.actors[0], &c.model);
-	for (uint32_t i = 0; i < 2; i++)
-		actor_free(&c.actors[i]);
-	model_free(&c.model);
-	fixture_close(&c.fixture);
+	check_all(&c.actor, &c.model);
+	actor_free(&second);
+	case_close(&c);
 }
 
 static const EunoEntry *
@@ -87,7 +76,7 @@ composite_of(uint32_t i, ArtKey *key)
 static void
 toggle(uint32_t i)
 {
-	Actor	   *actor = &c.actors[c.turn];
+	Actor	   *actor = turn ? &second : &c.actor;
 
 	if (c.model.present[i])
 		do_remove(actor, &c.model, i);
@@ -101,7 +90,7 @@ toggle(uint32_t i)
 static EunoLock *
 lock_of(uint32_t i, EunoLock **above)
 {
-	EunoContext *cx = &c.actors[0].cx;
+	EunoContext *cx = &c.actor.cx;
 	EunoTree   *tree = c.fixture.tree;
 	ArtPlace	place;
 	ArtKey		key;
@@ -126,7 +115,7 @@ lock_of(uint32_t i, EunoLock **above)
 static void
 read_from(uint32_t i)
 {
-	Actor	   *actor = &c.actors[c.turn];
+	Actor	   *actor = turn ? &second : &c.actor;
 	EunoCursor	cursor = {
 		.lo = {.key = entry_of(i)->key,.keylen = entry_of(i)->keylen,
 		.tid = entry_of(i)->tid},
@@ -156,26 +145,26 @@ fight(uint32_t i, bool write_above)
 		CHECK(false, "an obsolete node");
 		return;
 	}
-	c.held = lock;
-	c.above = write_above ? above : NULL;
+	held = lock;
+	written = write_above ? above : NULL;
 	if (write_above)
 		read_from(i);
 	else
 		toggle(i);
-	CHECK(c.held == NULL, "nobody waited");
+	CHECK(held == NULL, "nobody waited");
 }
 
 static uint64_t
 cause(EunoCause cause)
 {
-	return c.actors[0].cx.counters.conflicts[cause] +
-		c.actors[1].cx.counters.conflicts[cause];
+	return c.actor.cx.counters.conflicts[cause] +
+		second.cx.counters.conflicts[cause];
 }
 
 static uint32_t
 heat_of(bool round, EunoHeat *heat, uint32_t max)
 {
-	return c.fixture.ops->heat(&c.actors[0].cx, c.fixture.tree, round, heat, max);
+	return c.fixture.ops->heat(&c.actor.cx, c.fixture.tree, round, heat, max);
 }
 
 /* What can be said of the place of a heat. */
@@ -184,7 +173,7 @@ place_of(const EunoHeat *heat)
 {
 	static EunoLeafInfo info;
 
-	CHECK(c.fixture.ops->leaf(&c.actors[0].cx, c.fixture.tree, heat, &info) ==
+	CHECK(c.fixture.ops->leaf(&c.actor.cx, c.fixture.tree, heat, &info) ==
 		  EUNO_OK, "it leads to no node");
 	return &info;
 }
@@ -204,7 +193,7 @@ is_below(const EunoLeafInfo *info, uint32_t i)
 static void
 check_fences(const EunoLeafInfo *info)
 {
-	Actor	   *actor = &c.actors[0];
+	Actor	   *actor = &c.actor;
 	EunoCursor	cursor = {
 		.lo = info->has_low ? info->low.pos : (EunoPosition) {.side = -1},
 		.hi = info->has_high ? info->high.pos : (EunoPosition) {.side = 1}
@@ -230,15 +219,15 @@ check_fences(const EunoLeafInfo *info)
 static void
 test_node(const EunoTreeOps *ops, const char *shape, bool write_above)
 {
-	Universe   *universe = universe_make(shape_by_name(shape), 3000, seed);
 	EunoCause	met = write_above ? EUNO_CAUSE_CHANGED : EUNO_CAUSE_LOCKED;
-	uint32_t	at = universe->n / 3;
+	uint32_t	at;
 	const EunoLeafInfo *info;
 	EunoHeat	heat[8];
 
 	tap_begin("%s: %s: %s", ops->name, shape, write_above ?
 			  "what has changed on the way" : "who has locked a node");
-	open_case(ops, universe);
+	open_both(ops, shape, 3000);
+	at = c.universe->n / 3;
 	CHECK(heat_of(false, heat, 8) == 0 && cause(met) == 0, "without conflicts");
 	for (int i = 0; i < 200; i++)
 		fight(at, write_above);
@@ -253,8 +242,7 @@ test_node(const EunoTreeOps *ops, const char *shape, bool write_above)
 	check_fences(info);
 	CHECK(heat_of(true, heat, 8) > 0 && heat[0].fresh == 0, "round two");
 	CHECK(heat_of(true, heat, 8) == 0, "round three");
-	close_case();
-	universe_free(universe);
+	close_both();
 	tap_end();
 }
 
@@ -262,19 +250,18 @@ test_node(const EunoTreeOps *ops, const char *shape, bool write_above)
 static void
 test_causes(const EunoTreeOps *ops)
 {
-	Universe   *universe = universe_make(shape_by_name("dense int8"), 3000, seed);
 	uint64_t	split;
 	EunoHeat	heat[8];
 
 	tap_begin("%s: what conflicts are about", ops->name);
-	open_case(ops, universe);
+	open_both(ops, "dense int8", 3000);
 	for (int i = 0; i < 100; i++)
 		fight(1000, false);
 	CHECK(cause(EUNO_CAUSE_SAME_KEY) + cause(EUNO_CAUSE_OTHER_KEY) == 0,
 		  "of one process");
 	for (int i = 0; i < 400; i++)
 	{
-		c.turn = i % 2;
+		turn = i % 2;
 		fight(1000, false);
 	}
 	CHECK(cause(EUNO_CAUSE_SAME_KEY) >= 300, "%llu of one key",
@@ -283,7 +270,7 @@ test_causes(const EunoTreeOps *ops)
 		  (unsigned long long) cause(EUNO_CAUSE_OTHER_KEY));
 	for (int i = 0; i < 800; i++)
 	{
-		c.turn = i / 8 % 2;
+		turn = i / 8 % 2;
 		fight(1000 + i / 8 % 2, false);
 	}
 	CHECK(cause(EUNO_CAUSE_OTHER_KEY) >= 600, "%llu of others",
@@ -301,18 +288,17 @@ test_causes(const EunoTreeOps *ops)
 			if (c.model.present[i] == (round % 2 == 0))
 				toggle(i);
 		}
-		do_compact(&c.actors[0]);
+		do_compact(&c.actor);
 		for (int i = 0; i < 16; i++)
 		{
-			c.turn = i / 8;
+			turn = i / 8;
 			fight(1500, false);
 		}
 	}
 	CHECK(cause(EUNO_CAUSE_SPLIT) > split, "never made anew");
 	CHECK(heat_of(false, heat, 8) >= 2, "one node is hot");
 	CHECK(is_below(place_of(&heat[0]), 1000), "not the hottest one");
-	close_case();
-	universe_free(universe);
+	close_both();
 	tap_end();
 }
 
@@ -320,7 +306,6 @@ test_causes(const EunoTreeOps *ops)
 static void
 test_delegated(const EunoTreeOps *ops)
 {
-	Universe   *universe = universe_make(shape_by_name("dense int8"), 3000, seed);
 	EunoContext *cx;
 	const EunoLeafInfo *info;
 	uint32_t	number = 0;
@@ -328,8 +313,8 @@ test_delegated(const EunoTreeOps *ops)
 	ArtKey		key;
 
 	tap_begin("%s: writes that others perform", ops->name);
-	open_case(ops, universe);
-	cx = &c.actors[0].cx;
+	open_both(ops, "dense int8", 3000);
+	cx = &c.actor.cx;
 	composite_of(1000, &key);
 	for (uint32_t depth = 0; depth <= key.len; depth++)
 	{
@@ -353,8 +338,7 @@ test_delegated(const EunoTreeOps *ops)
 	}
 	CHECK(cause(EUNO_CAUSE_LOCKED) + cause(EUNO_CAUSE_CHANGED) +
 		  cause(EUNO_CAUSE_SPLIT) == 0, "counted as conflicts");
-	close_case();
-	universe_free(universe);
+	close_both();
 	tap_end();
 }
 
@@ -362,20 +346,19 @@ test_delegated(const EunoTreeOps *ops)
 static void
 test_empty(const EunoTreeOps *ops)
 {
-	Universe   *universe = universe_make(shape_by_name("sparse int8"), 500, seed);
 	const EunoLeafInfo *info;
 	EunoHeat	heat[8];
 
 	tap_begin("%s: nodes that are gone", ops->name);
-	open_case(ops, universe);
+	open_both(ops, "sparse int8", 500);
 	for (int i = 0; i < 100; i++)
-		fight(universe->n / 2, false);
-	for (uint32_t i = 0; i < universe->n; i++)
+		fight(c.universe->n / 2, false);
+	for (uint32_t i = 0; i < c.universe->n; i++)
 	{
 		if (c.model.present[i])
 			toggle(i);
 	}
-	do_compact(&c.actors[0]);
+	do_compact(&c.actor);
 	CHECK(heat_of(false, heat, 8) > 0, "forgotten");
 	info = place_of(&heat[0]);
 	CHECK(!info->has_low && !info->has_high && info->entries == 0,
@@ -383,8 +366,7 @@ test_empty(const EunoTreeOps *ops)
 	check_fences(info);
 	toggle(7);
 	CHECK(place_of(&heat[0])->entries == 1, "not the root's entry");
-	close_case();
-	universe_free(universe);
+	close_both();
 	tap_end();
 }
 

@@ -19,39 +19,15 @@
 
 static uint64_t seed;
 
-typedef struct Case
-{
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
-} Case;
-
-static void
-open_case(Case *c, const EunoTreeOps *ops, const Universe *universe,
-		  uint16_t ndomains)
-{
-	fixture_open(&c->fixture, ops, universe, 90, ndomains);
-	actor_init(&c->actor, &c->fixture, 1, seed);
-	model_init(&c->model, universe);
-}
-
 /* The same of all domains, of which the first has a directory. */
 static void
 open_single(Case *c, const EunoTreeOps *ops, const Universe *universe)
 {
-	open_case(c, ops, universe, DOMAINS);
+	case_open(c, ops, universe, DOMAINS, seed);
 	memset(c->fixture.tree->body, 0, sizeof(c->fixture.tree->body));
 	c->fixture.tree->config.domains = 1;
 	CHECK(ops->create(&c->actor.cx, c->fixture.tree, &c->fixture.tree->config) == EUNO_OK,
 		  "cannot create");
-}
-
-static void
-close_case(Case *c)
-{
-	model_free(&c->model);
-	actor_free(&c->actor);
-	fixture_close(&c->fixture);
 }
 
 static EunoTreeStats
@@ -124,7 +100,7 @@ test_lag(const EunoTreeOps *ops, const Universe *universe)
 
 	tap_begin("%s, %s: directories at their greatest lag", ops->name,
 			  universe->shape->name);
-	open_case(&c, ops, universe, DOMAINS);
+	case_open(&c, ops, universe, DOMAINS, seed);
 	insert_from(&c, 0, 64);
 	for (int d = 0; d < DOMAINS; d++)
 		ops->maintain(&c.actor.cx, c.fixture.tree, d);
@@ -175,7 +151,7 @@ test_lag(const EunoTreeOps *ops, const Universe *universe)
 		  inners * 4096 * 100 <= c.fixture.source->live_bytes * 4,
 		  "%llu copies of inner nodes for %llu bytes", (unsigned long long) inners,
 		  (unsigned long long) c.fixture.source->live_bytes);
-	close_case(&c);
+	case_close(&c);
 	tap_end();
 }
 
@@ -187,13 +163,13 @@ test_catch_up(const EunoTreeOps *ops, const Universe *universe)
 
 	tap_begin("%s, %s: readers bring their directory up to date", ops->name,
 			  universe->shape->name);
-	open_case(&c, ops, universe, 2);
+	case_open(&c, ops, universe, 2, seed);
 	insert_from(&c, 0, 1);
 	(void) hops(&c, 1);
 	(void) hops(&c, 1);
 	CHECK(hops(&c, 1) == 0, "the third time round it still goes right");
 	check_all(&c.actor, &c.model);
-	close_case(&c);
+	case_close(&c);
 	tap_end();
 }
 
@@ -230,7 +206,7 @@ test_first(const EunoTreeOps *ops, const Universe *universe)
 	ops->maintain(&c.actor.cx, c.fixture.tree, 2);
 	CHECK(hops(&c, 2) == 0, "it is not brought up to date");
 	check_all(&c.actor, &c.model);
-	close_case(&c);
+	case_close(&c);
 	tap_end();
 }
 
@@ -243,7 +219,7 @@ test_set_domains(const EunoTreeOps *ops, const Universe *universe)
 
 	tap_begin("%s, %s: directories are dropped and built", ops->name,
 			  universe->shape->name);
-	open_case(&c, ops, universe, DOMAINS);
+	case_open(&c, ops, universe, DOMAINS, seed);
 	insert_from(&c, 0, 8);
 	for (uint32_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 	{
@@ -269,7 +245,7 @@ test_set_domains(const EunoTreeOps *ops, const Universe *universe)
 		do_compact(&c.actor);
 		check_all(&c.actor, &c.model);
 	}
-	close_case(&c);
+	case_close(&c);
 	tap_end();
 }
 
@@ -285,7 +261,7 @@ test_settle(const EunoTreeOps *ops, const Universe *universe)
 
 	tap_begin("%s, %s: leaves are moved to who uses them", ops->name,
 			  universe->shape->name);
-	open_case(&c, ops, universe, 2);
+	case_open(&c, ops, universe, 2, seed);
 	counters = &c.actor.cx.counters;
 	insert_from(&c, 0, 1);
 	c.actor.cx.count_all = true;
@@ -310,7 +286,7 @@ test_settle(const EunoTreeOps *ops, const Universe *universe)
 	CHECK(after < before / 2, "%u leaves moved, %llu remote descents before, %llu after",
 		  moved, (unsigned long long) before, (unsigned long long) after);
 	check_all(&c.actor, &c.model);
-	close_case(&c);
+	case_close(&c);
 	tap_end();
 }
 
@@ -328,7 +304,7 @@ test_home(const EunoTreeOps *ops, const Universe *universe)
 
 	tap_begin("%s, %s: a split's new leaf goes to who uses the old one",
 			  ops->name, universe->shape->name);
-	open_case(&c, ops, universe, 2);
+	case_open(&c, ops, universe, 2, seed);
 	counters = &c.actor.cx.counters;
 	c.actor.cx.count_all = true;
 	insert_from(&c, 1, 64);
@@ -352,7 +328,7 @@ test_home(const EunoTreeOps *ops, const Universe *universe)
 	CHECK(reads * 5 < (uint64_t) n * 9, "%llu of %llu reads are remote",
 		  (unsigned long long) reads, (unsigned long long) n * 9);
 	check_all(&c.actor, &c.model);
-	close_case(&c);
+	case_close(&c);
 	tap_end();
 }
 
@@ -365,7 +341,7 @@ test_no_memory(const EunoTreeOps *ops, const Universe *universe)
 
 	tap_begin("%s, %s: no memory for directories", ops->name,
 			  universe->shape->name);
-	open_case(&c, ops, universe, DOMAINS);
+	case_open(&c, ops, universe, DOMAINS, seed);
 	insert_from(&c, 0, 1);
 	CHECK(ops->set_domains(&c.actor.cx, c.fixture.tree, 1) == EUNO_OK &&
 		  domain_stats(&c, 0).domains == 1, "cannot drop");
@@ -382,7 +358,7 @@ test_no_memory(const EunoTreeOps *ops, const Universe *universe)
 	}
 	CHECK(status == EUNO_OK, "never succeeds");
 	CHECK(c.fixture.source->failures > 0, "no allocation failed");
-	close_case(&c);
+	case_close(&c);
 	tap_end();
 }
 

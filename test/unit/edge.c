@@ -19,34 +19,7 @@
 #define ENTRIES		3000
 #define ALIKE		256
 
-typedef struct Case
-{
-	Universe   *universe;
-	Fixture		fixture;
-	Model		model;
-	Actor		actor;
-} Case;
-
 static Case c;
-
-static void
-open_case(const EunoTreeOps *ops, const Shape *shape)
-{
-	c.universe = universe_make(shape, ENTRIES, test_seed());
-	fixture_open(&c.fixture, ops, c.universe, 90, 1);
-	model_init(&c.model, c.universe);
-	actor_init(&c.actor, &c.fixture, 1, test_seed());
-}
-
-static void
-close_case(void)
-{
-	check_all(&c.actor, &c.model);
-	actor_free(&c.actor);
-	model_free(&c.model);
-	fixture_close(&c.fixture);
-	universe_free(c.universe);
-}
 
 static ArtEdge *
 edge(void)
@@ -114,7 +87,7 @@ test_ascending(const EunoTreeOps *ops)
 	ArtEdge		before;
 
 	tap_begin("%s: ascending keys", ops->name);
-	open_case(ops, shape_by_name("dense int8"));
+	case_make(&c, ops, shape_by_name("dense int8"), ENTRIES, test_seed());
 	for (uint32_t i = 0; i < 4 * ALIKE; i++)
 		toggle(i, false);
 	CHECK(!there_is(), "an edge without a conflict");
@@ -144,7 +117,8 @@ test_ascending(const EunoTreeOps *ops)
 		toggle(ENTRIES - 2 - (uint32_t) i, false);
 	}
 	CHECK(!there_is(), "the edge stays when nobody else comes");
-	close_case();
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 
@@ -209,7 +183,7 @@ test_anywhere(const EunoTreeOps *ops, const Shape *shape)
 	Random	   *random;
 
 	tap_begin("%s: %s", ops->name, shape->name);
-	open_case(ops, shape);
+	case_make(&c, ops, shape, ENTRIES, test_seed());
 	random = &c.actor.random;
 	for (uint32_t round = 0; round < 2000; round++)
 	{
@@ -230,7 +204,8 @@ test_anywhere(const EunoTreeOps *ops, const Shape *shape)
 		if (there_is())
 			check_behind(i, depth);
 	}
-	close_case();
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 

@@ -182,6 +182,36 @@ actor_free(Actor *actor)
 	free(actor->room);
 }
 
+void
+case_open(Case *c, const EunoTreeOps *ops, const Universe *universe,
+		  uint16_t ndomains, uint64_t seed)
+{
+	c->universe = NULL;
+	fixture_open(&c->fixture, ops, universe, 90, ndomains);
+	actor_init(&c->actor, &c->fixture, 1, seed);
+	model_init(&c->model, universe);
+}
+
+void
+case_make(Case *c, const EunoTreeOps *ops, const Shape *shape, uint32_t n,
+		  uint64_t seed)
+{
+	Universe   *universe = universe_make(shape, n, seed);
+
+	case_open(c, ops, universe, 1, seed);
+	c->universe = universe;
+}
+
+void
+case_close(Case *c)
+{
+	model_free(&c->model);
+	actor_free(&c->actor);
+	fixture_close(&c->fixture);
+	if (c->universe != NULL)
+		universe_free(c->universe);
+}
+
 EunoWalk
 actor_walk(Actor *actor, EunoWalkDecide decide, EunoWalkPause pause, void *arg)
 {

@@ -99,6 +99,23 @@ extern void actor_init(Actor *actor, Fixture *fixture, uint32_t slot,
 					   uint64_t seed);
 extern void actor_free(Actor *actor);
 
+/* A tree, one who uses it, and what should be in it. */
+typedef struct Case
+{
+	Universe   *universe;		/* its own, or NULL */
+	Fixture		fixture;
+	Actor		actor;
+	Model		model;
+} Case;
+
+/* case_make: for a universe of its own, of about n entries. */
+extern void case_open(Case *c, const EunoTreeOps *ops,
+					  const Universe *universe, uint16_t ndomains,
+					  uint64_t seed);
+extern void case_make(Case *c, const EunoTreeOps *ops, const Shape *shape,
+					  uint32_t n, uint64_t seed);
+extern void case_close(Case *c);
+
 /* A walk by this actor, of as much at once as chance will have it. */
 extern EunoWalk actor_walk(Actor *actor, EunoWalkDecide decide,
 						   EunoWalkPause pause, void *arg);

@@ -10,7 +10,6 @@
  *-------------------------------------------------------------------------
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/bptree/bpt.h"
@@ -19,46 +18,36 @@
 
 static uint64_t seed;
 
-typedef struct Case
-{
-	Fixture		fixture;
-	Model		model;
-	Actor		actor;
-	Actor		rival;			/* who changes the leaf */
-	bool		turned;			/* it is the other way round */
-	uint32_t	target;			/* an entry of that leaf */
-	uint32_t	after;			/* comparisons before that */
-} Case;
+static Actor rival;				/* who changes the leaf */
+static bool turned;				/* it is the other way round */
+static uint32_t target;			/* an entry of that leaf */
+static uint32_t after;			/* comparisons before that */
 
 /* With the first n entries. */
 static void
 open_some(Case *c, const Universe *universe, uint32_t n)
 {
-	memset(c, 0, sizeof(*c));
-	fixture_open(&c->fixture, &euno_bptree_ops, universe, 90, 1);
-	model_init(&c->model, universe);
-	actor_init(&c->actor, &c->fixture, 1, seed);
-	actor_init(&c->rival, &c->fixture, 2, seed + 1);
+	case_open(c, &euno_bptree_ops, universe, 1, seed);
+	actor_init(&rival, &c->fixture, 2, seed + 1);
+	turned = false;
 
 	/* Where an operation is, fight() knows by the comparisons it has made. */
-	c->actor.cx.approximate = c->rival.cx.approximate = NULL;
+	c->actor.cx.approximate = rival.cx.approximate = NULL;
 	for (uint32_t i = 0; i < n; i++)
 		do_insert(&c->actor, &c->model, i);
 }
 
 static void
-open_case(Case *c, const Universe *universe)
+open_full(Case *c, const Universe *universe)
 {
 	open_some(c, universe, universe->n);
 }
 
 static void
-close_case(Case *c)
+close_both(Case *c)
 {
-	actor_free(&c->rival);
-	actor_free(&c->actor);
-	model_free(&c->model);
-	fixture_close(&c->fixture);
+	actor_free(&rival);
+	case_close(c);
 }
 
 static void
@@ -75,22 +64,22 @@ interfere(void *arg)
 {
 	Case	   *c = arg;
 
-	if (c->after-- > 0)
+	if (after-- > 0)
 		return;
 	compare_called = NULL;
-	toggle(c->turned ? &c->actor : &c->rival, &c->model, c->target);
+	toggle(turned ? &c->actor : &rival, &c->model, target);
 }
 
 /* Inserts or removes an entry while a rival does the same to its neighbor. */
 static void
 fight(Case *c, uint32_t i)
 {
-	Actor	   *actor = c->turned ? &c->rival : &c->actor;
+	Actor	   *actor = turned ? &rival : &c->actor;
 
-	c->target = i ^ 1;
+	target = i ^ 1;
 
 	/* In the leaf, after a descent. */
-	c->after = 6;
+	after = 6;
 	actor->cx.last.again = false;
 	compare_called = interfere;
 	compare_called_arg = c;
@@ -132,7 +121,7 @@ static uint64_t
 cause(const Case *c, EunoCause cause)
 {
 	return c->actor.cx.counters.conflicts[cause] +
-		c->rival.cx.counters.conflicts[cause];
+		rival.cx.counters.conflicts[cause];
 }
 
 static void
@@ -142,7 +131,7 @@ test_calm(const Universe *universe)
 	Case		c;
 
 	tap_begin("without conflicts nothing is hot");
-	open_case(&c, universe);
+	open_full(&c, universe);
 	for (uint32_t i = 0; i < universe->n; i++)
 		toggle(&c.actor, &c.model, i);
 	for (int i = 0; i < 6; i++)
@@ -150,7 +139,7 @@ test_calm(const Universe *universe)
 	CHECK(heat_of(&c, true, &heat, 1) == 0, "a hot leaf");
 	CHECK(c.actor.cx.counters.removals == universe->n, "%llu removals",
 		  (unsigned long long) c.actor.cx.counters.removals);
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 
@@ -161,7 +150,7 @@ test_causes(const Universe *universe)
 	Case		c;
 
 	tap_begin("conflicts are counted, by what they are about");
-	open_case(&c, universe);
+	open_full(&c, universe);
 	/* One process with one key is taken for one operation. */
 	for (int i = 0; i < 100; i++)
 		fight(&c, 100);
@@ -170,7 +159,7 @@ test_causes(const Universe *universe)
 	for (int i = 0; i < 400; i++)
 	{
 		fight(&c, 100);
-		c.turned = !c.turned;
+		turned = !turned;
 	}
 	CHECK(cause(&c, EUNO_CAUSE_CHANGED) >= 400, "%llu changes",
 		  (unsigned long long) cause(&c, EUNO_CAUSE_CHANGED));
@@ -187,7 +176,7 @@ test_causes(const Universe *universe)
 	CHECK(cause(&c, EUNO_CAUSE_OTHER_KEY) >= 600, "%llu of others",
 		  (unsigned long long) cause(&c, EUNO_CAUSE_OTHER_KEY));
 	check_all(&c.actor, &c.model);
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 
@@ -221,7 +210,7 @@ test_contended(const Universe *universe)
 	Case		c;
 
 	tap_begin("writes to contended leaves are counted");
-	open_case(&c, universe);
+	open_full(&c, universe);
 	pos.key = universe->entries[1000].entry.key;
 	pos.keylen = universe->entries[1000].entry.keylen;
 	CHECK(euno_bptree_ops.set_mode(&c.actor.cx, c.fixture.tree, &pos, true) ==
@@ -236,7 +225,7 @@ test_contended(const Universe *universe)
 		  heat[0].fresh == 0, "%u writes", heat[0].writes);
 	CHECK(leads_to(&c, &heat[0], 1000), "to another leaf");
 	CHECK(heat_of(&c, true, heat, 8) == 0, "a round later");
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 
@@ -263,7 +252,7 @@ test_first(const Universe *universe)
 							   i == 1 ? EUNO_CAUSE_NONE : EUNO_CAUSE_CHANGED);
 		CHECK(apart == 0, "note %d: %u apart", i, apart);
 	}
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 
@@ -275,7 +264,7 @@ test_rounds(const Universe *universe)
 	Case		c;
 
 	tap_begin("a round later conflicts are of the round before, then forgotten");
-	open_case(&c, universe);
+	open_full(&c, universe);
 	for (int i = 0; i < 200; i++)
 		fight(&c, 40);
 	CHECK(heat_of(&c, true, heat, 8) == 1 && heat[0].before == 0, "round one");
@@ -284,7 +273,7 @@ test_rounds(const Universe *universe)
 	CHECK(heat_of(&c, true, heat, 8) == 1 && heat[0].fresh == 0 &&
 		  heat[0].before == fresh, "round two");
 	CHECK(heat_of(&c, true, heat, 8) == 0, "round three");
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 
@@ -298,7 +287,7 @@ test_many(const Universe *universe)
 	Case		c;
 
 	tap_begin("the hottest leaf is found among many");
-	open_case(&c, universe);
+	open_full(&c, universe);
 	for (int i = 0; i < 20000; i++)
 		fight(&c, i % 4 == 0 ? hot :
 			  random_below(&c.actor.random, universe->n) & ~1U);
@@ -308,7 +297,7 @@ test_many(const Universe *universe)
 		CHECK(heat[i].fresh <= heat[i - 1].fresh, "out of order");
 	CHECK(heat_of(&c, false, heat, 3) == 3 && leads_to(&c, &heat[0], hot),
 		  "not the hottest three");
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 
@@ -343,7 +332,7 @@ test_tidy(const Universe *universe)
 	Case		c;
 
 	tap_begin("%s: merging a few leaves at a time", universe->shape->name);
-	open_case(&c, universe);
+	open_full(&c, universe);
 	before = stats_of(&c).leaves;
 	set_all(&c, 16);
 	do
@@ -379,7 +368,7 @@ test_tidy(const Universe *universe)
 			;
 	}
 	check_all(&c.actor, &c.model);
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 
@@ -395,7 +384,7 @@ test_parts(const Universe *universe)
 	Case		c;
 
 	tap_begin("a leaf is parted between the keys that are fought for");
-	open_case(&c, universe);
+	open_full(&c, universe);
 	for (int i = 0; i < 400; i++)
 		fight(&c, 100 + i / 8 % 2 * 4);
 	CHECK(stats_of(&c).parted == 0, "unasked");
@@ -417,7 +406,7 @@ test_parts(const Universe *universe)
 	CHECK(leads_to(&c, &heat[0], 100) + leads_to(&c, &heat[0], 104) < 2,
 		  "both keys are in one leaf");
 	check_all(&c.actor, &c.model);
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 
@@ -436,7 +425,7 @@ test_merged_back(const Universe *universe)
 
 	tap_begin("%s: what was parted is merged when it is idle",
 			  universe->shape->name);
-	open_case(&c, universe);
+	open_full(&c, universe);
 
 	/* Leaves so full that only two halves of one can be merged. */
 	for (uint32_t i = 300; i < 1800; i += 3)
@@ -461,7 +450,7 @@ test_merged_back(const Universe *universe)
 									   &merged);
 	CHECK(stats_of(&c).parted == 0 && (stats_of(&c).leaves <= before || !fit), "not merged");
 	check_all(&c.actor, &c.model);
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 
@@ -474,7 +463,7 @@ test_idle(const Universe *universe)
 	Case		c;
 
 	tap_begin("contended leaves that are idle become calm");
-	open_case(&c, universe);
+	open_full(&c, universe);
 	CHECK(euno_bptree_ops.set_mode(&c.actor.cx, c.fixture.tree, NULL, true) ==
 		  EUNO_OK, "not all can be contended");
 	before = stats_of(&c).scattered;
@@ -491,7 +480,7 @@ test_idle(const Universe *universe)
 	CHECK(stats_of(&c).scattered == 1, "%llu are contended",
 		  (unsigned long long) stats_of(&c).scattered);
 	check_all(&c.actor, &c.model);
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 
@@ -514,7 +503,7 @@ test_directory(const Universe *universe)
 	euno_mutex_unlock(mutex, &test_env);
 	CHECK(*conflicts > 0, "none while the directory is busy");
 	check_all(&c.actor, &c.model);
-	close_case(&c);
+	close_both(&c);
 	tap_end();
 }
 

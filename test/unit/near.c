@@ -23,35 +23,25 @@
 
 static uint64_t seed;
 
-typedef struct Case
-{
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
-	char		wrong[200];		/* the last thing that verify found */
-} Case;
+static char found[200];			/* the last thing that verify has found */
 
+/* With all entries, and a map. */
 static void
-open_case(Case *c, const EunoTreeOps *ops, const Universe *universe)
+open_full(Case *c, const EunoTreeOps *ops, const Universe *universe)
 {
-	fixture_open(&c->fixture, ops, universe, 90, 2);
-	actor_init(&c->actor, &c->fixture, 1, seed);
-	model_init(&c->model, universe);
+	case_open(c, ops, universe, 2, seed);
 	for (uint32_t i = 0; i < universe->n; i++)
 		do_insert(&c->actor, &c->model, i);
 	c->actor.cx.count_all = true;
 	c->actor.cx.domain = DOMAIN;
-	c->wrong[0] = '\0';
 	c->fixture.ops->maintain(&c->actor.cx, c->fixture.tree, DOMAIN);
 }
 
 static void
-close_case(Case *c)
+check_and_close(Case *c)
 {
 	check_all(&c->actor, &c->model);
-	model_free(&c->model);
-	actor_free(&c->actor);
-	fixture_close(&c->fixture);
+	case_close(c);
 }
 
 /* A part of the universe: entries from so many percent on. */
@@ -105,7 +95,7 @@ test_uses(const EunoTreeOps *ops, const Universe *universe)
 	Case		c;
 
 	tap_begin("%s: a map is deep where its domain reads", ops->name);
-	open_case(&c, ops, universe);
+	open_full(&c, ops, universe);
 	for (uint32_t from = 90; from >= 70; from -= 20)
 	{
 		first = lookups(&c, part(&c, from), part(&c, from + 4), 4000);
@@ -122,7 +112,7 @@ test_uses(const EunoTreeOps *ops, const Universe *universe)
 		maintain(&c);
 	}
 	CHECK(c.fixture.source->calls == made, "it is made anew for the same uses");
-	close_case(&c);
+	check_and_close(&c);
 	tap_end();
 }
 
@@ -135,7 +125,7 @@ test_even(const EunoTreeOps *ops, const Universe *universe)
 	Case		c;
 
 	tap_begin("%s: a map of even uses stays", ops->name);
-	open_case(&c, ops, universe);
+	open_full(&c, ops, universe);
 	for (int round = 0; round < 20; round++)
 	{
 		made = c.fixture.source->calls;
@@ -144,7 +134,7 @@ test_even(const EunoTreeOps *ops, const Universe *universe)
 		again += c.fixture.source->calls != made;
 	}
 	CHECK(again <= 1, "it is made %u times", again);
-	close_case(&c);
+	check_and_close(&c);
 	tap_end();
 }
 
@@ -178,7 +168,7 @@ test_changes(const EunoTreeOps *ops, const Universe *universe)
 	Case		c;
 
 	tap_begin("%s: a map ends where nodes change, as long as they do", ops->name);
-	open_case(&c, ops, universe);
+	open_full(&c, ops, universe);
 	(void) lookups(&c, part(&c, 90), part(&c, 94), 4000);
 	maintain(&c);
 	read = lookups(&c, part(&c, 90), part(&c, 94), 4000);
@@ -196,7 +186,7 @@ test_changes(const EunoTreeOps *ops, const Universe *universe)
 	CHECK(changed > read + 70, "it is as deep as before: %u of 100, %u before",
 		  changed, read);
 	CHECK(again < read + 20, "it stays as it is: %u of 100, %u before", again, read);
-	close_case(&c);
+	check_and_close(&c);
 	tap_end();
 }
 
@@ -213,7 +203,7 @@ test_lost(const EunoTreeOps *ops, const Universe *universe)
 	Case		c;
 
 	tap_begin("%s: a large map that has lost much is made anew", ops->name);
-	open_case(&c, ops, universe);
+	open_full(&c, ops, universe);
 	c.actor.cx.domain = 0;
 	names = map_of(&c)->names;
 	change(&c, part(&c, 20), part(&c, 60));
@@ -227,7 +217,7 @@ test_lost(const EunoTreeOps *ops, const Universe *universe)
 	c.fixture.ops->maintain(&c.actor.cx, c.fixture.tree, DOMAIN);
 	CHECK(c.fixture.source->calls > made && map_of(&c)->lost == 0,
 		  "it is not made anew");
-	close_case(&c);
+	check_and_close(&c);
 	tap_end();
 }
 
@@ -243,9 +233,7 @@ test_appends(const EunoTreeOps *ops, const Universe *universe)
 	Case		c;
 
 	tap_begin("%s: inserts at the last node are looked at", ops->name);
-	fixture_open(&c.fixture, ops, universe, 90, 2);
-	actor_init(&c.actor, &c.fixture, 1, seed);
-	model_init(&c.model, universe);
+	case_open(&c, ops, universe, 2, seed);
 	counters = &c.actor.cx.counters;
 	for (uint32_t i = 0; i < universe->n / 2; i++)
 		do_insert(&c.actor, &c.model, i);
@@ -257,7 +245,7 @@ test_appends(const EunoTreeOps *ops, const Universe *universe)
 		   universe->n / 2);
 	CHECK(nodes > universe->n * 2 / 5 && nodes < universe->n,
 		  "%llu nodes in %u inserts", (unsigned long long) nodes, universe->n / 2);
-	close_case(&c);
+	check_and_close(&c);
 	tap_end();
 }
 
@@ -368,23 +356,22 @@ test_policy(void)
 static void
 report(void *arg, const char *what)
 {
-	Case	   *c = arg;
-
-	snprintf(c->wrong, sizeof(c->wrong), "%s", what);
+	(void) arg;
+	snprintf(found, sizeof(found), "%s", what);
 }
 
 /* Verifies after one word was changed, which then is what it was. */
 static void
 verify_wrong(Case *c, ArtRef *word, ArtRef wrong, const char *what)
 {
-	EunoVerify	verify = {.report = report,.arg = c};
+	EunoVerify	verify = {.report = report};
 	ArtRef		was = *word;
 
 	*word = wrong;
-	c->wrong[0] = '\0';
+	found[0] = '\0';
 	(void) c->fixture.ops->verify(&c->actor.cx, c->fixture.tree, &verify);
-	CHECK(strstr(c->wrong, "near map") != NULL, "%s: verify says \"%s\"", what,
-		  c->wrong);
+	CHECK(strstr(found, "near map") != NULL, "%s: verify says \"%s\"", what,
+		  found);
 	*word = was;
 }
 
@@ -409,7 +396,7 @@ test_verify(const EunoTreeOps *ops, const Universe *universe)
 	Case		c;
 
 	tap_begin("%s: verify looks at maps", ops->name);
-	open_case(&c, ops, universe);
+	open_full(&c, ops, universe);
 	root = ((ArtNear *) art_body(c.fixture.tree)->near)->roots[DOMAIN];
 	copy = art_pointer(*slot_of(root, 0));
 	exit = slot_of(copy, 0);
@@ -425,7 +412,7 @@ test_verify(const EunoTreeOps *ops, const Universe *universe)
 	verify_wrong(&c, &copy->lock.word,
 				 ((ArtNode *) art_pointer(*slot_of(root, 1)))->lock.word,
 				 "a copy of a neighbor");
-	close_case(&c);
+	check_and_close(&c);
 	tap_end();
 }
 
@@ -461,8 +448,7 @@ test_deep(const EunoTreeOps *ops)
 	Case		c;
 
 	tap_begin("%s: a map that is deep", ops->name);
-	open_case(&c, ops, universe);
-	verify.arg = &c;
+	open_full(&c, ops, universe);
 	put_chain(&c, true);
 	ops->maintain(&c.actor.cx, c.fixture.tree, DOMAIN);
 	copy = ((ArtNear *) art_body(c.fixture.tree)->near)->roots[DOMAIN];
@@ -473,9 +459,9 @@ test_deep(const EunoTreeOps *ops)
 	}
 	CHECK(deep > 1000, "%u levels", deep);
 	CHECK(ops->verify(&c.actor.cx, c.fixture.tree, &verify) == 0,
-		  "verify: %s", c.wrong);
+		  "verify: %s", found);
 	put_chain(&c, false);
-	close_case(&c);
+	check_and_close(&c);
 	universe_free(universe);
 	tap_end();
 }
@@ -488,9 +474,7 @@ test_no_memory(const EunoTreeOps *ops, const Universe *universe)
 	Case		c;
 
 	tap_begin("%s: no memory for one of several maps", ops->name);
-	fixture_open(&c.fixture, ops, universe, 90, 4);
-	actor_init(&c.actor, &c.fixture, 1, seed);
-	model_init(&c.model, universe);
+	case_open(&c, ops, universe, 4, seed);
 	for (uint32_t i = 0; i < universe->n; i++)
 		do_insert(&c.actor, &c.model, i);
 	CHECK(ops->set_domains(&c.actor.cx, c.fixture.tree, 1 | 1 << 2 | 1 << 3) ==
@@ -506,7 +490,7 @@ test_no_memory(const EunoTreeOps *ops, const Universe *universe)
 		  near->roots[3] != NULL, "the others have gone");
 	CHECK(art_body(c.fixture.tree)->near_domains == 13, "domains %llu",
 		  (unsigned long long) art_body(c.fixture.tree)->near_domains);
-	close_case(&c);
+	check_and_close(&c);
 	tap_end();
 }
 
@@ -516,7 +500,7 @@ damage(Case *c, ArtNode *node, uint32_t shape, const char *what)
 {
 	const EunoTreeOps *ops = c->fixture.ops;
 	EunoTree   *tree = c->fixture.tree;
-	EunoVerify	verify = {.report = report,.arg = c};
+	EunoVerify	verify = {.report = report};
 	uint32_t	before = node->shape;
 	uint32_t	merged;
 
@@ -539,7 +523,7 @@ test_damaged(const EunoTreeOps *ops, const Universe *universe)
 	Case		c;
 
 	tap_begin("%s: nodes that are damaged", ops->name);
-	open_case(&c, ops, universe);
+	open_full(&c, ops, universe);
 	root = art_pointer(art_body(c.fixture.tree)->root);
 	nodes[0] = root;
 	nodes[1] = art_pointer(*slot_of(root, 1));
@@ -553,7 +537,7 @@ test_damaged(const EunoTreeOps *ops, const Universe *universe)
 		damage(&c, nodes[i], shape | 0xFF000000, "a type");
 		damage(&c, nodes[i], 0, "zeros");
 	}
-	close_case(&c);
+	check_and_close(&c);
 	tap_end();
 }
 
@@ -631,7 +615,7 @@ test_making(const EunoTreeOps *ops, const Universe *universe)
 {
 	static const char *const keys[] = {"aaaa", "aaab", "aabx", "abxx",
 		"baax", "babx", "bbxx", "caax", "cabx", "cbxx"};
-	EunoVerify	verify = {.report = report,.arg = &making.c};
+	EunoVerify	verify = {.report = report};
 	EunoEnvironment waiting;
 	EunoEnvironment clearing;
 	Actor	   *actor = &making.c.actor;
@@ -641,9 +625,8 @@ test_making(const EunoTreeOps *ops, const Universe *universe)
 
 	tap_begin("%s: a node is replaced while its children are named", ops->name);
 	memset(&making, 0, sizeof(making));
-	fixture_open(&making.c.fixture, ops, universe, 90, 2);
+	case_open(&making.c, ops, universe, 2, seed);
 	tree = making.c.fixture.tree;
-	actor_init(actor, &making.c.fixture, 1, seed);
 	actor_init(&making.first, &making.c.fixture, 2, seed);
 	actor_init(&making.second, &making.c.fixture, 3, seed);
 	for (uint32_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -660,12 +643,12 @@ test_making(const EunoTreeOps *ops, const Universe *universe)
 	CHECK(making.allocs == FOR_AA + 1 && making.cleared == 1,
 		  "%u copies, %u nodes given back", making.allocs, making.cleared);
 	euno_art_forget(&making.first.cx, tree, &path, 1, replaced);
+	found[0] = '\0';
 	(void) ops->verify(&actor->cx, tree, &verify);
-	CHECK(making.c.wrong[0] == '\0', "verify says \"%s\"", making.c.wrong);
+	CHECK(found[0] == '\0', "verify says \"%s\"", found);
 	actor_free(&making.second);
 	actor_free(&making.first);
-	actor_free(actor);
-	fixture_close(&making.c.fixture);
+	case_close(&making.c);
 	tap_end();
 }
 

@@ -34,7 +34,7 @@ thread_main(void *arg)
 	return NULL;
 }
 
-typedef struct Case
+typedef struct Setup
 {
 	const char *shape;
 	uint32_t	n;
@@ -42,7 +42,7 @@ typedef struct Case
 	uint32_t	writers;
 	uint32_t	escape_every;
 	bool		lagging;
-} Case;
+} Setup;
 
 /*
  * Should there have been a merge?  There is more than one leaf then, and
@@ -104,7 +104,7 @@ wait_for_all(Mob *mob, uint32_t n)
 }
 
 static void
-run_case(const EunoTreeOps *ops, const Case *c, double seconds)
+run_case(const EunoTreeOps *ops, const Setup *c, double seconds)
 {
 	static const MobRole others[] = {
 		MOB_SCANNER, MOB_WALKER, MOB_COMPACTOR, MOB_VERIFIER
@@ -165,7 +165,7 @@ test_wakes(void)
 	tap_end();
 }
 
-static const Case cases[] = {
+static const Setup cases[] = {
 	{"dense int8", 300, 1, 2, 0, false},
 	{"dense int8", 5000, 1, 6, 0, false},
 	{"sparse int8", 2000, 3, 3, 0, false},
