@@ -11,7 +11,6 @@
  *-------------------------------------------------------------------------
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -21,15 +20,25 @@
 
 static uint64_t seed;
 
-typedef struct Caller
+static Case c;					/* its actor is at work */
+static Actor visitor;			/* called */
+static uint64_t calls;
+static bool inside;
+
+static void
+open_both(const EunoTreeOps *ops, const Shape *shape, uint32_t n)
 {
-	Fixture		fixture;
-	Actor		actor;			/* at work */
-	Actor		visitor;		/* called */
-	Model		model;
-	uint64_t	calls;
-	bool		inside;
-} Caller;
+	case_make(&c, ops, shape, n / shape->weight, seed);
+	actor_init(&visitor, &c.fixture, 2, seed);
+	calls = 0;
+}
+
+static void
+close_both(void)
+{
+	actor_free(&visitor);
+	case_close(&c);
+}
 
 /*
  * Looks up entries from everywhere.  "There" is not checked: the caller is in
@@ -38,74 +47,59 @@ typedef struct Caller
 static void
 look_around(void *arg)
 {
-	Caller	   *caller = arg;
-	const Universe *universe = caller->fixture.universe;
-	uint32_t	step = universe->n / 20 + 1;
+	uint32_t	step = c.universe->n / 20 + 1;
 
-	if (caller->inside)
+	(void) arg;
+	if (inside)
 		return;
-	caller->inside = true;
-	caller->calls++;
-	for (uint32_t i = random_below(&caller->visitor.random, step);
-		 i < universe->n; i += step)
+	inside = true;
+	calls++;
+	for (uint32_t i = random_below(&visitor.random, step); i < c.universe->n;
+		 i += step)
 	{
-		EunoStatus	status;
+		const EunoEntry *entry = &c.universe->entries[i].entry;
+		EunoStatus	status = c.fixture.ops->contains(&visitor.cx,
+													 c.fixture.tree, entry);
 
-		status = caller->fixture.ops->contains(&caller->visitor.cx,
-											   caller->fixture.tree,
-											   &universe->entries[i].entry);
 		CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND,
 			  "contains: status %d", status);
 	}
-	caller->inside = false;
+	inside = false;
 }
 
 /* An operation that was called from must still find its own place. */
 static void
 test_callouts(const EunoTreeOps *ops, const Shape *shape)
 {
-	Universe   *universe = universe_make(shape, 3000 / shape->weight, seed);
-	Caller	   *caller = calloc(1, sizeof(Caller));
-
 	tap_begin("%s, %s: nothing is locked when core calls out", ops->name,
 			  shape->name);
-	fixture_open(&caller->fixture, ops, universe, 90, 1);
-	actor_init(&caller->actor, &caller->fixture, 1, seed);
-	actor_init(&caller->visitor, &caller->fixture, 2, seed);
-	model_init(&caller->model, universe);
-	caller->fixture.source->called = look_around;
-	caller->fixture.source->called_arg = caller;
+	open_both(ops, shape, 3000);
+	c.fixture.source->called = look_around;
 	alarm(ALARM_SECONDS);
 	for (uint32_t round = 0; round < 4 && tap_bad() == 0; round++)
 	{
-		for (uint32_t i = 0; i < universe->n && tap_bad() == 0; i++)
+		for (uint32_t i = 0; i < c.universe->n && tap_bad() == 0; i++)
 		{
 			/* each comparison would be too much */
-			compare_called = random_below(&caller->actor.random, 50) == 0 ?
+			compare_called = random_below(&c.actor.random, 50) == 0 ?
 				look_around : NULL;
-			compare_called_arg = caller;
-			do_random(&caller->actor, &caller->model, round % 2 ? 10 : 95);
+			do_random(&c.actor, &c.model, round % 2 ? 10 : 95);
 		}
 		compare_called = NULL;
-		do_compact(&caller->actor);
-		check_all(&caller->actor, &caller->model);
+		do_compact(&c.actor);
+		check_all(&c.actor, &c.model);
 	}
 	alarm(0);
-	CHECK(caller->calls > 0 || ops == &reference_ops, "nothing was called");
-	caller->fixture.source->called = NULL;
-	model_free(&caller->model);
-	actor_free(&caller->actor);
-	actor_free(&caller->visitor);
-	fixture_close(&caller->fixture);
-	free(caller);
-	universe_free(universe);
+	CHECK(calls > 0 || ops == &reference_ops, "nothing was called");
+	c.fixture.source->called = NULL;
+	close_both();
 	tap_end();
 }
 
 static bool
 decide(void *arg, EunoTid tid)
 {
-	if (random_below(&((Caller *) arg)->actor.random, 20) == 0)
+	if (random_below(&c.actor.random, 20) == 0)
 		look_around(arg);
 	return tid % 3 == 0;
 }
@@ -114,7 +108,7 @@ static void
 verify_entry(void *arg, const EunoEntry *entry)
 {
 	(void) entry;
-	if (random_below(&((Caller *) arg)->actor.random, 20) == 0)
+	if (random_below(&c.actor.random, 20) == 0)
 		look_around(arg);
 }
 
@@ -128,39 +122,29 @@ verify_report(void *arg, const char *what)
 static void
 test_callbacks(const EunoTreeOps *ops, const Shape *shape)
 {
-	Universe   *universe = universe_make(shape, 5000 / shape->weight, seed);
-	Caller	   *caller = calloc(1, sizeof(Caller));
 	EunoWalk	walk;
-	EunoVerify	verify = {.report = verify_report,.entry = verify_entry,.arg = caller};
+	EunoVerify	verify = {.report = verify_report,.entry = verify_entry};
 
 	tap_begin("%s, %s: nothing is locked in callbacks of walk and verify",
 			  ops->name, shape->name);
-	fixture_open(&caller->fixture, ops, universe, 90, 1);
-	actor_init(&caller->actor, &caller->fixture, 1, seed);
-	actor_init(&caller->visitor, &caller->fixture, 2, seed);
-	model_init(&caller->model, universe);
-	for (uint32_t i = 0; i < universe->n; i++)
-		do_insert(&caller->actor, &caller->model, i);
+	open_both(ops, shape, 5000);
+	for (uint32_t i = 0; i < c.universe->n; i++)
+		do_insert(&c.actor, &c.model, i);
 	alarm(ALARM_SECONDS);
-	CHECK(ops->verify(&caller->actor.cx, caller->fixture.tree, &verify) == 0,
+	CHECK(ops->verify(&c.actor.cx, c.fixture.tree, &verify) == 0,
 		  "verify found something");
-	walk = actor_walk(&caller->actor, decide, look_around, caller);
-	CHECK(ops->walk(&caller->actor.cx, caller->fixture.tree, &walk) == EUNO_OK,
+	walk = actor_walk(&c.actor, decide, look_around, NULL);
+	CHECK(ops->walk(&c.actor.cx, c.fixture.tree, &walk) == EUNO_OK,
 		  "walk failed");
 	alarm(0);
-	for (uint32_t i = 0; i < universe->n; i++)
+	for (uint32_t i = 0; i < c.universe->n; i++)
 	{
-		if (universe->entries[i].entry.tid % 3 == 0)
-			model_set(&caller->model, i, false);
+		if (c.universe->entries[i].entry.tid % 3 == 0)
+			model_set(&c.model, i, false);
 	}
-	check_all(&caller->actor, &caller->model);
-	CHECK(caller->calls > 0, "nothing was called");
-	model_free(&caller->model);
-	actor_free(&caller->actor);
-	actor_free(&caller->visitor);
-	fixture_close(&caller->fixture);
-	free(caller);
-	universe_free(universe);
+	check_all(&c.actor, &c.model);
+	CHECK(calls > 0, "nothing was called");
+	close_both();
 	tap_end();
 }
 
@@ -168,13 +152,12 @@ test_callbacks(const EunoTreeOps *ops, const Shape *shape)
 static void
 make_room(void *arg)
 {
-	Caller	   *caller = arg;
-
-	if (caller->inside)
+	(void) arg;
+	if (inside)
 		return;
-	caller->inside = true;
-	do_remove(&caller->visitor, &caller->model, (uint32_t) caller->calls);
-	caller->inside = false;
+	inside = true;
+	do_remove(&visitor, &c.model, (uint32_t) calls);
+	inside = false;
 }
 
 /*
@@ -185,36 +168,25 @@ make_room(void *arg)
 static void
 test_left_over(const EunoTreeOps *ops, const Shape *shape)
 {
-	Universe   *universe = universe_make(shape, 20000 / shape->weight, seed);
-	Caller	   *caller = calloc(1, sizeof(Caller));
-	EunoContext *cx = &caller->actor.cx;
+	EunoContext *cx = &c.actor.cx;
 
 	tap_begin("%s, %s: a context keeps no memory", ops->name, shape->name);
-	fixture_open(&caller->fixture, ops, universe, 90, 1);
-	actor_init(&caller->actor, &caller->fixture, 1, seed);
-	actor_init(&caller->visitor, &caller->fixture, 2, seed);
-	model_init(&caller->model, universe);
-	for (uint32_t i = 0; i < universe->n; i += 2)
-		do_insert(&caller->actor, &caller->model, i);
-	caller->fixture.source->called = make_room;
-	caller->fixture.source->called_arg = caller;
-	for (uint32_t i = 1; i < universe->n && tap_bad() == 0; i += 2)
+	open_both(ops, shape, 20000);
+	for (uint32_t i = 0; i < c.universe->n; i += 2)
+		do_insert(&c.actor, &c.model, i);
+	c.fixture.source->called = make_room;
+	for (uint32_t i = 1; i < c.universe->n && tap_bad() == 0; i += 2)
 	{
-		caller->calls = i - 1;
-		caller->inside = false;
-		do_insert(&caller->actor, &caller->model, i);
+		calls = i - 1;
+		inside = false;
+		do_insert(&c.actor, &c.model, i);
 		for (int k = 0; k < EUNO_SPARES; k++)
 			CHECK(cx->held.spare[k] == NULL, "memory is left in the context");
 	}
-	caller->fixture.source->called = NULL;
-	CHECK(caller->fixture.source->frees > 0, "no split was given up");
-	check_all(&caller->actor, &caller->model);
-	model_free(&caller->model);
-	actor_free(&caller->actor);
-	actor_free(&caller->visitor);
-	fixture_close(&caller->fixture);
-	free(caller);
-	universe_free(universe);
+	c.fixture.source->called = NULL;
+	CHECK(c.fixture.source->frees > 0, "no split was given up");
+	check_all(&c.actor, &c.model);
+	close_both();
 	tap_end();
 }
 
