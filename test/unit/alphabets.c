@@ -79,32 +79,27 @@ static void
 run_universe(const EunoTreeOps *ops, Random *random)
 {
 	Universe   *universe;
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	uint16_t	ndomains;
+	Case		c;
 
 	choose_alphabet(random);
 	universe = universe_make(&letters, 1 + random_below(random, 500),
 							 random_next(random));
-	fixture_open(&fixture, ops, universe, 90,
-				 (uint16_t) (1 + random_below(random, 3)));
-	actor_init(&actor, &fixture, 1, random_next(random));
-	model_init(&model, universe);
+	ndomains = (uint16_t) (1 + random_below(random, 3));
+	case_open(&c, ops, universe, ndomains, random_next(random));
 	for (int phase = 0; phase < 3 && tap_bad() == 0; phase++)
 	{
 		uint32_t	percent = 10 + random_below(random, 85);
 
 		for (uint32_t i = 0; i < 2 * universe->n && tap_bad() == 0; i++)
-			do_random(&actor, &model, percent);
+			do_random(&c.actor, &c.model, percent);
 		for (int i = 0; i < 10 && tap_bad() == 0; i++)
-			check_range(&actor, &model, i % 2 == 1);
-		check_all(&actor, &model);
+			check_range(&c.actor, &c.model, i % 2 == 1);
+		check_all(&c.actor, &c.model);
 		if (random_below(random, 2) == 0)
-			do_compact(&actor);
+			do_compact(&c.actor);
 	}
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
+	case_close(&c);
 	universe_free(universe);
 }
 

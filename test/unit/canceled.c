@@ -222,40 +222,36 @@ interrupt_merges(const EunoTreeOps *ops, const Shape *shape)
 {
 	Universe   *universe = universe_make(shape, 2000 / shape->weight, seed);
 	EunoEnvironment env = canceled_env();
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 	BptBody    *body;
 
 	tap_begin("%s, %s: canceled while merging", ops->name, shape->name);
-	fixture_open(&fixture, ops, universe, 90, 2);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
-	body = bpt_body(fixture.tree);
+	case_open(&c, ops, universe, 2, seed);
+	body = bpt_body(c.fixture.tree);
 	for (uint32_t i = 0; i < universe->n; i++)
-		do_insert(&actor, &model, i);
+		do_insert(&c.actor, &c.model, i);
 	for (uint32_t i = 0; i < universe->n; i++)
 	{
 		if (i % 16 != 0)
-			do_remove(&actor, &model, i);
+			do_remove(&c.actor, &c.model, i);
 	}
-	for (int d = 0; d < fixture.tree->config.ndomains; d++)
+	for (int d = 0; d < c.fixture.tree->config.ndomains; d++)
 	{
 		EunoLock   *mutex = &body->directories[d].mutex;
 		uint64_t	leaves = body->leaves;
 		uint32_t	merged = 0;
 
 		canceled_waits = 0;
-		actor.cx.env = &env;
+		c.actor.cx.env = &env;
 		CHECK(euno_mutex_trylock(mutex), "a directory that is locked");
-		CHECK(ops->compact(&actor.cx, fixture.tree, EUNO_COMPACT_BEGIN,
+		CHECK(ops->compact(&c.actor.cx, c.fixture.tree, EUNO_COMPACT_BEGIN,
 						   UINT32_MAX, &merged) ==
 			  (leaves == 1 ? EUNO_NOT_FOUND : EUNO_OK) &&
 			  merged == 0 && (canceled_waits > 0 || leaves == 1),
 			  "%u merges, %u waits", merged, canceled_waits);
 		euno_mutex_unlock(mutex, &env);
-		actor.cx.env = &test_env;
-		for (int e = 0; e < fixture.tree->config.ndomains; e++)
+		c.actor.cx.env = &test_env;
+		for (int e = 0; e < c.fixture.tree->config.ndomains; e++)
 		{
 			mutex = &body->directories[e].mutex;
 			CHECK(euno_mutex_trylock(mutex), "a directory stays locked");
@@ -263,15 +259,14 @@ interrupt_merges(const EunoTreeOps *ops, const Shape *shape)
 		}
 		CHECK(body->leaves == leaves, "a leaf has gone");
 		CHECK(body->merging == 0, "walks are kept away");
-		CHECK(actor.cx.held.compacting == NULL, "the right to merge is kept");
-		CHECK(actor.process.depth == 0, "an epoch was not left");
-		check_all(&actor, &model);
+		CHECK(c.actor.cx.held.compacting == NULL,
+			  "the right to merge is kept");
+		CHECK(c.actor.process.depth == 0, "an epoch was not left");
+		check_all(&c.actor, &c.model);
 	}
-	do_compact(&actor);
-	check_all(&actor, &model);
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
+	do_compact(&c.actor);
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	universe_free(universe);
 	tap_end();
 }
@@ -311,98 +306,84 @@ was_canceled(const char *what, EunoStatus status, EunoStatus otherwise)
 static void
 interrupt_contended(const EunoTreeOps *ops, const Shape *shape)
 {
-	Universe   *universe = universe_make(shape, 2000 / shape->weight, seed);
 	EunoEnvironment env = canceled_env();
 	EunoPosition end = {.key = NULL};
 	uint32_t	waits = 0;
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 
 	tap_begin("%s, %s: canceled at a segment", ops->name, shape->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
-	for (uint32_t i = 0; i < universe->n; i += 2)
-		do_insert(&actor, &model, i);
-	(void) ops->set_mode(&actor.cx, fixture.tree, NULL, true);
-	for (uint32_t i = 1; i < universe->n; i += 4)
-		do_insert(&actor, &model, i);
-	if (hold_segments(&actor, true))
+	case_make(&c, ops, shape, 2000 / shape->weight, seed);
+	for (uint32_t i = 0; i < c.universe->n; i += 2)
+		do_insert(&c.actor, &c.model, i);
+	(void) ops->set_mode(&c.actor.cx, c.fixture.tree, NULL, true);
+	for (uint32_t i = 1; i < c.universe->n; i += 4)
+		do_insert(&c.actor, &c.model, i);
+	if (hold_segments(&c.actor, true))
 	{
-		actor.cx.env = &env;
-		for (uint32_t i = 1; i < universe->n && tap_bad() == 0; i += 4)
+		c.actor.cx.env = &env;
+		for (uint32_t i = 1; i < c.universe->n && tap_bad() == 0; i += 4)
 		{
-			const EunoEntry *entry = &universe->entries[i].entry;
+			const EunoEntry *entry = &c.universe->entries[i].entry;
 			EunoPosition pos = {.key = entry->key,.keylen = entry->keylen};
 
 			canceled_waits = 0;
 			was_canceled("contains",
-						 ops->contains(&actor.cx, fixture.tree, entry), EUNO_OK);
-			waits += canceled_waits;
-			was_canceled("lookup", read_first(&actor, &pos, &pos, true),
+						 ops->contains(&c.actor.cx, c.fixture.tree, entry),
 						 EUNO_OK);
-			was_canceled("read", read_first(&actor, &pos, &end, true), EUNO_OK);
+			waits += canceled_waits;
+			was_canceled("lookup", read_first(&c.actor, &pos, &pos, true),
+						 EUNO_OK);
+			was_canceled("read", read_first(&c.actor, &pos, &end, true),
+						 EUNO_OK);
 			waits += canceled_waits;
 		}
 		canceled_waits = 0;
-		verify(&actor, NULL);
+		verify(&c.actor, NULL);
 		CHECK(waits > 0 && canceled_waits > 0, "nobody has waited");
 		canceled_waits = 0;
-		was_canceled("walk", walk(&actor, keep), EUNO_OK);
+		was_canceled("walk", walk(&c.actor, keep), EUNO_OK);
 		CHECK(canceled_waits > 0, "a walk has not waited");
 		canceled_waits = 0;
-		was_canceled("calm", ops->set_mode(&actor.cx, fixture.tree, NULL, false),
-					 EUNO_OK);
-		actor.cx.env = &test_env;
-		(void) hold_segments(&actor, false);
+		was_canceled("calm", ops->set_mode(&c.actor.cx, c.fixture.tree, NULL,
+										   false), EUNO_OK);
+		c.actor.cx.env = &test_env;
+		(void) hold_segments(&c.actor, false);
 	}
-	CHECK(actor.process.depth == 0, "an epoch was not left");
-	check_all(&actor, &model);
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+	CHECK(c.actor.process.depth == 0, "an epoch was not left");
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 
 static void
 test_canceled(const EunoTreeOps *ops, const Shape *shape)
 {
-	Universe   *universe = universe_make(shape, 2000 / shape->weight, seed);
 	EunoEnvironment env = canceled_env();
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 
 	tap_begin("%s, %s: canceled while waiting", ops->name, shape->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
-	for (uint32_t i = 0; i < universe->n; i += 2)
-		do_insert(&actor, &model, i);
+	case_make(&c, ops, shape, 2000 / shape->weight, seed);
+	for (uint32_t i = 0; i < c.universe->n; i += 2)
+		do_insert(&c.actor, &c.model, i);
 	for (uint32_t i = 0; i < 50 && tap_bad() == 0; i++)
 	{
-		uint32_t	at = random_below(&actor.random, universe->n);
+		uint32_t	at = random_below(&c.actor.random, c.universe->n);
 
-		hold_nodes(&actor, true);
-		actor.cx.env = &env;
-		operate(&actor, at);
-		hold_nodes(&actor, false);
-		actor.cx.env = &env;
-		interrupt_walks(&actor);
-		interrupt_hot(&actor);
-		actor.cx.env = &test_env;
-		do_contains(&actor, &model, at);
+		hold_nodes(&c.actor, true);
+		c.actor.cx.env = &env;
+		operate(&c.actor, at);
+		hold_nodes(&c.actor, false);
+		c.actor.cx.env = &env;
+		interrupt_walks(&c.actor);
+		interrupt_hot(&c.actor);
+		c.actor.cx.env = &test_env;
+		do_contains(&c.actor, &c.model, at);
 	}
-	check_all(&actor, &model);
+	check_all(&c.actor, &c.model);
 	for (uint32_t i = 0; i < 500; i++)
-		do_random(&actor, &model, 60);
-	check_all(&actor, &model);
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+		do_random(&c.actor, &c.model, 60);
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 

@@ -177,59 +177,45 @@ test_answer(Actor *actor, Model *model, const BptLeaf *leaf)
 static void
 test_forgotten(const EunoTreeOps *ops)
 {
-	Universe   *universe = universe_make(shape_by_name("dense int8"),
-										 2 * EUNO_CROWDS, test_seed());
-	Fixture		fixture;
-	Model		model;
-	Actor		actor;
+	Case		c;
 
 	tap_begin("%s: a crowd is forgotten", ops->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	model_init(&model, universe);
-	actor_init(&actor, &fixture, 1, test_seed());
-	actor.cx.delegation.crowds = EUNO_CROWDS;
-	for (uint32_t i = 0; i < universe->n; i++)
-		do_insert(&actor, &model, i);
-	CHECK(actor.cx.delegation.crowds == 0, "it still asks");
-	check_all(&actor, &model);
-	actor_free(&actor);
-	model_free(&model);
-	fixture_close(&fixture);
-	universe_free(universe);
+	case_make(&c, ops, shape_by_name("dense int8"), 2 * EUNO_CROWDS,
+			  test_seed());
+	c.actor.cx.delegation.crowds = EUNO_CROWDS;
+	for (uint32_t i = 0; i < c.universe->n; i++)
+		do_insert(&c.actor, &c.model, i);
+	CHECK(c.actor.cx.delegation.crowds == 0, "it still asks");
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 
 int
 main(void)
 {
-	Universe   *universe = universe_make(shape_by_name("sparse int8"), 2000,
-										 test_seed());
-	Fixture		fixture;
-	Model		model;
-	Actor		actor;
+	Case		c;
 	const BptLeaf *leaf;
 
-	fixture_open(&fixture, &euno_bptree_ops, universe, 90, 1);
-	model_init(&model, universe);
-	actor_init(&actor, &fixture, 1, test_seed());
-	for (uint32_t i = 0; i < universe->n; i++)
-		do_insert(&actor, &model, i);
-	leaf = bpt_body(fixture.tree)->first;
-	test_bound(&actor, &model, leaf);
-	test_answer(&actor, &model, leaf);
+	case_make(&c, &euno_bptree_ops, shape_by_name("sparse int8"), 2000,
+			  test_seed());
+	for (uint32_t i = 0; i < c.universe->n; i++)
+		do_insert(&c.actor, &c.model, i);
+	leaf = bpt_body(c.fixture.tree)->first;
+	test_bound(&c.actor, &c.model, leaf);
+	test_answer(&c.actor, &c.model, leaf);
 	tap_begin("a leaf that has become contended is not crowded");
 	for (int i = 0; i < 2; i++)
-		CHECK(write_crowded(&actor, &model, leaf), "a calm leaf is not crowded");
-	CHECK(euno_bptree_ops.set_mode(&actor.cx, fixture.tree, NULL, true) == EUNO_OK,
-		  "leaves cannot be contended");
+		CHECK(write_crowded(&c.actor, &c.model, leaf),
+			  "a calm leaf is not crowded");
+	CHECK(euno_bptree_ops.set_mode(&c.actor.cx, c.fixture.tree, NULL, true) ==
+		  EUNO_OK, "leaves cannot be contended");
 	for (int i = 0; i < 2; i++)
-		CHECK(!write_crowded(&actor, &model, leaf), "a contended leaf is crowded");
-	check_all(&actor, &model);
+		CHECK(!write_crowded(&c.actor, &c.model, leaf),
+			  "a contended leaf is crowded");
+	check_all(&c.actor, &c.model);
 	tap_end();
-	actor_free(&actor);
-	model_free(&model);
-	fixture_close(&fixture);
-	universe_free(universe);
+	case_close(&c);
 	test_forgotten(&euno_bptree_ops);
 	test_forgotten(&euno_art_olc_ops);
 	return tap_done();

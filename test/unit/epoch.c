@@ -169,43 +169,35 @@ test_model(double seconds)
 static void
 test_tree(const EunoTreeOps *ops)
 {
-	Universe   *universe = universe_make(&shapes[0], 8000, seed);
-	Fixture		fixture;
-	Actor		actor;
+	Case		c;
 	EunoProcess other;
-	Model		model;
 	uint64_t	frees;
 
 	tap_begin("%s: nodes wait for those who may look at them", ops->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
-	for (uint32_t i = 0; i < universe->n; i++)
-		do_insert(&actor, &model, i);
+	case_make(&c, ops, &shapes[0], 8000, seed);
+	for (uint32_t i = 0; i < c.universe->n; i++)
+		do_insert(&c.actor, &c.model, i);
 	other = (EunoProcess)
 	{
-		fixture.epochs, 2, 0
+		c.fixture.epochs, 2, 0
 	};
 	euno_epoch_enter(&other);
-	frees = fixture.source->frees;
-	for (uint32_t i = 0; i < universe->n; i++)
-		do_remove(&actor, &model, i);
-	do_compact(&actor);
-	for (uint32_t i = 0; i < universe->n; i += 3)
-		do_insert(&actor, &model, i);
-	CHECK(fixture.source->frees == frees,
+	frees = c.fixture.source->frees;
+	for (uint32_t i = 0; i < c.universe->n; i++)
+		do_remove(&c.actor, &c.model, i);
+	do_compact(&c.actor);
+	for (uint32_t i = 0; i < c.universe->n; i += 3)
+		do_insert(&c.actor, &c.model, i);
+	CHECK(c.fixture.source->frees == frees,
 		  "%llu nodes were freed while somebody was in",
-		  (unsigned long long) (fixture.source->frees - frees));
+		  (unsigned long long) (c.fixture.source->frees - frees));
 	euno_epoch_exit(&other);
-	for (uint32_t i = 0; i < universe->n; i++)
-		do_remove(&actor, &model, i);
-	do_compact(&actor);
-	CHECK(fixture.source->frees > frees, "nothing was freed afterwards");
-	check_all(&actor, &model);
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+	for (uint32_t i = 0; i < c.universe->n; i++)
+		do_remove(&c.actor, &c.model, i);
+	do_compact(&c.actor);
+	CHECK(c.fixture.source->frees > frees, "nothing was freed afterwards");
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 

@@ -220,32 +220,27 @@ test_orders(const EunoTreeOps *ops, const Shape *shape)
 			  ops->name, shape->name);
 	for (int order = 0; order < NORDERS && tap_bad() == 0; order++)
 	{
-		Fixture		fixture;
-		Actor		actor;
-		Model		model;
+		Case		c;
 
-		fixture_open(&fixture, ops, universe, 90, 1);
-		actor_init(&actor, &fixture, 1, seed);
-		model_init(&model, universe);
+		case_open(&c, ops, universe, 1, seed);
 		for (uint32_t i = 0; i < n && tap_bad() == 0; i++)
-			do_insert(&actor, &model, place((Order) order, i, n));
-		CHECK(model.count == n, "%u entries of %u", model.count, n);
-		check_all(&actor, &model);
+			do_insert(&c.actor, &c.model, place((Order) order, i, n));
+		CHECK(c.model.count == n, "%u entries of %u", c.model.count, n);
+		check_all(&c.actor, &c.model);
 		for (uint32_t i = 0; i < n && tap_bad() == 0; i++)
 		{
-			do_remove(&actor, &model, place((Order) (NORDERS - 1 - order), i, n));
+			do_remove(&c.actor, &c.model,
+					  place((Order) (NORDERS - 1 - order), i, n));
 			if (i % (n / 5 + 1) == 0)
 			{
-				check_all(&actor, &model);
-				do_compact(&actor);
-				check_all(&actor, &model);
+				check_all(&c.actor, &c.model);
+				do_compact(&c.actor);
+				check_all(&c.actor, &c.model);
 			}
 		}
-		CHECK(model.count == 0, "%u entries left", model.count);
-		check_all(&actor, &model);
-		model_free(&model);
-		actor_free(&actor);
-		fixture_close(&fixture);
+		CHECK(c.model.count == 0, "%u entries left", c.model.count);
+		check_all(&c.actor, &c.model);
+		case_close(&c);
 	}
 	universe_free(universe);
 	tap_end();
@@ -377,30 +372,27 @@ test_updates(const EunoTreeOps *ops, const Universe *universe, bool company)
 	uint32_t	n = 20000 / small(ops);
 	EunoEntry	entry = universe->entries[0].entry;
 	EunoTreeStats stats;
-	Fixture		fixture;
-	Actor		actor;
+	Case		c;
 
 	tap_begin("%s: a key whose TID changes all the time%s", ops->name,
 			  company ? ", others being met" : "");
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
+	case_open(&c, ops, universe, 1, seed);
 	for (uint32_t i = 1; i <= n && tap_bad() == 0; i++)
 	{
-		actor.cx.conflicts += company;
+		c.actor.cx.conflicts += company;
 		entry.tid = i;
-		CHECK(ops->insert(&actor.cx, fixture.tree, &entry, false) == EUNO_OK,
-			  "an insert failed");
+		CHECK(ops->insert(&c.actor.cx, c.fixture.tree, &entry, false) ==
+			  EUNO_OK, "an insert failed");
 		entry.tid = i - 1;
 		if (i > 1)
-			CHECK(ops->remove(&actor.cx, fixture.tree, &entry, NULL) == EUNO_OK,
-				  "a removal failed");
+			CHECK(ops->remove(&c.actor.cx, c.fixture.tree, &entry, NULL) ==
+				  EUNO_OK, "a removal failed");
 	}
-	ops->stats(&actor.cx, fixture.tree, &stats);
+	ops->stats(&c.actor.cx, c.fixture.tree, &stats);
 	CHECK(stats.entries == 1 && stats.inners <= 8, "%llu entries, %llu inner nodes",
 		  (unsigned long long) stats.entries, (unsigned long long) stats.inners);
-	check_verify(&actor);
-	actor_free(&actor);
-	fixture_close(&fixture);
+	check_verify(&c.actor);
+	case_close(&c);
 	tap_end();
 }
 
@@ -428,26 +420,23 @@ test_company(const EunoTreeOps *ops, const Universe *universe)
 	EunoEntry	entry = universe->entries[0].entry;
 	uint32_t	rounds = 0;
 	uint64_t	alone;
-	Fixture		fixture;
-	Actor		actor;
+	Case		c;
 
 	tap_begin("%s: a node is left to others for a while", ops->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
+	case_open(&c, ops, universe, 1, seed);
 	entry.tid = 1;
-	CHECK(ops->insert(&actor.cx, fixture.tree, &entry, false) == EUNO_OK,
+	CHECK(ops->insert(&c.actor.cx, c.fixture.tree, &entry, false) == EUNO_OK,
 		  "an insert failed");
 	entry.tid = 2;
-	alone = inners_after(&actor, ops, &entry);
-	CHECK(inners_after(&actor, ops, &entry) == alone, "it grows");
-	actor.cx.conflicts++;
-	while (inners_after(&actor, ops, &entry) > alone && rounds < 1000)
+	alone = inners_after(&c.actor, ops, &entry);
+	CHECK(inners_after(&c.actor, ops, &entry) == alone, "it grows");
+	c.actor.cx.conflicts++;
+	while (inners_after(&c.actor, ops, &entry) > alone && rounds < 1000)
 		rounds++;
 	CHECK(rounds >= 100 && rounds < 1000, "it stays for %u removals", rounds);
-	CHECK(inners_after(&actor, ops, &entry) == alone, "and for another one");
-	check_verify(&actor);
-	actor_free(&actor);
-	fixture_close(&fixture);
+	CHECK(inners_after(&c.actor, ops, &entry) == alone, "and for another one");
+	check_verify(&c.actor);
+	case_close(&c);
 	tap_end();
 }
 
@@ -460,39 +449,33 @@ test_tidy(const EunoTreeOps *ops, const Universe *universe)
 	EunoStatus	status;
 	EunoTreeStats before;
 	EunoTreeStats after;
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 
 	tap_begin("%s: a few nodes at a time", ops->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
+	case_open(&c, ops, universe, 1, seed);
 	for (uint32_t i = 0; i < universe->n; i++)
-		do_insert(&actor, &model, i);
+		do_insert(&c.actor, &c.model, i);
 	for (uint32_t i = 0; i < universe->n; i++)
 	{
 		if (i % 16 != 0)
-			do_remove(&actor, &model, i);
+			do_remove(&c.actor, &c.model, i);
 	}
-	ops->stats(&actor.cx, fixture.tree, &before);
+	ops->stats(&c.actor.cx, c.fixture.tree, &before);
 	do
 	{
-		status = ops->compact(&actor.cx, fixture.tree, 0, 3, &merged);
+		status = ops->compact(&c.actor.cx, c.fixture.tree, 0, 3, &merged);
 		CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND, "status %d", status);
 		CHECK(merged <= 4, "%u changes to 3 nodes", merged);
-		check_range(&actor, &model, false);
+		check_range(&c.actor, &c.model, false);
 		steps++;
 	} while (status == EUNO_OK && tap_bad() == 0);
-	ops->stats(&actor.cx, fixture.tree, &after);
+	ops->stats(&c.actor.cx, c.fixture.tree, &after);
 	CHECK(steps > 10 && after.inners <= before.inners / 2,
 		  "%llu of %llu inner nodes are left after %u steps",
 		  (unsigned long long) after.inners, (unsigned long long) before.inners,
 		  steps);
-	check_all(&actor, &model);
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 
@@ -518,53 +501,44 @@ test_growth(const EunoTreeOps *ops)
 {
 	const uint32_t loaded = 100000;
 	const uint32_t step = loaded / 50;
-	Universe   *universe = universe_make(shape_by_name("sparse int8"),
-										 loaded + 10 * step, seed);
 	uint32_t   *later = malloc(10 * step * sizeof(uint32_t));
 	Random		random = {seed};
 	uint32_t	n = 0;
 	uint64_t	most = 0;
 	EunoTreeStats before;
 	EunoTreeStats after;
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 
 	tap_begin("%s: a loaded tree grows", ops->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
-	for (uint32_t i = 0; i < universe->n; i++)
+	case_make(&c, ops, shape_by_name("sparse int8"), loaded + 10 * step, seed);
+	for (uint32_t i = 0; i < c.universe->n; i++)
 	{
-		if (random_below(&random, universe->n - i) < 10 * step - n)
+		if (random_below(&random, c.universe->n - i) < 10 * step - n)
 			later[n++] = i;
 		else
-			model_set(&model, i, true);
+			model_set(&c.model, i, true);
 	}
-	do_bulk_load(&actor, &model);
+	do_bulk_load(&c.actor, &c.model);
 	for (uint32_t k = 0; k < 10; k++)
 	{
-		ops->stats(&actor.cx, fixture.tree, &before);
+		ops->stats(&c.actor.cx, c.fixture.tree, &before);
 		for (uint32_t i = 0; i < step && tap_bad() == 0; i++)
 		{
 			uint32_t	pick = random_below(&random, n);
 
-			do_insert(&actor, &model, later[pick]);
+			do_insert(&c.actor, &c.model, later[pick]);
 			later[pick] = later[--n];
 		}
-		ops->stats(&actor.cx, fixture.tree, &after);
+		ops->stats(&c.actor.cx, c.fixture.tree, &after);
 		if (after.splits - before.splits > most)
 			most = after.splits - before.splits;
 	}
 	CHECK(after.splits > 100 && most * 3 < after.splits,
 		  "%llu of %llu splits in a tenth of the growth",
 		  (unsigned long long) most, (unsigned long long) after.splits);
-	check_all(&actor, &model);
+	check_all(&c.actor, &c.model);
 	free(later);
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+	case_close(&c);
 	tap_end();
 }
 
@@ -577,21 +551,15 @@ test_sizes(const EunoTreeOps *ops)
 	tap_begin("%s: loads of every size", ops->name);
 	for (uint32_t n = 450; n <= universe->n && tap_bad() == 0; n++)
 	{
-		Fixture		fixture;
-		Actor		actor;
-		Model		model;
+		Case		c;
 
-		fixture_open(&fixture, ops, universe, 90, 1);
-		actor_init(&actor, &fixture, 1, seed);
-		model_init(&model, universe);
+		case_open(&c, ops, universe, 1, seed);
 		for (uint32_t i = 0; i < n; i++)
-			model_set(&model, i, true);
-		do_bulk_load(&actor, &model);
+			model_set(&c.model, i, true);
+		do_bulk_load(&c.actor, &c.model);
 		if (n % 50 == 0)
-			check_all(&actor, &model);
-		model_free(&model);
-		actor_free(&actor);
-		fixture_close(&fixture);
+			check_all(&c.actor, &c.model);
+		case_close(&c);
 	}
 	universe_free(universe);
 	tap_end();

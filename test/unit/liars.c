@@ -132,47 +132,42 @@ static void
 test_liar(const EunoTreeOps *ops, Lie which)
 {
 	const Shape *shape = shape_by_name("comparator");
-	Universe   *universe = universe_make(shape, 6000, seed);
 	EunoVerify	verify = {.report = report};
 	uint32_t	rounds = which == LIE_SOMETIMES ? 30 : 12;
-	Fixture		fixture;
-	Actor		actor;
+	Case		c;
 
 	tap_begin("%s: a comparator %s", ops->name, lie_names[which]);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	honest = actor.cx.compare;
+	case_make(&c, ops, shape, 6000, seed);
+	honest = c.actor.cx.compare;
 	lie_random.state = seed;
-	actor.cx.compare = compare_lying;
+	c.actor.cx.compare = compare_lying;
 	lie = which;
 	alarm(ALARM_SECONDS);
 	for (uint32_t round = 0; round < rounds && tap_bad() == 0; round++)
 	{
 		uint32_t	merged;
 
-		for (uint32_t i = 0; i < universe->n; i++)
+		for (uint32_t i = 0; i < c.universe->n; i++)
 		{
-			uint32_t	at = random_below(&actor.random, universe->n);
-			const EunoEntry *entry = &universe->entries[at].entry;
+			uint32_t	at = random_below(&c.actor.random, c.universe->n);
+			const EunoEntry *entry = &c.universe->entries[at].entry;
 
-			if (random_below(&actor.random, 100) < (round % 2 ? 10 : 90))
-				(void) ops->insert(&actor.cx, fixture.tree, entry, false);
+			if (random_below(&c.actor.random, 100) < (round % 2 ? 10 : 90))
+				(void) ops->insert(&c.actor.cx, c.fixture.tree, entry, false);
 			else
-				(void) ops->remove(&actor.cx, fixture.tree, entry, NULL);
+				(void) ops->remove(&c.actor.cx, c.fixture.tree, entry, NULL);
 			if (i % 100 == 0)
-				read_around(&actor);
+				read_around(&c.actor);
 		}
-		(void) ops->compact(&actor.cx, fixture.tree, 0, 1000, &merged);
-		(void) ops->verify(&actor.cx, fixture.tree, &verify);
-		actor.cx.compare = honest;
-		read_all(&actor, true);
-		read_all(&actor, false);
-		actor.cx.compare = compare_lying;
+		(void) ops->compact(&c.actor.cx, c.fixture.tree, 0, 1000, &merged);
+		(void) ops->verify(&c.actor.cx, c.fixture.tree, &verify);
+		c.actor.cx.compare = honest;
+		read_all(&c.actor, true);
+		read_all(&c.actor, false);
+		c.actor.cx.compare = compare_lying;
 	}
 	alarm(0);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+	case_close(&c);
 	tap_end();
 }
 

@@ -68,39 +68,31 @@ insert_stubbornly(Actor *actor, Model *model, uint32_t i, bool on)
 static void
 test_inserts(const EunoTreeOps *ops, const Shape *shape)
 {
-	uint32_t	n = 2500 / shape->weight / (SANITIZED ? 2 : 1);
-	Universe   *universe = universe_make(shape, n, seed);
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 	uint32_t	failed = 0;
 
 	failures = 0;
 	tap_begin("%s, %s: every allocation of an insert fails", ops->name,
 			  shape->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
-	for (uint32_t i = 0; i < universe->n * 3 && tap_bad() == 0; i++)
+	case_make(&c, ops, shape, 2500 / shape->weight / (SANITIZED ? 2 : 1),
+			  seed);
+	for (uint32_t i = 0; i < c.universe->n * 3 && tap_bad() == 0; i++)
 	{
-		uint32_t	at = random_below(&actor.random, universe->n);
+		uint32_t	at = random_below(&c.actor.random, c.universe->n);
 
-		if (!model.present[at])
-			failed += insert_stubbornly(&actor, &model, at,
-										random_below(&actor.random, 2) == 0);
-		else if (random_below(&actor.random, 3) == 0)
-			do_remove(&actor, &model, at);
+		if (!c.model.present[at])
+			failed += insert_stubbornly(&c.actor, &c.model, at,
+										random_below(&c.actor.random, 2) == 0);
+		else if (random_below(&c.actor.random, 3) == 0)
+			do_remove(&c.actor, &c.model, at);
 	}
 
 	/* with posting lists, all of it may fit into the first leaf */
 	CHECK(failed > 0 || shape->posting, "nothing ever failed");
-	check_all(&actor, &model);
-	do_compact(&actor);
-	check_all(&actor, &model);
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+	check_all(&c.actor, &c.model);
+	do_compact(&c.actor);
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 
@@ -108,59 +100,52 @@ test_inserts(const EunoTreeOps *ops, const Shape *shape)
 static void
 test_drought(const EunoTreeOps *ops, const Shape *shape)
 {
-	uint32_t	n = 3000 / shape->weight;
-	Universe   *universe = universe_make(shape, n, seed);
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 	uint32_t	refused = 0;
 
 	failures = 0;
 	tap_begin("%s, %s: no memory for a while", ops->name, shape->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
-	for (uint32_t i = 0; i < universe->n / 2; i++)
-		do_insert(&actor, &model, random_below(&actor.random, universe->n));
-	fail_from_now(fixture.source, 1, true);
-	for (uint32_t i = 0; i < universe->n * 2 && tap_bad() == 0; i++)
+	case_make(&c, ops, shape, 3000 / shape->weight, seed);
+	for (uint32_t i = 0; i < c.universe->n / 2; i++)
+		do_insert(&c.actor, &c.model,
+				  random_below(&c.actor.random, c.universe->n));
+	fail_from_now(c.fixture.source, 1, true);
+	for (uint32_t i = 0; i < c.universe->n * 2 && tap_bad() == 0; i++)
 	{
-		uint32_t	at = random_below(&actor.random, universe->n);
+		uint32_t	at = random_below(&c.actor.random, c.universe->n);
 
-		if (random_below(&actor.random, 10) == 0)
-			do_remove(&actor, &model, at);
+		if (random_below(&c.actor.random, 10) == 0)
+			do_remove(&c.actor, &c.model, at);
 		else
 		{
-			EunoStatus	status = ops->insert(&actor.cx, fixture.tree,
-											 &universe->entries[at].entry, false);
+			EunoStatus	status = ops->insert(&c.actor.cx, c.fixture.tree,
+											 &c.universe->entries[at].entry,
+											 false);
 
-			if (status == EUNO_NO_MEMORY && !model.present[at])
+			if (status == EUNO_NO_MEMORY && !c.model.present[at])
 				refused++;
 			else
 			{
-				CHECK(status == (model.present[at] ? EUNO_EXISTS : EUNO_OK),
+				CHECK(status == (c.model.present[at] ? EUNO_EXISTS : EUNO_OK),
 					  "insert: status %d", status);
-				model_set(&model, at, true);
+				model_set(&c.model, at, true);
 			}
-			do_contains(&actor, &model, at);
+			do_contains(&c.actor, &c.model, at);
 		}
-		if (i % (universe->n / 4 + 1) == 0)
+		if (i % (c.universe->n / 4 + 1) == 0)
 		{
-			check_all(&actor, &model);
-			do_compact(&actor);
-			check_range(&actor, &model, false);
+			check_all(&c.actor, &c.model);
+			do_compact(&c.actor);
+			check_range(&c.actor, &c.model, false);
 		}
 	}
 	CHECK(refused > 0 || shape->posting, "nothing was refused");
-	check_all(&actor, &model);
-	fixture.source->fail_at = 0;
-	for (uint32_t i = 0; i < universe->n && tap_bad() == 0; i++)
-		do_random(&actor, &model, 90);
-	check_all(&actor, &model);
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+	check_all(&c.actor, &c.model);
+	c.fixture.source->fail_at = 0;
+	for (uint32_t i = 0; i < c.universe->n && tap_bad() == 0; i++)
+		do_random(&c.actor, &c.model, 90);
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 
@@ -286,21 +271,17 @@ test_create(const EunoTreeOps *ops)
 static void
 test_reuse(const EunoTreeOps *ops, const Shape *shape)
 {
-	Universe   *universe = universe_make(shape, 6000 / shape->weight, seed);
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 	uint64_t	most = 0;
 
 	failures = 0;
 	tap_begin("%s, %s: memory is used again", ops->name, shape->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
+	case_make(&c, ops, shape, 6000 / shape->weight, seed);
 	for (int cycle = 0; cycle < 8 && tap_bad() == 0; cycle++)
 	{
-		for (uint32_t i = 0; i < universe->n * 3; i++)
-			do_insert(&actor, &model, random_below(&actor.random, universe->n));
+		for (uint32_t i = 0; i < c.universe->n * 3; i++)
+			do_insert(&c.actor, &c.model,
+					  random_below(&c.actor.random, c.universe->n));
 
 		/*
 		 * How many leaves are contended at the moment is chance, and so is how
@@ -308,26 +289,24 @@ test_reuse(const EunoTreeOps *ops, const Shape *shape)
 		 * or two more are chance, too.
 		 */
 		if (ops->set_mode != NULL)
-			(void) ops->set_mode(&actor.cx, fixture.tree, NULL, false);
-		if (cycle < 3 && most < fixture.source->live_bytes)
-			most = fixture.source->live_bytes;
-		CHECK(cycle < 3 || fixture.source->live_bytes <= most + most / 4 +
+			(void) ops->set_mode(&c.actor.cx, c.fixture.tree, NULL, false);
+		if (cycle < 3 && most < c.fixture.source->live_bytes)
+			most = c.fixture.source->live_bytes;
+		CHECK(cycle < 3 || c.fixture.source->live_bytes <= most + most / 4 +
 			  (ops == &flapping_ops || ops == &contended_ops ? 20000 : 8192),
 			  "%llu bytes of nodes in cycle %d, at most %llu before",
-			  (unsigned long long) fixture.source->live_bytes, cycle,
+			  (unsigned long long) c.fixture.source->live_bytes, cycle,
 			  (unsigned long long) most);
-		for (uint32_t i = 0; i < universe->n; i++)
-			do_remove(&actor, &model, i);
-		do_compact(&actor);
-		check_all(&actor, &model);
-		CHECK(strncmp(ops->name, "art", 3) != 0 || fixture.source->live_bytes == 0,
+		for (uint32_t i = 0; i < c.universe->n; i++)
+			do_remove(&c.actor, &c.model, i);
+		do_compact(&c.actor);
+		check_all(&c.actor, &c.model);
+		CHECK(strncmp(ops->name, "art", 3) != 0 ||
+			  c.fixture.source->live_bytes == 0,
 			  "%llu bytes of an empty tree in cycle %d",
-			  (unsigned long long) fixture.source->live_bytes, cycle);
+			  (unsigned long long) c.fixture.source->live_bytes, cycle);
 	}
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+	case_close(&c);
 	tap_end();
 }
 

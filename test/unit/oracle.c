@@ -125,31 +125,25 @@ static void
 test_random(const EunoTreeOps *ops, const Universe *universe, uint16_t ndomains)
 {
 	static const uint32_t insert_percents[] = {95, 70, 50, 30, 80, 5};
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 
 	tap_begin("%s, %s: random operations, %d domains", ops->name,
 			  universe->shape->name, ndomains);
-	fixture_open(&fixture, ops, universe, 90, ndomains);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
+	case_open(&c, ops, universe, ndomains, seed);
 	for (int phase = 0; phase < 6 && tap_bad() == 0; phase++)
 	{
 		for (uint32_t i = 0; i < universe->n && tap_bad() == 0; i++)
-			do_random(&actor, &model, insert_percents[phase]);
-		check_all(&actor, &model);
-		check_ranges(&actor, &model, 30, false);
-		check_ranges(&actor, &model, 30, true);
+			do_random(&c.actor, &c.model, insert_percents[phase]);
+		check_all(&c.actor, &c.model);
+		check_ranges(&c.actor, &c.model, 30, false);
+		check_ranges(&c.actor, &c.model, 30, true);
 		if (phase % 2 == 1)
 		{
-			do_compact(&actor);
-			check_all(&actor, &model);
+			do_compact(&c.actor);
+			check_all(&c.actor, &c.model);
 		}
 	}
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
+	case_close(&c);
 	tap_end();
 }
 
@@ -300,31 +294,21 @@ test_life(const EunoTreeOps *ops, const Universe *universe, uint16_t fillfactor,
 static void
 test_twins(const EunoTreeOps *ops, const Universe *universe)
 {
-	Fixture		fixtures[2];
-	Actor		actors[2];
-	Model		models[2];
+	Case		c[2];
 
 	tap_begin("%s, %s: cursors go on in a rebuilt tree", ops->name,
 			  universe->shape->name);
 	for (int i = 0; i < 2; i++)
-	{
-		fixture_open(&fixtures[i], ops, universe, 90, 1);
-		actor_init(&actors[i], &fixtures[i], 1, seed);
-		model_init(&models[i], universe);
-	}
+		case_open(&c[i], ops, universe, 1, seed);
 	for (uint32_t i = 0; i < universe->n; i++)
-		do_random(&actors[0], &models[0], 90);
+		do_random(&c[0].actor, &c[0].model, 90);
 	for (uint32_t i = 0; i < universe->n; i++)
-		model_set(&models[1], i, models[0].present[i]);
-	do_bulk_load(&actors[1], &models[1]);
-	actors[0].twin = fixtures[1].tree;
-	check_ranges(&actors[0], &models[0], 100, false);
+		model_set(&c[1].model, i, c[0].model.present[i]);
+	do_bulk_load(&c[1].actor, &c[1].model);
+	c[0].actor.twin = c[1].fixture.tree;
+	check_ranges(&c[0].actor, &c[0].model, 100, false);
 	for (int i = 0; i < 2; i++)
-	{
-		model_free(&models[i]);
-		actor_free(&actors[i]);
-		fixture_close(&fixtures[i]);
-	}
+		case_close(&c[i]);
 	tap_end();
 }
 
@@ -332,31 +316,23 @@ test_twins(const EunoTreeOps *ops, const Universe *universe)
 static void
 test_large(const EunoTreeOps *ops, const Shape *shape, uint32_t n)
 {
-	Universe   *universe = universe_make(shape, n, seed);
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 	EunoTreeStats stats;
 
 	tap_begin("%s, %s: %u entries", ops->name, shape->name, n);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
+	case_make(&c, ops, shape, n, seed);
 	for (uint32_t i = 0; i < n && tap_bad() == 0; i++)
-		do_random(&actor, &model, 90);
-	check_all(&actor, &model);
-	ops->stats(&actor.cx, fixture.tree, &stats);
+		do_random(&c.actor, &c.model, 90);
+	check_all(&c.actor, &c.model);
+	ops->stats(&c.actor.cx, c.fixture.tree, &stats);
 	printf("# height %u, %llu leaves, %llu inner nodes\n", stats.height,
 		   (unsigned long long) stats.leaves, (unsigned long long) stats.inners);
 	CHECK(stats.height >= 3, "only %u levels", stats.height);
-	check_ranges(&actor, &model, 50, true);
-	do_walk(&actor, &model, 97, false);
-	do_compact(&actor);
-	check_all(&actor, &model);
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+	check_ranges(&c.actor, &c.model, 50, true);
+	do_walk(&c.actor, &c.model, 97, false);
+	do_compact(&c.actor);
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 
@@ -364,34 +340,26 @@ test_large(const EunoTreeOps *ops, const Shape *shape, uint32_t n)
 static void
 test_one_key(const EunoTreeOps *ops, uint32_t n)
 {
-	Universe   *universe = universe_make(shape_by_name("all equal"), n, seed);
-	Fixture		fixture;
-	Actor		actor;
-	Model		model;
+	Case		c;
 
 	tap_begin("%s: %u TIDs of one key", ops->name, n);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	model_init(&model, universe);
+	case_make(&c, ops, shape_by_name("all equal"), n, seed);
 	for (uint32_t i = 0; i < n; i += 2)
-		model_set(&model, i, true);
-	do_bulk_load(&actor, &model);
+		model_set(&c.model, i, true);
+	do_bulk_load(&c.actor, &c.model);
 	for (uint32_t i = 1; i < n && tap_bad() == 0; i += 2)
-		do_insert(&actor, &model, i);
-	check_all(&actor, &model);
-	check_ranges(&actor, &model, 5, false);
+		do_insert(&c.actor, &c.model, i);
+	check_all(&c.actor, &c.model);
+	check_ranges(&c.actor, &c.model, 5, false);
 	for (uint32_t i = 0; i < n && tap_bad() == 0; i++)
 	{
 		if (i % 100 != 0)
-			do_remove(&actor, &model, i);
+			do_remove(&c.actor, &c.model, i);
 	}
-	check_all(&actor, &model);
-	do_compact(&actor);
-	check_all(&actor, &model);
-	model_free(&model);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+	check_all(&c.actor, &c.model);
+	do_compact(&c.actor);
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 

@@ -78,32 +78,29 @@ take_out(const Universe *universe)
 	static BptImage full;
 	static BptImage less;
 	static BptSeps set;
-	Fixture		fixture;
-	Actor		actor;
+	Case		c;
 	uint32_t	n;
 
-	fixture_open(&fixture, &euno_bptree_ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
+	case_open(&c, &euno_bptree_ops, universe, 1, seed);
 	full.inner.size_log2 = less.inner.size_log2 =
 		(uint8_t) __builtin_ctz(BPT_INNER_SIZE);
 	for (uint32_t i = 0; i < universe->n && tap_bad() == 0; i += n / 4 + 1)
 	{
-		euno_bpt_seps_init(&set, &actor.cx, fixture.tree);
+		euno_bpt_seps_init(&set, &c.actor.cx, c.fixture.tree);
 		n = fill(&set, universe, i, &full);
 		CHECK(euno_bpt_seps_encode(&set, 0, n, BPT_INNER_SIZE, &full), "full");
-		expect_same(&actor, &set, &full);
+		expect_same(&c.actor, &set, &full);
 		for (uint32_t j = 0; j < n && n > 1; j++)
 		{
-			CHECK(euno_bpt_seps_load(&set, &actor.cx, fixture.tree,
+			CHECK(euno_bpt_seps_load(&set, &c.actor.cx, c.fixture.tree,
 									 &full.inner), "load");
 			euno_bpt_seps_remove(&set, j);
 			CHECK(euno_bpt_seps_encode(&set, 0, n - 1, BPT_INNER_SIZE, &less),
 				  "no room without separator %u of %u", j, n);
-			expect_same(&actor, &set, &less);
+			expect_same(&c.actor, &set, &less);
 		}
 	}
-	actor_free(&actor);
-	fixture_close(&fixture);
+	case_close(&c);
 }
 
 static void
@@ -184,33 +181,28 @@ static void
 test_heads(void)
 {
 	const Shape *shape = shape_by_name("comparator, long prefixes");
-	Universe   *universe = universe_make(shape, 20000, seed);
-	Fixture		fixture;
-	Actor		actor;
+	Case		c;
 	uint64_t	with;
 	uint64_t	without;
 
 	tap_begin("heads save comparisons");
-	fixture_open(&fixture, &euno_bptree_ops, universe, 90, 1);
-	actor_init(&actor, &fixture, 1, seed);
-	for (uint32_t i = 0; i < universe->n; i++)
+	case_make(&c, &euno_bptree_ops, shape, 20000, seed);
+	for (uint32_t i = 0; i < c.universe->n; i++)
 	{
-		uint32_t	at = i * 7919 % universe->n;
+		uint32_t	at = i * 7919 % c.universe->n;
 
-		CHECK(fixture.ops->insert(&actor.cx, fixture.tree,
-								  &universe->entries[at].entry, false) ==
+		CHECK(c.fixture.ops->insert(&c.actor.cx, c.fixture.tree,
+								  &c.universe->entries[at].entry, false) ==
 			  EUNO_OK, "insert");
 	}
-	actor.cx.doubts = 0;
-	with = count_comparisons(&actor, universe);
-	actor.cx.doubts = 0;
-	actor.cx.abbreviate = NULL;
-	without = count_comparisons(&actor, universe);
+	c.actor.cx.doubts = 0;
+	with = count_comparisons(&c.actor, c.universe);
+	c.actor.cx.doubts = 0;
+	c.actor.cx.abbreviate = NULL;
+	without = count_comparisons(&c.actor, c.universe);
 	CHECK(with * 5 < without * 4, "%llu comparisons, %llu without heads",
 		  (unsigned long long) with, (unsigned long long) without);
-	actor_free(&actor);
-	fixture_close(&fixture);
-	universe_free(universe);
+	case_close(&c);
 	tap_end();
 }
 

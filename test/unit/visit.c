@@ -113,31 +113,23 @@ compact_once(Actor *actor)
 static void
 test_shape(const EunoTreeOps *ops, const Shape *shape)
 {
-	static Actor actor;
-	Universe   *universe = universe_make(shape, 3000 / shape->weight, test_seed());
-	Fixture		fixture;
-	Model		model;
+	Case		c;
 
 	tap_begin("%s: %s", ops->name, shape->name);
-	fixture_open(&fixture, ops, universe, 90, 1);
-	model_init(&model, universe);
-	actor_init(&actor, &fixture, 1, test_seed());
+	case_make(&c, ops, shape, 3000 / shape->weight, test_seed());
 	for (int round = 0; round < ROUNDS && tap_bad() == 0; round++)
 	{
 		uint32_t	inserts = round == ROUNDS - 1 ? 0 :
 			round % 3 == 0 ? 80 : round % 3 == 1 ? 20 : 5;
 
-		for (uint32_t i = 0; i < universe->n; i++)
-			do_random(&actor, &model, inserts);
-		visit_all(&actor, fixture.tree);
-		compact_once(&actor);
-		check_verify(&actor);
+		for (uint32_t i = 0; i < c.universe->n; i++)
+			do_random(&c.actor, &c.model, inserts);
+		visit_all(&c.actor, c.fixture.tree);
+		compact_once(&c.actor);
+		check_verify(&c.actor);
 	}
-	check_all(&actor, &model);
-	actor_free(&actor);
-	model_free(&model);
-	fixture_close(&fixture);
-	universe_free(universe);
+	check_all(&c.actor, &c.model);
+	case_close(&c);
 	tap_end();
 }
 
