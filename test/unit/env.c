@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -129,7 +128,7 @@ node_alloc(void *tree_arg, int domain, size_t size)
 	void	   *node = NULL;
 
 	if (source->called != NULL)
-		source->called(source->called_arg);
+		source->called(NULL);
 	if (fail_at == 0 || call < fail_at || (call > fail_at && !source->fail_on))
 	{
 		node = source->pools != NULL ?
@@ -286,14 +285,4 @@ now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double) ts.tv_sec + (double) ts.tv_nsec / 1e9;
-}
-
-double
-cpu_seconds(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-		(double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }

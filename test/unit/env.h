@@ -38,8 +38,7 @@ typedef struct NodeSource
 	bool		fail_on;		/* ... and so do all after it */
 	uint64_t	failures;
 	uint64_t	frees;
-	void		(*called) (void *arg);	/* by each alloc, if set */
-	void	   *called_arg;
+	void		(*called) (void *arg);	/* by each alloc, with NULL, if set */
 	uint64_t	live;			/* nodes */
 	uint64_t	live_bytes;
 } NodeSource;
@@ -92,8 +91,7 @@ extern uint64_t test_seed(void);
 /* Seconds to run for: EUNO_SECONDS if set, else 0: each test once. */
 extern double test_seconds(void);
 
-/* Seconds by a clock that never goes back; CPU seconds of this process. */
+/* Seconds by a clock that never goes back. */
 extern double now(void);
-extern double cpu_seconds(void);
 
 #endif							/* ENV_H */

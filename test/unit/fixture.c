@@ -57,8 +57,9 @@ small(const EunoTreeOps *ops)
 	return (SANITIZED ? 4 : 1) * (ops == &reference_ops ? 4 : 1);
 }
 
-EunoArena *
-fixture_arena(void)
+/* The arena that all fixtures of this program share. */
+static EunoArena *
+shared_arena(void)
 {
 	static EunoArena *arena;
 
@@ -115,7 +116,7 @@ fixture_open_in(Fixture *fixture, const EunoTreeOps *ops,
 		euno_cache_from = 2;
 		fixture->pools = shared_memory(EUNO_MAX_DOMAINS * sizeof(EunoPool));
 		for (int d = 0; d < EUNO_MAX_DOMAINS; d++)
-			euno_pool_init(&fixture->pools[d], fixture_arena(), d);
+			euno_pool_init(&fixture->pools[d], shared_arena(), d);
 	}
 	shape_abbreviation(universe->shape, config.abbreviation);
 	node_source_init(fixture->source, fixture->pools);

@@ -89,9 +89,6 @@ extern void fixture_open(Fixture *fixture, const EunoTreeOps *ops,
  */
 extern void fixture_join(Fixture *fixture);
 
-/* The arena that all fixtures of this program share. */
-extern EunoArena *fixture_arena(void);
-
 /* Checks its pools, too. */
 extern void fixture_close(Fixture *fixture);
 

@@ -28,8 +28,9 @@ composite_byte(const EunoEntry *entry, uint32_t i)
 	return 0;
 }
 
-int
-universe_compare(const Shape *shape, const EunoEntry *a, const EunoEntry *b)
+/* The order of two entries by the rules: < 0, 0, > 0. */
+static int
+compare_entries(const Shape *shape, const EunoEntry *a, const EunoEntry *b)
 {
 	if (shape->order == EUNO_ORDER_COMPARE)
 	{
@@ -63,8 +64,8 @@ universe_compare(const Shape *shape, const EunoEntry *a, const EunoEntry *b)
 static int
 sort_entries(const void *a, const void *b)
 {
-	return universe_compare(sorting, &((const UniverseEntry *) a)->entry,
-							&((const UniverseEntry *) b)->entry);
+	return compare_entries(sorting, &((const UniverseEntry *) a)->entry,
+						   &((const UniverseEntry *) b)->entry);
 }
 
 /* Is the entry to the left of the position? */
@@ -232,9 +233,9 @@ universe_end_position(const Universe *universe, bool low,
 	}
 }
 
-void
-universe_random_position(const Universe *universe, Random *random,
-						 EunoPosition *position, Bound *bound)
+static void
+random_position(const Universe *universe, Random *random,
+				EunoPosition *position, Bound *bound)
 {
 	const UniverseEntry *entry =
 		&universe->entries[random_below(random, universe->n)];
@@ -278,8 +279,8 @@ void
 universe_random_range(const Universe *universe, Random *random,
 					  EunoPosition *lo, EunoPosition *hi, Bound *bounds)
 {
-	universe_random_position(universe, random, lo, &bounds[0]);
-	universe_random_position(universe, random, hi, &bounds[1]);
+	random_position(universe, random, lo, &bounds[0]);
+	random_position(universe, random, hi, &bounds[1]);
 
 	/* what most searches ask for: all that has, or starts with, one key */
 	if (random_below(random, 4) == 0)

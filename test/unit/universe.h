@@ -74,15 +74,10 @@ typedef struct Bound
 extern uint32_t universe_below(const Universe *universe,
 							   const EunoPosition *position);
 
-/* The order of two entries by the rules: < 0, 0, > 0. */
-extern int	universe_compare(const Shape *shape, const EunoEntry *a,
-							 const EunoEntry *b);
-
-/* Bounds of every kind, for ranges; "bound" is used in COMPARE order. */
-extern void universe_random_position(const Universe *universe, Random *random,
-									 EunoPosition *position, Bound *bound);
-
-/* Both ends of a random range, which may be the wrong way round. */
+/*
+ * Both ends of a random range, of every kind; they may be the wrong way round.
+ * "bounds" are used in COMPARE order.
+ */
 extern void universe_random_range(const Universe *universe, Random *random,
 								  EunoPosition *lo, EunoPosition *hi,
 								  Bound *bounds);
