@@ -144,8 +144,7 @@ all_answers('after a crash');
 # Backends are killed under load.
 $node->append_conf('postgresql.conf', 'euno.auto_rebuild = on');
 $node->reload;
-my $script = $node->basedir . '/load.sql';
-append_to_file($script, <<'SQL');
+my $script = script_file($node, 'load', <<'SQL');
 \set k random(1, 20000)
 \set d random(1, 100)
 BEGIN;

@@ -154,8 +154,7 @@ answers('after cancels and a termination');
 
 # Many at once.
 $node->safe_psql('postgres', 'DELETE FROM t');
-my $script = $node->basedir . '/many.sql';
-append_to_file($script, <<'SQL');
+my $script = script_file($node, 'many', <<'SQL');
 \set k random(1, 100)
 SELECT insist(format('INSERT INTO t VALUES (%s, %L)', :k, 'many'));
 SELECT insist(format('SELECT count(*) FROM t WHERE a = %s', :k));
@@ -337,8 +336,7 @@ INSERT INTO crowd SELECT generate_series(-100, -1);
 GRANT INSERT ON crowd TO stranger;
 GRANT EXECUTE ON FUNCTION euno_rebuild TO stranger;
 SQL
-my $insert = $node->basedir . '/insert.sql';
-append_to_file($insert, 'INSERT INTO crowd VALUES (:client_id);');
+my $insert = script_file($node, 'insert', 'INSERT INTO crowd VALUES (:client_id);');
 $log_start = -s $node->logfile;
 ($control, $compares) = begin_comparison();
 ($ret, $stdout, $stderr) = $node->psql('postgres', q{SET statement_timeout = '300ms'; SELECT euno_evict('crowd_a')});

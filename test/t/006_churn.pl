@@ -8,7 +8,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
@@ -50,12 +49,7 @@ INSERT INTO t SELECT :l + g, repeat('y', 500) FROM generate_series(0, 4) g;
 SQL
 	'vacuum' => "VACUUM (INDEX_CLEANUP on) t;\n");
 
-my %file;
-for my $name (keys %script)
-{
-	$file{$name} = $node->basedir . "/$name.sql";
-	append_to_file($file{$name}, $script{$name});
-}
+my %file = map { $_ => script_file($node, $_, $script{$_}) } keys %script;
 
 # Leaves in the middle of a scan and of a transaction.
 my $leave = <<'SQL';
@@ -133,8 +127,7 @@ CREATE INDEX inner_a ON inner_rows USING euno (a);
 SQL
 $node->safe_psql('postgres', 'VACUUM ANALYZE outer_rows');
 $node->safe_psql('postgres', 'VACUUM ANALYZE inner_rows');
-my $evict = $node->basedir . '/evict.sql';
-append_to_file($evict, "SELECT euno_evict('inner_a');\n\\sleep 40 ms\n");
+my $evict = script_file($node, 'evict', "SELECT euno_evict('inner_a');\n\\sleep 40 ms\n");
 my $parallel = <<'SQL';
 SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 2;

@@ -19,10 +19,9 @@ CREATE TABLE t (a int, b int);
 CREATE INDEX t_a ON t USING euno (a);
 CREATE INDEX t_b ON t USING euno (b);
 SQL
-my $script = $node->basedir . '/write.sql';
 
 # All write to the right edge of one tree and to few keys of the other.
-append_to_file($script, <<'SQL');
+my $script = script_file($node, 'write', <<'SQL');
 \set k random(1, 20)
 INSERT INTO t SELECT :client_id + 10 * g, :k FROM generate_series(1, 50) g;
 DELETE FROM t WHERE ctid IN (SELECT ctid FROM t WHERE b = :k AND a < 200 LIMIT 20);

@@ -8,7 +8,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
@@ -81,12 +80,7 @@ SQL
 	$script{"evict_$t"} = "SELECT euno_evict('${t}_k');\n\\sleep 100 ms\n";
 }
 
-my %file;
-for my $name (keys %script)
-{
-	$file{$name} = $node->basedir . "/$name.sql";
-	append_to_file($file{$name}, $script{$name});
-}
+my %file = map { $_ => script_file($node, $_, $script{$_}) } keys %script;
 
 # Runs the sessions, with others beside them, for a few seconds.
 sub load

@@ -157,8 +157,7 @@ for my $t (1 .. 6)
 {
 	$node->safe_psql('postgres', "CREATE TABLE w$t (a int, b text); CREATE INDEX w${t}_b ON w$t USING euno (b)");
 }
-my $script = $node->basedir . '/write.sql';
-append_to_file($script, <<'SQL');
+my $script = script_file($node, 'write', <<'SQL');
 \set t 1 + :client_id % 6
 INSERT INTO w:t SELECT g, md5((random() * 100000)::int::text) FROM generate_series(1, 200) g;
 SELECT count(*) FROM w:t WHERE b = md5('77');

@@ -8,7 +8,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
@@ -45,23 +44,14 @@ END \$\$;
 SQL
 }
 
-sub script
-{
-	my ($name, $text) = @_;
-	my $file = $node->basedir . "/$name.sql";
-
-	append_to_file($file, $text);
-	return $file;
-}
-
 my %file;
 for my $t (qw(e c r b))
 {
-	$file{"add_$t"} = script("add_$t", "\\set pair random(0, 39)\nBEGIN ISOLATION LEVEL SERIALIZABLE;\nSELECT add_$t(:pair);\nCOMMIT;\n");
-	$file{"come_$t"} = script("come_$t", "\\set k random(0, 39000)\nINSERT INTO $t SELECT :k + random() * 1000, false FROM generate_series(1, 400);\n");
-	$file{"go_$t"} = script("go_$t", "\\set k random(0, 39000)\nDELETE FROM $t WHERE $key{$t} BETWEEN :k AND :k + 1500 AND NOT mine;\n");
-	$file{"vacuum_$t"} = script("vacuum_$t", "VACUUM (INDEX_CLEANUP on) $t;\n\\sleep 20 ms\n");
-	$file{"evict_$t"} = script("evict_$t", "SELECT euno_evict('${t}_k');\n\\sleep 5 ms\nSELECT euno_rebuild('${t}_k');\n\\sleep 200 ms\n");
+	$file{"add_$t"} = script_file($node, "add_$t", "\\set pair random(0, 39)\nBEGIN ISOLATION LEVEL SERIALIZABLE;\nSELECT add_$t(:pair);\nCOMMIT;\n");
+	$file{"come_$t"} = script_file($node, "come_$t", "\\set k random(0, 39000)\nINSERT INTO $t SELECT :k + random() * 1000, false FROM generate_series(1, 400);\n");
+	$file{"go_$t"} = script_file($node, "go_$t", "\\set k random(0, 39000)\nDELETE FROM $t WHERE $key{$t} BETWEEN :k AND :k + 1500 AND NOT mine;\n");
+	$file{"vacuum_$t"} = script_file($node, "vacuum_$t", "VACUUM (INDEX_CLEANUP on) $t;\n\\sleep 20 ms\n");
+	$file{"evict_$t"} = script_file($node, "evict_$t", "SELECT euno_evict('${t}_k');\n\\sleep 5 ms\nSELECT euno_rebuild('${t}_k');\n\\sleep 200 ms\n");
 }
 local $ENV{PGOPTIONS} = '-c enable_seqscan=off -c enable_bitmapscan=off';
 

@@ -6,7 +6,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
@@ -25,8 +24,7 @@ is($node->safe_psql('postgres', 'SELECT count(*), count(cpus), count(node) FROM 
 	'4|4|0', 'four domains, none bound to a node');
 
 # Sessions are spread over all domains; every one inserts, deletes and reads.
-my $script = $node->basedir . '/mixed.sql';
-append_to_file($script, <<'SQL');
+my $script = script_file($node, 'mixed', <<'SQL');
 \set k random(1, 1000)
 \set i random(1, 1000000)
 BEGIN;
@@ -59,8 +57,7 @@ ok($node->poll_query_until('postgres', 'SELECT (SELECT sum(bytes) FROM euno_stat
 	'domains have the memory of the indexes');
 
 # Short transactions are sampled as long ones are.
-my $short = $node->basedir . '/short.sql';
-append_to_file($short, "\\set i random(1, 20000)\nSELECT n FROM t WHERE id = :i AND b > '';\n");
+my $short = script_file($node, 'short', "\\set i random(1, 20000)\nSELECT n FROM t WHERE id = :i AND b > '';\n");
 my $counts = 'SELECT sum(descents), sum(remote_descents), sum(inner_nodes) FROM euno_stat_domains';
 my @before = split /\|/, $node->safe_psql('postgres', $counts);
 ok(IPC::Run::run([ 'pgbench', '-n', '-c', '8', '-j', '2', '-t', '2500', '-f', $short, $node->connstr('postgres') ], '>', '/dev/null', '2>', '/dev/null'), 'short transactions');
@@ -95,8 +92,7 @@ ok($node->poll_query_until('postgres', "SELECT sum(lag) = 0 FROM euno_stat_domai
 	't'), 'the launcher brings directories up to date') or diag $node->safe_psql('postgres', 'TABLE euno_stat_domains');
 
 # Directories come and go while others are at work.
-my $changes = $node->basedir . '/change.sql';
-append_to_file($changes, "SELECT euno_set_domains('1');\nSELECT euno_set_domains('3');\nSELECT euno_set_domains('0;1');\nSELECT euno_set_domains('4');\nVACUUM t;\n");
+my $changes = script_file($node, 'change', "SELECT euno_set_domains('1');\nSELECT euno_set_domains('3');\nSELECT euno_set_domains('0;1');\nSELECT euno_set_domains('4');\nVACUUM t;\n");
 my $changing = IPC::Run::start([ 'pgbench', '-n', '-c', '1', '-T', '5', '-f', $changes, $node->connstr('postgres') ],
 	'>', '/dev/null', '2>', '/dev/null');
 mixed('domains change');

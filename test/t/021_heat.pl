@@ -26,8 +26,7 @@ SQL
 
 # All write between two neighbors of the table, and now and then one keeps a leaf locked:
 # so they meet on any machine, and some of their writes are delegated.
-my $script = $node->basedir . '/hot.sql';
-append_to_file($script, "INSERT INTO h SELECT 2500000 + g % 4 * 10 FROM generate_series(1, 500) g;\n");
+my $script = script_file($node, 'hot', "INSERT INTO h SELECT 2500000 + g % 4 * 10 FROM generate_series(1, 500) g;\n");
 
 sub fight
 {

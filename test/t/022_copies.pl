@@ -6,7 +6,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
@@ -24,8 +23,7 @@ CREATE INDEX other_a ON other USING euno (a);
 ANALYZE t;
 SQL
 
-my $script = $node->basedir . '/use.sql';
-append_to_file($script, <<'SQL');
+my $script = script_file($node, 'use', <<'SQL');
 \set k random(1, 10000)
 SET enable_seqscan = off;
 SELECT sum(x.a) FROM generate_series(1, 200) g, LATERAL (SELECT a FROM t WHERE t.a = g + :k LIMIT 1) x;
@@ -110,8 +108,7 @@ check_indexes($node, 'postgres', 'after that');
 $node->safe_psql('postgres', 'DROP TABLE wide');
 
 # Memory is used up while domains come and go.
-my $changes = $node->basedir . '/change.sql';
-append_to_file($changes, "SET client_min_messages = error;\nSELECT euno_set_domains('1');\nSELECT euno_set_domains('4');\n");
+my $changes = script_file($node, 'change', "SET client_min_messages = error;\nSELECT euno_set_domains('1');\nSELECT euno_set_domains('4');\n");
 sub start_change
 {
 	my $output = '';

@@ -62,10 +62,9 @@ my %script = (
 my @files;
 for my $name (sort keys %script)
 {
-	my $file = $node->basedir . '/' . $name =~ s/\@.*/.sql/r;
+	my ($plain, $weight) = $name =~ /(.*)(\@.*)/;
 
-	append_to_file($file, $mode . $script{$name});
-	push @files, '-f', $file . $name =~ s/^[^\@]*//r;
+	push @files, '-f', script_file($node, $plain, $mode . $script{$name}) . $weight;
 }
 
 # Sessions for some seconds, one of which is killed if so desired.

@@ -22,8 +22,7 @@ SQL
 # All write to few keys between two neighbors of the table, and every conflict is
 # noted.  What is over is soon forgotten, so it is looked for while they are at it, as
 # long as it takes on a machine that is busy, or has one processor.
-my $script = $node->basedir . '/hot.sql';
-append_to_file($script, "INSERT INTO t SELECT 2500000 + (random() * 5)::int FROM generate_series(1, 500);\n");
+my $script = script_file($node, 'hot', "INSERT INTO t SELECT 2500000 + (random() * 5)::int FROM generate_series(1, 500);\n");
 my $bench;
 {
 	local $ENV{PGOPTIONS} = '-c euno.debug_stop=count-nodes';

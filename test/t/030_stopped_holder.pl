@@ -79,8 +79,7 @@ is($node->safe_psql('postgres', "SELECT count(*), string_agg(note, ' ') FILTER (
 check_indexes($node, 'postgres', 'after a stopped builder');
 
 # Sessions that insert one key and at the right edge.
-my $script = $node->basedir . '/hot.sql';
-append_to_file($script, "INSERT INTO hot (a, client) SELECT CASE WHEN g % 2 = 0 THEN 7 ELSE (extract(epoch FROM clock_timestamp()) * 100)::bigint % 1000000000 END, :client_id FROM generate_series(1, 20) g;\n");
+my $script = script_file($node, 'hot', "INSERT INTO hot (a, client) SELECT CASE WHEN g % 2 = 0 THEN 7 ELSE (extract(epoch FROM clock_timestamp()) * 100)::bigint % 1000000000 END, :client_id FROM generate_series(1, 20) g;\n");
 
 sub load
 {

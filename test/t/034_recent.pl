@@ -70,8 +70,7 @@ SQL
 is($node->safe_psql('postgres', "SELECT wrong('t', 8000)"), '0', 'after a rollback');
 
 # Sessions that take the buffers from each other, while rows move.
-my $script = $node->basedir . '/evict.sql';
-append_to_file($script, <<'SQL');
+my $script = script_file($node, 'evict', <<'SQL');
 \set k random(1, 7000)
 SELECT 1 / (wrong('t', 8000) = 0)::int;
 SELECT 1 / (wrong('u', 8000) = 0)::int;

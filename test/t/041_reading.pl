@@ -8,7 +8,6 @@ use FindBin;
 use lib $FindBin::RealBin;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
-use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
@@ -64,8 +63,7 @@ sub start_psql
 		'<', \undef, '>', $out, '2>', $err);
 }
 
-my $script = PostgreSQL::Test::Utils::tempdir() . '/evict.sql';
-append_to_file($script, "SELECT euno_evict('other_a');\n\\sleep 5 ms\n");
+my $script = script_file($node, 'evict', "SELECT euno_evict('other_a');\n\\sleep 5 ms\n");
 $node->safe_psql('postgres', "SELECT euno_rebuild('other_a')");
 
 # The plan is made before the tree is evicted for the first time.

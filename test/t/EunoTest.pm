@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(euno_node fill_procedures $extension wait_for_state wait_for_recovery same_answers
-  by_index by_seqscan check_indexes used_bytes kill_process);
+  by_index by_seqscan check_indexes used_bytes kill_process script_file);
 
 # A session of background_psql may take so long in all, not for a statement; some
 # live as long as their test, which takes long on a busy machine.
@@ -177,6 +177,16 @@ BEGIN
 END $$;
 SQL
 	return;
+}
+
+# Writes a script for pgbench; its path.
+sub script_file
+{
+	my ($node, $name, $text) = @_;
+	my $file = $node->basedir . "/$name.sql";
+
+	append_to_file($file, $text);
+	return $file;
 }
 
 sub used_bytes
