@@ -265,8 +265,7 @@ cmp_ok(used_bytes($node), '>', 8 << 20, 'an index that was dropped before a rest
 $node->safe_psql('postgres', 'CREATE INDEX t_b ON t USING euno (b)');
 check_indexes($node, 'postgres', 'made in its place');
 $node->safe_psql('postgres', "COMMIT PREPARED 'q'");
-is($node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = 'made_a'"), 'ready',
-	'one whose maker was prepared before that is there');
+is(state_of($node, 'made_a'), 'ready', 'one whose maker was prepared before that is there');
 $node->safe_psql('postgres', 'DROP TABLE made');
 
 # But not one that a rollback brings back.

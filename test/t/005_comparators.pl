@@ -109,8 +109,7 @@ cmp_ok($failures, '>', 10, 'scans fail and are repeated');
 $node->safe_psql('postgres', "CREATE INDEX t_c ON t USING euno (a unsorted); SELECT euno_evict('t_c'), euno_evict('t_a')");
 my ($ret, $stdout, $stderr) = $node->psql('postgres', "SET test.fail = 5000; SELECT euno_rebuild('t_c')");
 like($stderr, qr/comparison \d+ fails/, 'a rebuild fails');
-is($node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = 't_c'"),
-	'absent', 'and leaves the index absent');
+is(state_of($node, 't_c'), 'absent', 'and leaves the index absent');
 $node->safe_psql('postgres', "SELECT euno_rebuild('t_c'), euno_rebuild('t_a')");
 check_indexes($node, 'postgres', 'after a failed rebuild');
 $node->safe_psql('postgres', 'DROP INDEX t_c');
@@ -292,7 +291,7 @@ like($stderr, qr/statement timeout/, 'who gives an index up does not wait for it
 like($stderr, qr/lock timeout/, 'nor does who needs it, for longer than lock_timeout');
 $control->query_safe('SELECT pg_advisory_unlock(1)');
 $compares->query_safe('SELECT 1');
-is($node->safe_psql('postgres', q{SELECT state FROM euno_stat_indexes WHERE indexrelname = 'numbers_a'}), 'retiring', 'it is on its way out');
+is(state_of($node, 'numbers_a'), 'retiring', 'it is on its way out');
 is($node->safe_psql('postgres', q{SET enable_seqscan = off; SET test.rank = 'insert'; SELECT count(*) FROM by_rank WHERE a = 5}), '1',
 	'a comparison that needs it builds it');
 is($node->safe_psql('postgres', q{SELECT state, entries FROM euno_stat_indexes WHERE indexrelname = 'numbers_a'}), 'ready|101', 'with all rows');
@@ -352,7 +351,7 @@ $control->query_safe('SELECT pg_advisory_unlock(1)');
 $_->finish for @strangers;
 unlike(slurp_file($node->logfile, $log_start), qr/could not start a worker/, 'there were workers enough');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM crowd'), '112', 'and all have inserted');
-is($node->safe_psql('postgres', q{SELECT state FROM euno_stat_indexes WHERE indexrelname = 'crowd_a'}), 'ready', 'the index is there');
+is(state_of($node, 'crowd_a'), 'ready', 'the index is there');
 $_->quit for $control, $compares;
 check_indexes($node, 'postgres', 'after all of that');
 

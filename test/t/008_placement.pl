@@ -89,7 +89,7 @@ $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE lo
 $session{reader}->query_until(qr/begun/, "SET euno.debug_stop = 'insert-aside:2';\n\\echo begun\nINSERT INTO h VALUES (5);\n");
 $node->poll_query_until('postgres', q{SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted});
 $session{mover}->query_safe('BEGIN; SELECT count(*) FROM s; SAVEPOINT p; ALTER TABLE s SET TABLESPACE two; ROLLBACK TO p; INSERT INTO s VALUES (-1)');
-is($node->safe_psql('postgres', q{SELECT state FROM euno_stat_indexes WHERE indexrelname = 's_a'}), 'retiring', 'a tree waits for its last reader');
+is(state_of($node, 's_a'), 'retiring', 'a tree waits for its last reader');
 $session{locker}->query_safe('SELECT pg_advisory_unlock(1), pg_advisory_unlock(2)');
 $session{$_}->query_safe('SELECT 1') for 'builder', 'reader';
 $session{mover}->query_safe('COMMIT');

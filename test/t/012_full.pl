@@ -30,13 +30,6 @@ ANALYZE;
 CREATE DATABASE other;
 SQL
 
-sub state_of
-{
-	my ($index) = @_;
-
-	return $node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = '$index'");
-}
-
 # Makes an index useful.
 sub search
 {
@@ -67,11 +60,11 @@ for my $round (1 .. 40)
 is($ret, 0, 'the insert that found no room goes on');
 like($stderr, qr/WARNING:  01000: evicted euno index "idle_b": "euno.max_memory" is used up/, 'and says at whose cost');
 is(() = $stderr =~ /WARNING/g, 1, 'once');
-is(state_of('idle_b'), 'absent', 'the idle index is gone');
-is(state_of('used_a'), 'ready', 'the one in use is not');
+is(state_of($node, 'idle_b'), 'absent', 'the idle index is gone');
+is(state_of($node, 'used_a'), 'ready', 'the one in use is not');
 is($session->query_safe("EXECUTE q('')"), '30000', 'the prepared query is planned anew');
 unlike($session->query_safe("EXPLAIN EXECUTE q('')"), qr/idle_b/, 'without the index');
-is(state_of('idle_b'), 'absent', 'and does not build it');
+is(state_of($node, 'idle_b'), 'absent', 'and does not build it');
 same_answers($node, 'postgres', 'SELECT count(*), min(b), max(b) FROM grow WHERE b > $$$$', 'the index that grew');
 is($node->safe_psql('postgres', "SELECT euno_index_check('grow_b', true), euno_index_check('used_a', true)"),
 	'|', 'both are whole');
@@ -81,11 +74,11 @@ for my $round (1 .. 60)
 {
 	($ret, $stdout, $stderr) = $node->psql('postgres',
 		"INSERT INTO grow SELECT g, md5(g || '/' || random()) FROM generate_series(1, 4000) g");
-	last if $ret != 0 || state_of('grow_b') eq 'absent';
+	last if $ret != 0 || state_of($node, 'grow_b') eq 'absent';
 }
 is($ret, 0, 'inserts go on');
-is(state_of('grow_b'), 'absent', 'without the index that grew');
-is(state_of('keys_k'), 'ready', 'a unique index is never evicted');
+is(state_of($node, 'grow_b'), 'absent', 'without the index that grew');
+is(state_of($node, 'keys_k'), 'ready', 'a unique index is never evicted');
 is(by_index($node, 'postgres', "SELECT count(*) FROM grow WHERE b < '5'"),
 	by_seqscan($node, 'postgres', "SELECT count(*) FROM grow WHERE b < '5'"), 'queries are right');
 
@@ -112,7 +105,7 @@ for my $round (1 .. 60)
 	last if $ret != 0 || $stderr =~ /ERROR/;
 }
 like($stderr, qr/ERROR:  53200: out of memory for euno index "keys_k"/, 'a unique index that does not fit is an error');
-is(state_of('used_a'), 'absent', 'after all others have gone');
+is(state_of($node, 'used_a'), 'absent', 'after all others have gone');
 is($node->safe_psql('postgres', "SELECT euno_index_check('keys_k', true)"),
 	'', 'and is as it was');
 
@@ -198,7 +191,7 @@ for my $structure ('bptree', 'art', 'compared')
 	($ret, $stdout, $stderr) = $node->psql('postgres', 'INSERT INTO keys VALUES (7)');
 	is($ret, 0, "$structure: an insert builds the unique index") or diag $stderr;
 	like($stderr, qr/WARNING:  evicted euno index "(grow_b|idle_b|used_a)"/, "$structure: at others' cost");
-	is(state_of('keys_k'), 'ready', "$structure: it is there");
+	is(state_of($node, 'keys_k'), 'ready', "$structure: it is there");
 	($ret, $stdout, $stderr) = $node->psql('postgres', 'INSERT INTO keys VALUES (7)');
 	like($stderr, qr/duplicate key/, "$structure: and is unique");
 	is($node->safe_psql('postgres', "SELECT euno_index_check('keys_k', true)"), '', "$structure: and whole");
@@ -245,7 +238,7 @@ $node->safe_psql('postgres', 'ALTER SEQUENCE ncalls RESTART');
 ($ret, $stdout, $stderr) = $node->psql('postgres', sprintf "SET test.nest = %d; CREATE UNIQUE $create", $calls - 3000);
 is($ret, 0, 'a unique index is built within the building of another') or diag $stderr;
 cmp_ok(scalar(() = $stderr =~ /WARNING:  evicted euno index "s/g), '>', 5, 'at the cost of several');
-is(state_of('outer_k') . ' ' . state_of('inner_k'), 'ready ready', 'both are there');
+is(state_of($node, 'outer_k') . ' ' . state_of($node, 'inner_k'), 'ready ready', 'both are there');
 is($node->safe_psql('postgres', "SET test.nest = 0; SELECT euno_index_check('outer_k', true), euno_index_check('inner_k', true)"),
 	'|', 'and whole');
 
@@ -304,7 +297,7 @@ search('more', 'b', 4000);
 ($ret, $stdout, $stderr) = $node->psql('postgres', 'INSERT INTO more SELECT md5(g::text) FROM generate_series(1, 90000) g');
 is($ret, 0, 'room is made after a restart');
 like($stderr, qr/WARNING:  evicted euno index "more_b"/, 'by the index that is searched');
-is(state_of('grows_b'), 'ready', 'not by the unique one that is not');
+is(state_of($node, 'grows_b'), 'ready', 'not by the unique one that is not');
 $node->safe_psql('postgres', 'DROP TABLE more');
 
 # An index that is given up while it is built, by those who write to its table: a
@@ -333,7 +326,7 @@ my $builder = $node->background_psql('postgres', on_error_stop => 0);
 $builder->query_until(qr/begun/, "SET my.selfish = 'on'; SET statement_timeout = '60s';\n\\echo begun\nSELECT euno_rebuild('t_selfish');\n");
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}), 'somebody builds');
 $node->safe_psql('postgres', 'INSERT INTO t SELECT 100000 + g FROM generate_series(1, 400000) g');
-is($node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = 't_selfish'"), 'retiring', 'what is built is given up');
+is(state_of($node, 't_selfish'), 'retiring', 'what is built is given up');
 $holder->query_safe('SELECT pg_advisory_unlock(1)');
 $builder->query('SELECT 1');
 like($builder->{stderr}, qr/cannot use euno index "t_selfish" while this session is building it/, 'its builder does not wait for itself');

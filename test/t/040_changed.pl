@@ -49,13 +49,6 @@ sub waiting
 	return $node->poll_query_until('postgres', "SELECT count(*) >= $processes $waiters $key");
 }
 
-sub state_of
-{
-	my ($index) = @_;
-
-	return $node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = '$index'");
-}
-
 # Runs a statement in a session that stops somewhere, does something else meanwhile,
 # and returns what the session said.
 sub meanwhile
@@ -78,7 +71,7 @@ sub meanwhile
 is(meanwhile('full-chosen', "SET euno.on_full = evict; $insert",
 		sub { $node->safe_psql('postgres', 'DROP TABLE other; CREATE INDEX another_a ON another USING euno (a)') }),
 	'', 'an eviction is not reported for the index that has its place now');
-is(state_of('another_a'), 'ready', 'which stays');
+is(state_of($node, 'another_a'), 'ready', 'which stays');
 is($node->safe_psql('postgres', "SELECT count(*) FROM t WHERE k = md5('k') || repeat('x', 900)"), '1', 'there was room');
 
 # An index that has no room for a row is given up by somebody else: it needs none.
@@ -88,7 +81,7 @@ $node->safe_psql('postgres', q{DROP TABLE another; CALL fill(200, 300, 1000); CA
 like($stderr, qr/out of memory for euno index "t_k"/, 'there is no room for a row again');
 is(meanwhile('insert-full', $insert, sub { $node->safe_psql('postgres', q{SELECT euno_evict('t_k')}) }),
 	'', 'an insert goes on without the index');
-is(state_of('t_k'), 'absent', 'which is absent');
+is(state_of($node, 't_k'), 'absent', 'which is absent');
 
 # A session ends with the lock of a key.
 $node->safe_psql('postgres', 'DROP TABLE t; CREATE TABLE t (a int); CREATE UNIQUE INDEX t_a ON t USING euno (a)');
@@ -144,7 +137,7 @@ for my $case ([ 'few_a', 'few.a', 'SELECT 1', 'build-page' ], [ 'few_same', 'sam
 	ok(waiting(2, 1), "it is given up: one of them is at $point");
 	sleep 1;
 	is($node->safe_psql('postgres', "SELECT count(*) $waiters 2"), '1', 'the others wait for it');
-	is(state_of($index), $point eq 'build-page' ? 'building' : 'absent', 'and take nothing from it');
+	is(state_of($node, $index), $point eq 'build-page' ? 'building' : 'absent', 'and take nothing from it');
 	$control->query_safe('SELECT pg_advisory_unlock(2)');
 	is($session->query('SELECT 1'), "5000\n1", 'the answer is right');
 	is($session->{stderr}, '', 'nothing has failed');
@@ -172,7 +165,7 @@ $node->safe_psql('postgres', 'VACUUM ANALYZE few');
 	$node->safe_psql('postgres', q{SELECT euno_evict('few_slow')});
 	is($session->query('SELECT 1'), "5000\n1", 'the answer is right');
 	is($session->{stderr}, '', 'nothing has failed for lock_timeout');
-	is(state_of('few_slow'), 'ready', 'the index was built');
+	is(state_of($node, 'few_slow'), 'ready', 'the index was built');
 	$session->quit;
 }
 $control->quit;

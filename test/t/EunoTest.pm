@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(euno_node fill_procedures $extension wait_for_state wait_for_recovery same_answers
-  by_index by_seqscan check_indexes used_bytes kill_process script_file);
+  by_index by_seqscan check_indexes used_bytes kill_process script_file state_of);
 
 # A session of background_psql may take so long in all, not for a statement; some
 # live as long as their test, which takes long on a busy machine.
@@ -57,6 +57,13 @@ $domains
 $settings
 CONF
 	return $node;
+}
+
+sub state_of
+{
+	my ($node, $index) = @_;
+
+	return $node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = '$index'");
 }
 
 # Waits until all euno indexes of a database are in a state; true if they are.
