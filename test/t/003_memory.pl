@@ -192,7 +192,7 @@ same_answers($node, 'postgres', 'SELECT count(*), min(a), max(a) FROM d WHERE a 
 $node->safe_psql('postgres', 'DROP TABLE d');
 
 # Version churn: an indexed column changes back and forth, with nobody looking.
-my $before = used_bytes($node);
+$before = used_bytes($node);
 $node->safe_psql('postgres',
 	"CREATE TABLE v (a int, n int); INSERT INTO v SELECT g, 0 FROM generate_series(1, 2000) g; CREATE INDEX v_a ON v USING euno (a); CREATE INDEX v_n ON v USING euno (n)");
 $node->safe_psql('postgres', "UPDATE v SET n = n + 1") for 1 .. 30;
