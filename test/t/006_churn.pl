@@ -83,9 +83,7 @@ sub churn
 }
 
 ok(churn(1), 'index-only scans agree with sequential scans while connections come and go');
-my $vacuum = IPC::Run::start(
-	[ 'pgbench', '-n', '-c', '1', '-T', '8', '-f', $file{vacuum}, $node->connstr('postgres') ],
-	'>', '/dev/null', '2>', '/dev/null');
+my $vacuum = start_pgbench($node, '-T', '8', '-f', $file{vacuum});
 ok(churn(2), 'and with VACUUM running all the time');
 ok($vacuum->finish, 'VACUUM does not fail');
 my $compared = 0;
@@ -136,8 +134,7 @@ SQL
 my $join = "SELECT count(*), sum(b) FROM outer_rows JOIN inner_rows USING (a) WHERE pad > 'a'";
 like($node->safe_psql('postgres', "$parallel EXPLAIN (COSTS OFF) $join"),
 	qr/Gather.*Index Scan using inner_a/s, 'a parallel query with the index on its inner side');
-my $evictions = IPC::Run::start([ 'pgbench', '-n', '-c', '1', '-T', '5', '-f', $evict, $node->connstr('postgres') ],
-	'>', '/dev/null', '2>', '/dev/null');
+my $evictions = start_pgbench($node, '-T', '5', '-f', $evict);
 my %answers;
 for (1 .. 10)
 {

@@ -86,10 +86,7 @@ my %file = map { $_ => script_file($node, $_, $script{$_}) } keys %script;
 sub load
 {
 	my ($name, @beside) = @_;
-	my @others = map {
-		IPC::Run::start([ 'pgbench', '-n', '-c', '1', '-T', '5', '-f', $file{$_}, $node->connstr('postgres') ],
-			'>', '/dev/null', '2>', '/dev/null')
-	} @beside;
+	my @others = map { start_pgbench($node, '-T', '5', '-f', $file{$_}) } @beside;
 	my ($stdout, $stderr);
 	my $result = IPC::Run::run([ 'pgbench', '-n', '-c', '10', '-j', '2', '-T', '5', '--max-tries=100',
 			(map { ('-f', "$file{qq(upsert_$_)}\@4") } @upserts),

@@ -55,19 +55,11 @@ for my $t (qw(e c r b))
 }
 local $ENV{PGOPTIONS} = '-c enable_seqscan=off -c enable_bitmapscan=off';
 
-sub start
-{
-	my ($seconds, @args) = @_;
-
-	return IPC::Run::start([ 'pgbench', '-n', '-T', $seconds, @args, $node->connstr('postgres') ],
-		'>', '/dev/null', '2>', '/dev/null');
-}
-
 # Runs the load on a table, with others beside it.  How much was done, and tried again.
 sub load_once
 {
 	my ($t, $name, @beside) = @_;
-	my @others = map { start(6, '-c', '1', '-f', $file{"${_}_$t"}) } @beside;
+	my @others = map { start_pgbench($node, '-T', '6', '-f', $file{"${_}_$t"}) } @beside;
 	my ($stdout, $stderr);
 	my $result = IPC::Run::run([ 'pgbench', '-n', '-c', '8', '-j', '2', '-T', '6', '--max-tries=0', '-f', $file{"add_$t"},
 			$node->connstr('postgres') ], '>', \$stdout, '2>', \$stderr);

@@ -60,7 +60,7 @@ ok($node->poll_query_until('postgres', 'SELECT (SELECT sum(bytes) FROM euno_stat
 my $short = script_file($node, 'short', "\\set i random(1, 20000)\nSELECT n FROM t WHERE id = :i AND b > '';\n");
 my $counts = 'SELECT sum(descents), sum(remote_descents), sum(inner_nodes) FROM euno_stat_domains';
 my @before = split /\|/, $node->safe_psql('postgres', $counts);
-ok(IPC::Run::run([ 'pgbench', '-n', '-c', '8', '-j', '2', '-t', '2500', '-f', $short, $node->connstr('postgres') ], '>', '/dev/null', '2>', '/dev/null'), 'short transactions');
+ok(start_pgbench($node, '-c', '8', '-j', '2', '-t', '2500', '-f', $short)->finish, 'short transactions');
 my @after = split /\|/, $node->safe_psql('postgres', $counts);
 my ($descents, $remote, $inner) = map { $after[$_] - $before[$_] } 0 .. 2;
 cmp_ok($descents, '>=', 20000, 'descents are counted');
@@ -93,8 +93,7 @@ ok($node->poll_query_until('postgres', "SELECT sum(lag) = 0 FROM euno_stat_domai
 
 # Directories come and go while others are at work.
 my $changes = script_file($node, 'change', "SELECT euno_set_domains('1');\nSELECT euno_set_domains('3');\nSELECT euno_set_domains('0;1');\nSELECT euno_set_domains('4');\nVACUUM t;\n");
-my $changing = IPC::Run::start([ 'pgbench', '-n', '-c', '1', '-T', '5', '-f', $changes, $node->connstr('postgres') ],
-	'>', '/dev/null', '2>', '/dev/null');
+my $changing = start_pgbench($node, '-T', '5', '-f', $changes);
 mixed('domains change');
 ok($changing->finish, 'domains change again and again');
 is($node->safe_psql('postgres', q(SELECT euno_set_domains('2'))), '2', 'two domains are left');

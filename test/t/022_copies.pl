@@ -30,15 +30,8 @@ SELECT sum(x.a) FROM generate_series(1, 200) g, LATERAL (SELECT a FROM t WHERE t
 INSERT INTO t SELECT g + 30000 + :k * 3, g FROM generate_series(1, 10) g;
 SQL
 
-# Sessions in all domains use the indexes of t, until they are killed.
-sub start_use
-{
-	my $output = '';
-
-	return IPC::Run::start(
-		[ 'pgbench', '-n', '-c', '8', '-j', '2', '-T', '1000', '-f', $script, $node->connstr('postgres') ],
-		'>', \$output, '2>&1');
-}
+# Of sessions in all domains, which use the indexes of t, until they are killed.
+my @use = ('-c', '8', '-j', '2', '-T', '1000', '-f', $script);
 
 sub copies
 {
@@ -51,7 +44,7 @@ sub copies
 sub becomes
 {
 	my ($index, $copies, $name) = @_;
-	my $use = start_use();
+	my $use = start_pgbench($node, @use);
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok( $node->poll_query_until('postgres',
@@ -109,14 +102,8 @@ $node->safe_psql('postgres', 'DROP TABLE wide');
 
 # Memory is used up while domains come and go.
 my $changes = script_file($node, 'change', "SET client_min_messages = error;\nSELECT euno_set_domains('1');\nSELECT euno_set_domains('4');\n");
-sub start_change
-{
-	my $output = '';
-
-	return IPC::Run::start([ 'pgbench', '-n', '-c', '2', '-T', '1000', '-f', $changes, $node->connstr('postgres') ],
-		'>', \$output, '2>&1');
-}
-my $changing = start_change();
+my @change = ('-c', '2', '-T', '1000', '-f', $changes);
+my $changing = start_pgbench($node, @change);
 my $full = '';
 for (my $n = 0; $n < 30 && $full eq ''; $n++)
 {
@@ -139,9 +126,9 @@ check_indexes($node, 'postgres', 'without all directories');
 $node->safe_psql('postgres', 'DELETE FROM t WHERE a > 20000; VACUUM t');
 for my $round (1 .. 3)
 {
-	my $use = start_use();
+	my $use = start_pgbench($node, @use);
 
-	$changing = start_change();
+	$changing = start_pgbench($node, @change);
 	my $pid = '';
 	for (my $try = 0; $try < 1000 && $pid eq ''; $try++)
 	{

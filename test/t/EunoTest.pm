@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(euno_node fill_procedures $extension wait_for_state wait_for_recovery same_answers
-  by_index by_seqscan check_indexes used_bytes kill_process script_file state_of);
+  by_index by_seqscan check_indexes used_bytes kill_process script_file start_pgbench state_of);
 
 # A session of background_psql may take so long in all, not for a statement; some
 # live as long as their test, which takes long on a busy machine.
@@ -194,6 +194,14 @@ sub script_file
 
 	append_to_file($file, $text);
 	return $file;
+}
+
+# pgbench in the background, of whom only the end is of interest.
+sub start_pgbench
+{
+	my ($node, @options) = @_;
+
+	return IPC::Run::start([ 'pgbench', '-n', @options, $node->connstr('postgres') ], '>', '/dev/null', '2>', '/dev/null');
 }
 
 sub used_bytes
