@@ -47,6 +47,37 @@ sub works
 	return;
 }
 
+# A session that creates an index, and stops on the way for another one, which comes
+# first; and the process of the former.
+sub start_build
+{
+	my ($settings, $then) = @_;
+	my ($holder, $builder) = map { $node->background_psql('postgres', on_error_stop => 0) } 1 .. 2;
+	my $pid = $builder->query('SELECT pg_backend_pid()');
+
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	$builder->query_until(qr/started/, "$settings;\n\\echo started\n" . create('b') . ";\n" . ($then // ''));
+	return ($holder, $builder, $pid);
+}
+
+# The statement is canceled, or the process terminated, or killed.
+sub end_build
+{
+	my ($how, $holder, $builder, $pid) = @_;
+
+	if ($how eq 'kill')
+	{
+		kill_process($pid);
+		$_->{run}->finish for $holder, $builder;
+		wait_for_recovery($node);
+		return;
+	}
+	$node->safe_psql('postgres', "SELECT pg_${how}_backend($pid)");
+	if ($how eq 'cancel') { $builder->quit } else { $builder->{run}->finish }
+	$holder->quit;
+	return;
+}
+
 works('at first');
 
 # Canceled at random moments.
@@ -73,26 +104,11 @@ for my $point ('build-page', 'build-sort', 'build-loaded')
 {
 	for my $how ('cancel', 'terminate', 'kill')
 	{
-		my $holder = $node->background_psql('postgres');
-		my $builder = $node->background_psql('postgres', on_error_stop => 0);
-		my $pid = $builder->query('SELECT pg_backend_pid()');
+		my ($holder, $builder, $pid) = start_build("SET euno.debug_stop = '$point:1'");
 
-		$holder->query_safe('SELECT pg_advisory_lock(1)');
-		$builder->query_until(qr/started/, "SET euno.debug_stop = '$point:1';\n\\echo started\n" . create('b') . ";\n");
 		ok($node->poll_query_until('postgres', "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = $pid"),
 			"$how at $point: it is there");
-		if ($how eq 'kill')
-		{
-			kill_process($pid);
-			$_->{run}->finish for $holder, $builder;
-			wait_for_recovery($node);
-		}
-		else
-		{
-			$node->safe_psql('postgres', "SELECT pg_${how}_backend($pid)");
-			if ($how eq 'cancel') { $builder->quit } else { $builder->{run}->finish }
-			$holder->quit;
-		}
+		end_build($how, $holder, $builder, $pid);
 		works("$how at $point");
 	}
 }
@@ -126,30 +142,12 @@ for my $how ('idle', 'nothing idle', 'cancel', 'terminate', 'kill')
 		$node->restart;
 		$node->poll_query_until('postgres', 'SELECT idle_bytes FROM euno_memory', '0');
 	}
-	my $holder = $node->background_psql('postgres');
-	my $builder = $node->background_psql('postgres', on_error_stop => 0);
-	my $pid = $builder->query('SELECT pg_backend_pid()');
+	my ($holder, $builder, $pid) = start_build("SET euno.debug_stop = 'build-sort:1'", "DROP INDEX t_index;\n");
 
-	$holder->query_safe('SELECT pg_advisory_lock(1)');
-	$builder->query_until(qr/started/, "SET euno.debug_stop = 'build-sort:1';\n\\echo started\n" . create('b') . ";\nDROP INDEX t_index;\n");
 	ok($node->poll_query_until('postgres', "SELECT wait_event = 'advisory' FROM pg_stat_activity WHERE pid = $pid"), "$how: it sorts");
 	is($node->safe_psql('postgres', 'SELECT used_bytes >= 4 << 20 FROM euno_memory'), $least ? 't' : 'f', "$how: what it sorts is lent");
-	if ($how eq 'kill')
-	{
-		kill_process($pid);
-		$_->{run}->finish for $holder, $builder;
-		wait_for_recovery($node);
-	}
-	elsif ($how =~ /idle/)
-	{
-		$_->quit for $holder, $builder;
-	}
-	else
-	{
-		$node->safe_psql('postgres', "SELECT pg_${how}_backend($pid)");
-		if ($how eq 'cancel') { $builder->quit } else { $builder->{run}->finish }
-		$holder->quit;
-	}
+	if ($how =~ /idle/) { $_->quit for $holder, $builder }
+	else { end_build($how, $holder, $builder, $pid) }
 	ok($node->poll_query_until('postgres', 'SELECT used_bytes FROM euno_memory', '0'), "$how: all memory is given back");
 }
 works('sorts');
@@ -159,21 +157,15 @@ works('sorts');
 my $with_worker = 'SET max_parallel_maintenance_workers = 1; SET min_parallel_table_scan_size = 0';
 for my $how ('killed', 'not killed')
 {
-	my $holder = $node->background_psql('postgres');
-	my $builder = $node->background_psql('postgres', on_error_stop => 0);
-	my $pid = $builder->query('SELECT pg_backend_pid()');
+	my ($holder, $builder, $pid) = start_build("$with_worker; SET euno.debug_stop = 'build-leader:1,build-sort:1'");
 	my $stopped = 'FROM pg_stat_activity JOIN pg_locks USING (pid)'
 	  . " WHERE locktype = 'advisory' AND NOT granted AND (pid = $pid OR leader_pid = $pid)";
 
-	$holder->query_safe('SELECT pg_advisory_lock(1)');
-	$builder->query_until(qr/started/, "$with_worker; SET euno.debug_stop = 'build-leader:1,build-sort:1';\n\\echo started\n" . create('b') . ";\n");
 	ok($node->poll_query_until('postgres', "SELECT count(*) = 2 AND count(leader_pid) = 1 $stopped"), "worker $how: it sorts, the leader waits");
 	is($node->safe_psql('postgres', 'SELECT used_bytes >= 4 << 20 FROM euno_memory'), 't', "worker $how: what it sorts is lent");
 	if ($how eq 'killed')
 	{
-		kill_process($node->safe_psql('postgres', "SELECT pid $stopped AND leader_pid IS NOT NULL"));
-		$_->{run}->finish for $holder, $builder;
-		wait_for_recovery($node);
+		end_build('kill', $holder, $builder, $node->safe_psql('postgres', "SELECT pid $stopped AND leader_pid IS NOT NULL"));
 	}
 	else
 	{
