@@ -79,6 +79,7 @@ typedef struct EunoIndex
 	EunoTreeSlot *slot;			/* valid while generation is the slot's */
 	uint64		generation;
 	uint64		inserts;		/* not yet added to the slot's */
+	uint64		upkeep;			/* descents that are not to be counted there */
 	EunoContext cx;
 	struct EunoScan *kept_scan; /* one that has ended, or NULL */
 	bool		used;			/* in this transaction: next_used is set */
@@ -120,6 +121,19 @@ extern void euno_scan_forget(EunoIndex *idx);
  */
 extern EunoState euno_index_pin(EunoIndex *idx, EunoContext **cx);
 extern void euno_index_unpin(EunoIndex *idx);
+
+/*
+ * Descents of this index since there were so many have been upkeep: to remove
+ * entries, or to compact.  They are no searches, by which it is decided which
+ * tree is given up (euno_full.c).
+ */
+static inline void
+euno_count_upkeep(EunoIndex *idx, const EunoContext *cx, uint64 before)
+{
+	/* A comparator may have led back here, and its end added all of them. */
+	if (cx == &idx->cx && cx->counters.descents > before)
+		idx->upkeep += cx->counters.descents - before;
+}
 
 /* What a tree had when entries were read. */
 typedef struct EunoMoment

@@ -84,9 +84,11 @@ collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
 	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
 	{
 		const EunoTreeOps *ops = idx->slot->ops;
+		uint64		before = cx->counters.descents;
 
 		batch.max_items = Min(batch.max_items, ops->neighbors);
 		status = ops->read(cx, &idx->slot->tree, cursor, forward, &batch);
+		euno_count_upkeep(idx, cx, before);
 	}
 	euno_index_unpin(idx);
 	if (status != EUNO_OK)
@@ -165,7 +167,12 @@ euno_delete_dead_versions(EunoIndex *idx, Relation index, Relation heap,
 				continue;
 			if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
 				idx->slot == slot)
+			{
+				uint64		before = cx->counters.descents;
+
 				(void) slot->ops->remove(cx, &slot->tree, &cand->entries[n], &guard);
+				euno_count_upkeep(idx, cx, before);
+			}
 			euno_index_unpin(idx);
 		}
 	}

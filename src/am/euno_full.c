@@ -136,7 +136,8 @@ collect(void)
 }
 
 /*
- * Searches for each byte of a tree: all descents but those of inserts.
+ * Searches for each byte of a tree: all descents but those of inserts, and of
+ * upkeep, which are not counted.
  */
 static double
 usefulness(EunoTreeSlot *slot)

@@ -55,8 +55,10 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoReader *reader,
 			{
 				EunoGuard	guard = euno_vacuum_guard(idx->slot,
 													  window->read.vacuum_epoch);
+				uint64		before = cx->counters.descents;
 
 				(void) idx->slot->ops->remove(cx, &idx->slot->tree, &entry, &guard);
+				euno_count_upkeep(idx, cx, before);
 			}
 			euno_index_unpin(idx);
 		}

@@ -76,7 +76,7 @@ flush_index(EunoIndex *idx)
 
 	stripe = euno_stripe(idx->cx.domain, idx->cx.process->slot);
 	tally = &slot->tallies[stripe];
-	add_count(tally, EUNO_COUNT_DESCENTS, counters->descents);
+	add_count(tally, EUNO_COUNT_DESCENTS, counters->descents - idx->upkeep);
 	add_count(tally, EUNO_COUNT_INSERTS, idx->inserts);
 	if (euno_ndomains > 1)
 		add_count(tally, EUNO_COUNT_USES,
@@ -92,7 +92,7 @@ flush_index(EunoIndex *idx)
 	for (int i = 0; i < EUNO_CAUSES; i++)
 		add_count(tally, EUNO_COUNT_CONFLICTS + i, counters->conflicts[i]);
 	euno_domains_count(stripe, counters);
-	idx->inserts = 0;
+	idx->inserts = idx->upkeep = 0;
 	idx->cx.phase += (uint32_t) counters->descents;
 	memset(counters, 0, sizeof(*counters));
 }

@@ -171,9 +171,12 @@ remove_dead(EunoIndex *idx, EunoTreeSlot *slot, BulkDelete *bulk,
 	bulk->walk = &walk;
 	if (euno_index_hold(idx, &cx) == EUNO_STATE_READY)
 	{
+		uint64		before = cx->counters.descents;
+
 		euno_index_begin_delete(idx);
 		euno_can_leave = true;
 		status = slot->ops->walk(cx, &slot->tree, &walk);
+		euno_count_upkeep(idx, cx, before);
 		euno_can_leave = false;
 		euno_index_end_delete(idx);
 		euno_index_unhold(idx);
@@ -288,6 +291,7 @@ compact_step(EunoIndex *idx, IndexVacuumInfo *info,
 	{
 		EunoTreeSlot *slot = idx->slot;
 		uint32		how = *leaves == 0 ? EUNO_COMPACT_BEGIN : 0;
+		uint64		before = cx->counters.descents;
 		EunoTreeStats now;
 		uint32		merged;
 
@@ -298,8 +302,11 @@ compact_step(EunoIndex *idx, IndexVacuumInfo *info,
 			*leaves = Max(now.leaves, 1);
 		if (how == 0 || compacting_is_due(slot, (double) now.entries,
 										  stats->tuples_removed, changes))
+		{
 			status = slot->ops->compact(cx, &slot->tree, how, LEAVES_PER_PIN,
 										&merged);
+			euno_count_upkeep(idx, cx, before);
+		}
 		more = status == EUNO_OK;
 		if (status == EUNO_NOT_FOUND)
 		{

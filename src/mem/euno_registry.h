@@ -88,7 +88,7 @@ typedef struct EunoSide
 typedef enum EunoCount
 {
 	/* of most transactions: on one line */
-	EUNO_COUNT_DESCENTS,
+	EUNO_COUNT_DESCENTS,		/* but those of upkeep */
 	EUNO_COUNT_INSERTS,			/* among the descents */
 	EUNO_COUNT_USES,			/* descents since the launcher has looked, if
 								 * there are domains; inserts count more */

@@ -331,6 +331,23 @@ $holder->query_safe('SELECT pg_advisory_unlock(1)');
 $builder->query('SELECT 1');
 like($builder->{stderr}, qr/cannot use euno index "t_selfish" while this session is building it/, 'its builder does not wait for itself');
 $_->quit for $holder, $builder;
+
+# What removes entries is no search: of indexes that nobody searches rows are
+# updated, so that inserts remove old versions, and VACUUM the rest.
+$node->safe_psql('postgres', <<'SQL');
+CREATE DATABASE upkeep;
+\c upkeep
+CREATE EXTENSION euno_index;
+CREATE TABLE churn (a int, b int, c int) WITH (autovacuum_enabled = off);
+CREATE INDEX churn_a ON churn USING euno (a);
+CREATE INDEX churn_b ON churn USING euno (b) WITH (structure = art);
+CREATE INDEX churn_c ON churn USING euno (c);
+INSERT INTO churn SELECT g, g, g FROM generate_series(1, 1000) g;
+SQL
+$node->safe_psql('upkeep', join(';', ('UPDATE churn SET c = c + 1') x 30, 'DELETE FROM churn WHERE a % 2 = 0', 'VACUUM churn')
+	=~ s/;/;\n/gr);
+is($node->safe_psql('upkeep', "SELECT indexrelname, removals > 500, descents - inserts < removals / 2 FROM euno_stat_indexes WHERE relname = 'churn' AND indexrelname <> 'churn_c' ORDER BY 1"),
+	"churn_a|t|t\nchurn_b|t|t", 'removals do not count as searches');
 $node->stop;
 
 done_testing();
