@@ -67,7 +67,7 @@ euno_registry_reserve(void)
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("could not reserve %d MB of address space for euno indexes: %m",
 						euno_max_memory_mb),
-				 errhint("Reduce \"euno.max_memory\", or allow memory overcommit.")));
+				 errhint("Reduce \"euno.max_memory\", or allow the server more address space (ulimit -v, vm.overcommit_memory).")));
 	euno_domains_bind(arena);
 	if (huge_pages == HUGE_PAGES_OFF)
 		euno_arena_no_huge_pages(arena);

@@ -34,7 +34,7 @@ sub format_number
 {
 	my ($v) = @_;
 
-	return $v >= 1000 ? sprintf('%.0f', $v) : $v >= 10 ? sprintf('%.1f', $v) : sprintf('%.2f', $v);
+	return $v >= 1000 ? sprintf('%.0f', $v) : $v >= 10 ? sprintf('%.1f', $v) : $v >= 0.1 ? sprintf('%.2f', $v) : sprintf('%.3f', $v);
 }
 
 # Largest over smallest sample.

@@ -47,7 +47,7 @@ sub find_wide
 	for my $column (keys %wide)
 	{
 		my $name = name_of($column);
-		delete $wide{$column} unless wants_any("build, $name", "size of an entry, $name", "lookup, $name", "lookup, $name, Zipf 0.99");
+		delete $wide{$column} unless wants_any("build, $name", "size of an entry, $name", "lookup, $name", "lookup, $name, Zipf 0.99", "count, $name, a row");
 	}
 	return;
 }
@@ -116,14 +116,23 @@ sub id_queries
 	);
 }
 
+# All rows, by the index alone.
+sub count_all
+{
+	my ($name) = @_;
+
+	return ["count, $name, a row", $indexed, $run{rows}, 'SELECT count(*) FROM item', ''];
+}
+
 # [name, columns, methods, queries]: an index and what is asked of it.
 sub sets
 {
-	my @sets = (['int8', 'id', [qw(btree euno art hash floor)], id_queries()]);
+	my @sets = (['int8', 'id', [qw(btree euno art hash floor)], id_queries(), count_all('int8')]);
 
 	push @sets, ['int8 sparse', 's', [qw(btree euno art hash)],
 		['lookup, int8 sparse', $nestloop, $probes, 'SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.s = w.s', 'hash'],
-		['lookup, int8 sparse, index only', $nestloop, $probes, 'SELECT count(i.s) FROM {wanted} w LEFT JOIN item i ON i.s = w.s', '']];
+		['lookup, int8 sparse, index only', $nestloop, $probes, 'SELECT count(i.s) FROM {wanted} w LEFT JOIN item i ON i.s = w.s', ''],
+		count_all('int8 sparse')];
 	for my $column ('f', 'u', sort keys %wide)
 	{
 		my $name = name_of($column);
@@ -131,19 +140,26 @@ sub sets
 		my @ams = (qw(btree euno), $column =~ /icu|libc|jsonb/ ? () : 'art', split(' ', $others));
 		my ($columns, $more) = $column eq 'enum' ? ('enum, id', 'AND i.id = w.id') : ($column, '');
 		push @sets, [$name, $columns, \@ams,
-			["lookup, $name", $nestloop, $probes, "SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.$column = w.$column $more", $others]];
+			["lookup, $name", $nestloop, $probes, "SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.$column = w.$column $more", $others],
+			count_all($name)];
 	}
 	push @sets, ['int4, int4', 'a, b', [qw(btree euno art)],
-		['lookup, two columns', $nestloop, $probes, 'SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.a = w.a AND i.b = w.b', '']];
+		['lookup, two columns', $nestloop, $probes, 'SELECT sum(i.v) FROM {wanted} w LEFT JOIN item i ON i.a = w.a AND i.b = w.b', ''],
+		count_all('two columns')];
+	push @sets, ['int4 of 100 values', 'b', [qw(btree euno art)],
+		['count, one of 100 values, a row', $indexed, int($run{rows} / 100), 'SELECT count(*) FROM item WHERE b = 55', '']];
 	push @sets, ['int4 of 1000 values', 'v', [qw(btree euno art)],
-		['equal keys, index only, a row', $indexed, int($run{rows} / 10), 'SELECT count(*) FROM item WHERE v < 100', '']];
+		['equal keys, index only, a row', $indexed, int($run{rows} / 10), 'SELECT count(*) FROM item WHERE v < 100', ''],
+		['count, groups of 1000 values, a row', $indexed, $run{rows}, 'SELECT count(n) FROM (SELECT v, count(*) AS n FROM item GROUP BY v) x', '']];
 	push @sets, ['int4 of six rows each', 'g', [qw(btree euno art)],
 		['six rows of a key, as planned, a query', 'max_parallel_workers_per_gather = 0', $few,
-			"SELECT sum(x.s) FROM (SELECT g FROM {wanted} LIMIT $few) w, LATERAL (SELECT sum(v) AS s FROM item i WHERE i.g = w.g) x", '']];
+			"SELECT sum(x.s) FROM (SELECT g FROM {wanted} LIMIT $few) w, LATERAL (SELECT sum(v) AS s FROM item i WHERE i.g = w.g) x", ''],
+		['count, a third of values of six rows each, a row', $indexed, int($run{rows} / 3), "SELECT count(*) FROM item WHERE g < $run{rows} / 18", '']];
 	push @sets, ['int4 of 1000 values, int8', 'v, id', [qw(btree euno art)],
 		['page of 20 by a row comparison, a query', $indexed, $few,
 			"SELECT sum(x.id) FROM (SELECT v, id FROM {wanted} LIMIT $few) w,
-				LATERAL (SELECT i.id, i.u FROM item i WHERE (i.v, i.id) > (w.v, w.id) ORDER BY i.v, i.id LIMIT 20) x", '']];
+				LATERAL (SELECT i.id, i.u FROM item i WHERE (i.v, i.id) > (w.v, w.id) ORDER BY i.v, i.id LIMIT 20) x", ''],
+		['count, by both of 1000 values and int8, a row', $indexed, int($run{rows} / 20), "SELECT count(*) FROM item WHERE v < 100 AND id > $run{rows} / 2", '']];
 	return @sets;
 }
 
