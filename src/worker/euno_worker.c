@@ -247,6 +247,25 @@ rebuild_index(Oid index_oid)
 }
 
 /*
+ * Is the error to be in the log?  If the registry is full, this is so for each
+ * index that has no place, and said for the first one.
+ */
+static bool
+is_reported(const ErrorData *error)
+{
+	static bool full = false;
+
+	if (error->sqlerrcode == ERRCODE_CONFIGURATION_LIMIT_EXCEEDED)
+	{
+		bool		first = !full;
+
+		full = true;
+		return first;
+	}
+	return error->sqlerrcode != ERRCODE_QUERY_CANCELED;
+}
+
+/*
  * One index that cannot be built must not stop the others.  If we were
  * interrupted, for somebody who waited for our locks (euno_workers_watch), it
  * is tried again in the next round.
@@ -265,7 +284,7 @@ try_index(void (*action) (Oid), Oid index_oid, MemoryContext context)
 		MemoryContextSwitchTo(context);
 		HOLD_INTERRUPTS();
 		error = CopyErrorData();
-		if (error->sqlerrcode != ERRCODE_QUERY_CANCELED)
+		if (is_reported(error))
 			EmitErrorReport();
 		FlushErrorState();
 

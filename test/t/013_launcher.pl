@@ -183,5 +183,14 @@ set_conf("euno.debug_stop = ''");
 $one->quit;
 ok(wait_for_state($node, 'one', 'ready'), 'the next one has all indexes built');
 
+# Most indexes have no place: each worker says so once.
+$node->safe_psql('postgres', 'ALTER SYSTEM SET euno.max_indexes = 2');
+$log_start = -s $node->logfile;
+$node->restart;
+ok($node->poll_query_until('one', 'SELECT errors >= 14 FROM euno_stat_worker'), 'seven indexes are not built');
+my %said;
+$said{$_}++ for slurp_file($node->logfile, $log_start) =~ /\[(\d+)\] \w+ ERROR:  too many euno indexes/g;
+ok(%said && !(grep { $_ > 1 } values %said), 'and each worker says so once');
+
 $node->stop;
 done_testing();
