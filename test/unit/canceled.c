@@ -302,6 +302,19 @@ was_canceled(const char *what, EunoStatus status, EunoStatus otherwise)
 		  "%s: status %d, %u waits", what, status, canceled_waits);
 }
 
+/* Who shows the leaf that has an entry waits for what is in its segments. */
+static EunoStatus
+show(Actor *actor, const EunoEntry *entry)
+{
+	EunoHeat	heat = {.keylen = entry->keylen,.tid = entry->tid};
+	EunoLeafInfo info;
+
+	canceled_waits = 0;
+	memcpy(heat.key, entry->key, entry->keylen);
+	return actor->fixture->ops->leaf(&actor->cx, actor->fixture->tree, &heat,
+									 &info);
+}
+
 /* Who waits for a segment of a contended leaf leaves, too. */
 static void
 interrupt_contended(const EunoTreeOps *ops, const Shape *shape)
@@ -309,6 +322,7 @@ interrupt_contended(const EunoTreeOps *ops, const Shape *shape)
 	EunoEnvironment env = canceled_env();
 	EunoPosition end = {.key = NULL};
 	uint32_t	waits = 0;
+	uint32_t	shown = 0;
 	Case		c;
 
 	tap_begin("%s, %s: canceled at a segment", ops->name, shape->name);
@@ -336,7 +350,11 @@ interrupt_contended(const EunoTreeOps *ops, const Shape *shape)
 			was_canceled("read", read_first(&c.actor, &pos, &end, true),
 						 EUNO_OK);
 			waits += canceled_waits;
+			if (entry->keylen <= EUNO_HEAT_KEY)
+				was_canceled("hot leaf", show(&c.actor, entry), EUNO_OK);
+			shown += canceled_waits;
 		}
+		CHECK(shown > 0, "who shows a leaf has not waited");
 		canceled_waits = 0;
 		verify(&c.actor, NULL);
 		CHECK(waits > 0 && canceled_waits > 0, "nobody has waited");
