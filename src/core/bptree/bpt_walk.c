@@ -7,7 +7,8 @@
  * right, leaves do not go away, and the walk, which goes right, misses none.
  *
  * Between two leaves a walk holds nothing but that, so it may leave when it is
- * canceled while it waits for a leaf, or for a merge.
+ * canceled while it waits for a leaf, a segment of one that it has not locked,
+ * or a merge.
  *
  *-------------------------------------------------------------------------
  */
