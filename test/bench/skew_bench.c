@@ -416,7 +416,7 @@ overhead(void)
 	double		mine;
 
 	subject.ops->stats(&subject.cx, subject.tree, &stats);
-	mine = (double) stats.scattered * (double) BPT_ANNEX_BYTES +
+	mine = (double) stats.scattered * (double) sizeof(BptAnnex) +
 		(double) stats.parted * BPT_LEAF_SIZE +
 		(bpt_body(subject.tree)->heat != NULL ? HEAT_BYTES : 0);
 	return 100 * mine / ((double) subject.pools[0].live_bytes - mine);
