@@ -124,8 +124,8 @@ extern void euno_index_unpin(EunoIndex *idx);
 
 /*
  * Descents of this index since there were so many have been upkeep: to remove
- * entries, or to compact.  They are no searches, by which it is decided which
- * tree is given up (euno_full.c).
+ * entries, to compact, or to merge what was written during a build.  They are
+ * no searches, by which it is decided which tree is given up (euno_full.c).
  */
 static inline void
 euno_count_upkeep(EunoIndex *idx, const EunoContext *cx, uint64 before)

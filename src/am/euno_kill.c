@@ -34,8 +34,13 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoReader *reader,
 		EunoStatus	status = EUNO_NOT_FOUND;
 
 		if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
+		{
+			uint64		before = cx->counters.descents;
+
 			status = idx->slot->ops->read(cx, &idx->slot->tree, cursor, forward,
 										  batch);
+			euno_count_upkeep(idx, cx, before);
+		}
 		euno_index_unpin(idx);
 		if (status != EUNO_OK || batch->nitems == 0)
 			break;

@@ -47,8 +47,12 @@ insert_entry(EunoIndex *idx, EunoTreeSlot *slot, const EunoEntry *entry)
 
 	do
 	{
+		uint64		before;
+
 		(void) euno_index_pin(idx, &cx);
+		before = cx->counters.descents;
 		status = slot->ops->insert(cx, &slot->tree, entry, false);
+		euno_count_upkeep(idx, cx, before);
 		euno_index_unpin(idx);
 	} while (status == EUNO_NO_MEMORY &&
 			 euno_full_make_room(idx, slot->must_stay));

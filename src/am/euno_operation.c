@@ -30,6 +30,7 @@ typedef struct Operation
 	int			nest_level;		/* transaction nesting it runs at */
 	EunoTreeSlot *held;			/* by euno_index_hold, or being built */
 	bool		deleting;		/* our bulk delete made held's epoch odd */
+	uint64		descents;		/* counted before that */
 	bool		building;		/* held is our build */
 	bool		out_of_memory;	/* and fails for want of memory */
 	EunoContext nested;			/* if idx->cx was in use already */
@@ -153,6 +154,15 @@ note_held(void)
 					 __ATOMIC_RELAXED);
 }
 
+/* A bulk delete has ended, or been left by an error. */
+static void
+end_delete(Operation *op)
+{
+	euno_count_upkeep(op->idx, op->cx, op->descents);
+	op->deleting = false;
+	pg_atomic_fetch_add_u64(&op->held->vacuum_epoch, 1);
+}
+
 /*
  * Undo operations that were left by an error at this nesting level or deeper.
  */
@@ -175,7 +185,7 @@ unwind(int nest_level)
 		if (op->held)
 		{
 			if (op->deleting)
-				pg_atomic_fetch_add_u64(&op->held->vacuum_epoch, 1);
+				end_delete(op);
 			pg_atomic_fetch_sub_u32(&op->held->holders, 1);
 			note_held();
 		}
@@ -466,6 +476,7 @@ euno_index_begin_delete(EunoIndex *idx)
 	Assert(op->idx == idx && op->held != NULL);
 	pg_atomic_fetch_add_u64(&op->held->vacuum_epoch, 1);
 	op->deleting = true;
+	op->descents = op->cx->counters.descents;
 }
 
 void
@@ -474,8 +485,7 @@ euno_index_end_delete(EunoIndex *idx)
 	Operation  *op = &operations[noperations - 1];
 
 	Assert(op->idx == idx && op->deleting);
-	op->deleting = false;
-	pg_atomic_fetch_add_u64(&op->held->vacuum_epoch, 1);
+	end_delete(op);
 }
 
 void

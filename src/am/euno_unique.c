@@ -134,7 +134,12 @@ remove_dead_row(UniqueCheck *uc, const EunoEntry *entry, const EunoGuard *guard)
 		return;					/* a bulk delete is under way */
 	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
 		guard->word == euno_vacuum_guard(idx->slot, 0).word)
+	{
+		uint64		before = cx->counters.descents;
+
 		(void) idx->slot->ops->remove(cx, &idx->slot->tree, entry, guard);
+		euno_count_upkeep(idx, cx, before);
+	}
 	euno_index_unpin(idx);
 }
 

@@ -171,12 +171,9 @@ remove_dead(EunoIndex *idx, EunoTreeSlot *slot, BulkDelete *bulk,
 	bulk->walk = &walk;
 	if (euno_index_hold(idx, &cx) == EUNO_STATE_READY)
 	{
-		uint64		before = cx->counters.descents;
-
 		euno_index_begin_delete(idx);
 		euno_can_leave = true;
 		status = slot->ops->walk(cx, &slot->tree, &walk);
-		euno_count_upkeep(idx, cx, before);
 		euno_can_leave = false;
 		euno_index_end_delete(idx);
 		euno_index_unhold(idx);

@@ -348,6 +348,37 @@ $node->safe_psql('upkeep', join(';', ('UPDATE churn SET c = c + 1') x 30, 'DELET
 	=~ s/;/;\n/gr);
 is($node->safe_psql('upkeep', "SELECT indexrelname, removals > 500, descents - inserts < removals / 2 FROM euno_stat_indexes WHERE relname = 'churn' AND indexrelname <> 'churn_c' ORDER BY 1"),
 	"churn_a|t|t\nchurn_b|t|t", 'removals do not count as searches');
+
+# Nor do those of a VACUUM that fails, of a unique index's inserts, which look for their
+# key first, or the inserts that a build makes up for.
+$node->safe_psql('upkeep', <<'SQL');
+CREATE TABLE failed (a int) WITH (autovacuum_enabled = off);
+CREATE INDEX failed_a ON failed USING euno (a) WITH (structure = art);
+INSERT INTO failed SELECT generate_series(1, 20000);
+DELETE FROM failed;
+CREATE TABLE again (a int) WITH (autovacuum_enabled = off);
+CREATE UNIQUE INDEX again_a ON again USING euno (a);
+INSERT INTO again SELECT generate_series(1, 2000);
+DELETE FROM again;
+INSERT INTO again SELECT generate_series(1, 2000);
+CREATE TABLE built (a int) WITH (autovacuum_enabled = off);
+CREATE INDEX built_a ON built USING euno (a) WITH (structure = art);
+CREATE INDEX built_b ON built USING euno (a) WITH (structure = bptree);
+SELECT euno_evict('built_a'), euno_evict('built_b');
+SQL
+($ret, $stdout, $stderr) = $node->psql('upkeep', "SET euno.debug_stop = 'bulkdelete-removed:error';\nVACUUM failed");
+like($stderr, qr/"bulkdelete-removed" was reached/, 'VACUUM fails');
+$holder = $node->background_psql('upkeep');
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+my @builders = map { $node->background_psql('upkeep') } 'a', 'b';
+$builders[$_]->query_until(qr/begun/, "SET euno.debug_stop = 'build-loaded:1';\n\\echo begun\nSELECT euno_rebuild('built_" . ('a', 'b')[$_] . "');\n") for 0, 1;
+ok($node->poll_query_until('upkeep', q{SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}), 'two indexes are built');
+$node->safe_psql('upkeep', 'INSERT INTO built SELECT generate_series(1, 1000)');
+$_->quit for $holder, @builders;
+is($node->safe_psql('upkeep', <<'SQL'), "again_a|2000|t\nbuilt_a|0|t\nbuilt_b|0|t\nfailed_a|256|t", 'nor do removals by others, nor merges');
+SELECT indexrelname, removals, descents - inserts * CASE relname WHEN 'again' THEN 2 ELSE 1 END < 200
+FROM euno_stat_indexes WHERE relname IN ('failed', 'again', 'built') ORDER BY 1
+SQL
 $node->stop;
 
 done_testing();
