@@ -113,8 +113,8 @@ euno_replicate(Relation index)
 void
 euno_options_check(Relation index)
 {
-	const EunoOptions *options = euno_options(index);
 	int			column = euno_key_opaque_column(euno_index_open(index)->schema);
+	const EunoOptions *options = euno_options(index);	/* opening may free it */
 
 	if (column >= 0 && options->structure == EUNO_STRUCTURE_ART)
 		ereport(ERROR,
