@@ -436,14 +436,14 @@ euno_is_among_held(uint64 held, const EunoTreeSlot *slot)
 
 /*
  * Wait a millisecond for other processes: those that keep the memory of this
- * tree, which is given up, by a pin or a hold; the one with this number, whose
- * hazard is in the way.  Can be canceled.  *waited, 0 at first, counts the
+ * tree, which is given up, by a pin or a hold; the one with this number, as long
+ * as that is its hazard.  Can be canceled.  *waited, 0 at first, counts the
  * milliseconds.  Once in each deadlock_timeout, ERROR if one of those processes
  * waits for this one.  ERROR after lock_timeout, too, if it is for a tree: for
  * VACUUM, a hazard is as a pin of a buffer is.
  */
 extern void euno_wait_for_look(const EunoTreeSlot *slot, int *waited);
-extern void euno_wait_for_process(uint32 number, int *waited);
+extern void euno_wait_for_hazard(uint32 number, uint64 hazard, int *waited);
 
 /* ---- euno_announce.c ---- */
 

@@ -80,19 +80,39 @@ waits_for_us(const PGPROC *proc, uint32 number, int pid)
 	return false;
 }
 
-/* ERROR if that process waits for us. */
-static void
-refuse_deadlock(uint32 number)
+/*
+ * The process that waits for us, 0 if this one does not.  It may have been done
+ * with what we wait for before it began to wait: that is to be looked at again.
+ */
+static int
+waiting_for_us(uint32 number)
 {
 	const PGPROC *proc = GetPGProcByNumber(number);
 	int			pid = proc->pid;
 
-	if (pid != 0 && proc != MyProc && waits_for_us(proc, number, pid))
-		ereport(ERROR,
-				(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
-				 errmsg("deadlock detected"),
-				 errdetail("Process %d waits for process %d to be done with a euno index; that one waits, in the end for process %d.",
-						   MyProcPid, pid, MyProcPid)));
+	return pid != 0 && proc != MyProc && waits_for_us(proc, number, pid) ?
+		pid : 0;
+}
+
+static void
+refuse_deadlock(int pid)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+			 errmsg("deadlock detected"),
+			 errdetail("Process %d waits for process %d to be done with a euno index; that one waits, in the end for process %d.",
+					   MyProcPid, pid, MyProcPid)));
+}
+
+/* Does it keep the memory of this tree, which is given up? */
+static bool
+looks_at(const EunoEpochSlot *process, const EunoTreeSlot *slot)
+{
+	uint64		pinned = __atomic_load_n(&process->pinned, __ATOMIC_ACQUIRE);
+
+	return (pinned != 0 && pinned <= slot->retired_epoch) ||
+		euno_is_among_held(__atomic_load_n(&process->held, __ATOMIC_RELAXED),
+						   slot);
 }
 
 /* True once in deadlock_timeout: it is time to look. */
@@ -118,19 +138,20 @@ euno_wait_for_look(const EunoTreeSlot *slot, int *waited)
 		return;
 	for (uint32 i = 0; i < epochs->nslots; i++)
 	{
-		uint64		pinned = __atomic_load_n(&epochs->slots[i].pinned,
-											 __ATOMIC_ACQUIRE);
+		const EunoEpochSlot *process = &epochs->slots[i];
+		int			pid = looks_at(process, slot) ? waiting_for_us(i) : 0;
 
-		if ((pinned != 0 && pinned <= slot->retired_epoch) ||
-			euno_is_among_held(__atomic_load_n(&epochs->slots[i].held,
-											   __ATOMIC_RELAXED), slot))
-			refuse_deadlock(i);
+		if (pid != 0 && looks_at(process, slot))
+			refuse_deadlock(pid);
 	}
 }
 
 void
-euno_wait_for_process(uint32 number, int *waited)
+euno_wait_for_hazard(uint32 number, uint64 hazard, int *waited)
 {
-	if (nap(waited))
-		refuse_deadlock(number);
+	uint64	   *word = &euno_shared_epochs()->slots[number].hazard;
+	int			pid = nap(waited) ? waiting_for_us(number) : 0;
+
+	if (pid != 0 && __atomic_load_n(word, __ATOMIC_ACQUIRE) == hazard)
+		refuse_deadlock(pid);
 }

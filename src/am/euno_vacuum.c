@@ -106,7 +106,7 @@ wait_for_hazards(EunoTreeSlot *slot, BulkDelete *bulk)
 		if (tid != EUNO_TID_MAX && !is_dead(bulk, tid))
 			continue;
 		while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == hazard)
-			euno_wait_for_process(i, &waited);
+			euno_wait_for_hazard(i, hazard, &waited);
 	}
 }
 

@@ -185,6 +185,28 @@ is("$out$err", '', 'a worker of a build waits for a comparator that waits for ot
 $last->finish;
 $locker->quit;
 
+# VACUUM waits for a hazard; whose it was then waits for VACUUM's lock.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE hazard (a int) WITH (autovacuum_enabled = off);
+CREATE INDEX hazard_a ON hazard USING euno (a);
+INSERT INTO hazard SELECT generate_series(1, 1000);
+DELETE FROM hazard WHERE a < 5;
+SQL
+$locker = $node->background_psql('postgres');
+$locker->query_safe('SELECT pg_advisory_lock(1)');
+($out, $err, my $vacuumed) = ('', '', '');
+$reader = start_psql("SET enable_seqscan = off; SET enable_bitmapscan = off; SET euno.debug_stop = 'scan-return:1';"
+	  . 'SELECT a FROM hazard WHERE a = 3; LOCK TABLE hazard', \$out, \$err);
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+	or die 'no hazard';
+my $vacuum = start_psql('VACUUM hazard', \$vacuumed, \$vacuumed);
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_progress_vacuum WHERE phase = 'vacuuming indexes'")
+	or die 'no VACUUM';
+$locker->query_safe('SELECT pg_advisory_unlock(1)');
+$_->finish for $vacuum, $reader;
+is("$vacuumed$out$err", '', 'whose hazard is gone is waited for no more');
+$locker->quit;
+
 # What tells workers that is not to be set in a file, either.
 $node->append_conf('postgresql.conf', 'euno.within_operations = 1');
 $node->reload;
