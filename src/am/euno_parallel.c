@@ -62,7 +62,7 @@ struct EunoParallelBuild
 	EunoSortShare share;
 };
 
-bool		euno_is_build_worker = false;
+Oid			euno_build_worker_index = InvalidOid;
 
 int
 euno_parallel_workers(Relation heap, Relation index, IndexInfo *index_info)
@@ -226,7 +226,7 @@ euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 	IndexInfo  *index_info;
 	EunoSort   *sort;
 
-	euno_is_build_worker = true;
+	euno_build_worker_index = shared->index;
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, false);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 	heap = table_open(shared->heap, heap_lock);

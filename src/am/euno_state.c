@@ -151,7 +151,8 @@ void
 euno_refuse_own_build(const EunoTreeSlot *slot, Relation index)
 {
 	if (euno_index_is_builder(slot) ||
-		(euno_is_build_worker && euno_in_our_group(slot->builder_pid)))
+		(euno_build_worker_index == RelationGetRelid(index) &&
+		 euno_in_our_group(slot->builder_pid)))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot use euno index \"%s\" while this session is building it",
