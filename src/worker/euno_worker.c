@@ -248,14 +248,16 @@ rebuild_index(Oid index_oid)
 
 /*
  * Is the error to be in the log?  If the registry is full, this is so for each
- * index that has no place, and said for the first one.
+ * index that has no place, and said for the first one.  That is found before a
+ * rebuild begins; in one, the same code may mean temp_file_limit.
  */
 static bool
 is_reported(const ErrorData *error)
 {
 	static bool full = false;
 
-	if (error->sqlerrcode == ERRCODE_CONFIGURATION_LIMIT_EXCEEDED)
+	if (error->sqlerrcode == ERRCODE_CONFIGURATION_LIMIT_EXCEEDED &&
+		error->context == NULL)
 	{
 		bool		first = !full;
 

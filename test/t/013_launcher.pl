@@ -192,5 +192,20 @@ my %said;
 $said{$_}++ for slurp_file($node->logfile, $log_start) =~ /\[(\d+)\] \w+ ERROR:  too many euno indexes/g;
 ok(%said && !(grep { $_ > 1 } values %said), 'and each worker says so once');
 
+# Other limits have the same code, and are said of each index.
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET euno.max_indexes');
+$node->restart;
+$node->safe_psql('one', <<'SQL');
+INSERT INTO t SELECT a, a, a FROM (SELECT 20000 + (g * 7919::bigint % 1000003)::int FROM generate_series(1, 150000) g) s (a);
+ALTER SYSTEM SET temp_file_limit = '64kB';
+ALTER SYSTEM SET maintenance_work_mem = '1MB';
+SQL
+$log_start = -s $node->logfile;
+$node->stop('immediate');
+$node->start;
+ok($node->poll_query_until('one', 'SELECT errors >= 3 FROM euno_stat_worker'), 'the files of three indexes are too large');
+%said = map { $_ => 1 } slurp_file($node->logfile, $log_start) =~ /ERROR:  temporary file size exceeds.*\n.*CONTEXT:  rebuild of euno index "(\w+)"/g;
+is(join(' ', sort keys %said), 't_idle t_unique t_used', 'and this is said of each of them');
+
 $node->stop;
 done_testing();
