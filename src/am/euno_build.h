@@ -134,9 +134,6 @@ extern EunoParallelBuild *euno_parallel_scan(Relation heap, Relation index,
 											 double *heap_tuples);
 extern void euno_parallel_end(EunoParallelBuild *build);
 
-/* The index that this process is a worker of a build of. */
-extern Oid	euno_build_worker_index;
-
 /* A worker's main function. */
 extern PGDLLEXPORT void euno_parallel_build_main(dsm_segment *seg, shm_toc *toc);
 

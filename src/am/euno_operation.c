@@ -422,7 +422,8 @@ euno_index_start_build(EunoIndex *idx, EunoTreeSlot *slot,
 					   const EunoTreeOps *ops, const EunoTreeConfig *config)
 {
 	Operation  *op = push_operation(idx);
-	EunoStatus	status = euno_tree_start_build(slot, op->cx, ops, config);
+	EunoStatus	status = euno_tree_start_build(slot, op->cx, ops, config,
+												   noperations);
 
 	if (status == EUNO_OK)
 	{

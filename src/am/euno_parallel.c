@@ -62,8 +62,6 @@ struct EunoParallelBuild
 	EunoSortShare share;
 };
 
-Oid			euno_build_worker_index = InvalidOid;
-
 int
 euno_parallel_workers(Relation heap, Relation index, IndexInfo *index_info)
 {
@@ -226,7 +224,6 @@ euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 	IndexInfo  *index_info;
 	EunoSort   *sort;
 
-	euno_build_worker_index = shared->index;
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, false);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 	heap = table_open(shared->heap, heap_lock);

@@ -12,10 +12,12 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
+#include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/sinval.h"
 #include "utils/lsyscache.h"
@@ -147,12 +149,29 @@ euno_index_slot(EunoIndex *idx)
 	return slot;
 }
 
+/*
+ * Are we a worker, of this build or of a query, that was started within it?
+ * Its builder waits for us.  What our leader has begun to build since then it
+ * will complete.
+ */
+static bool
+started_within_build(const EunoTreeSlot *slot)
+{
+	const PGPROC *leader = MyProc->lockGroupLeader;
+	uint64	   *held;
+
+	if (!IsParallelWorker() || leader == NULL ||
+		slot->builder_pid != leader->pid ||
+		slot->builder_level > euno_within_operations)
+		return false;
+	held = &euno_shared_epochs()->slots[leader - ProcGlobal->allProcs].held;
+	return euno_is_among_held(__atomic_load_n(held, __ATOMIC_RELAXED), slot);
+}
+
 void
 euno_refuse_own_build(const EunoTreeSlot *slot, Relation index)
 {
-	if (euno_index_is_builder(slot) ||
-		(euno_build_worker_index == RelationGetRelid(index) &&
-		 euno_in_our_group(slot->builder_pid)))
+	if (euno_index_is_builder(slot) || started_within_build(slot))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot use euno index \"%s\" while this session is building it",

@@ -150,6 +150,8 @@ typedef struct EunoTreeSlot
 								 * builder) */
 	int			builder_pid;	/* while BUILDING or MERGING; set under
 								 * euno_registry_lock */
+	int			builder_level;	/* within how many of its operations, with the
+								 * build, it builds; set with builder_pid */
 	int			builders;		/* the builder and its workers; an estimate */
 	pg_atomic_uint32 replicate; /* EunoReplicate, as who used it last has it */
 	pg_atomic_uint32 worker_turns;	/* how often a worker for a session has built
@@ -322,12 +324,13 @@ extern void euno_tree_drop_described(const EunoTreeDescription *tree);
  * the build lock.  EUNO_NO_MEMORY leaves it ABSENT; EUNO_EXISTS means that it
  * was not ABSENT (members of a parallel query are not excluded by the lock).
  * On success the caller is one of the tree's holders, so that its memory stays
- * whatever others do to the tree.
+ * whatever others do to the tree.  "level" is builder_level.
  */
 extern EunoStatus euno_tree_start_build(EunoTreeSlot *slot,
 										EunoContext *cx,
 										const EunoTreeOps *ops,
-										const EunoTreeConfig *config);
+										const EunoTreeConfig *config,
+										int level);
 
 /* BUILDING to MERGING.  False if the tree is not our build any more. */
 extern bool euno_tree_start_merge(EunoTreeSlot *slot);

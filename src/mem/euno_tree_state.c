@@ -244,7 +244,8 @@ create_trees(EunoTreeSlot *slot, EunoContext *cx, const EunoTreeOps *ops,
 
 EunoStatus
 euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
-					  const EunoTreeOps *ops, const EunoTreeConfig *config)
+					  const EunoTreeOps *ops, const EunoTreeConfig *config,
+					  int level)
 {
 	Garbage		garbage = {.npools = 0};
 	EunoStatus	status;
@@ -266,6 +267,7 @@ euno_tree_start_build(EunoTreeSlot *slot, EunoContext *cx,
 	}
 
 	slot->builder_pid = MyProcPid;
+	slot->builder_level = level;
 	slot->builders = 1;
 	slot->evicted = slot->wanted = slot->from_snapshot = false;
 	pg_atomic_fetch_add_u32(&slot->holders, 1);

@@ -148,6 +148,40 @@ for my $who ('leader', 'worker')
 	is($stderr =~ /parallel worker/ ? 'worker' : 'leader', $who, "in that process");
 	$node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");
 }
+
+# A worker that needs what its leader builds further out, around the build it works for.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION around(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF current_setting('my.around', true) = 'on' THEN
+    PERFORM public.euno_rebuild('public.t_inner');
+  END IF;
+  RETURN a;
+END $$;
+CREATE FUNCTION inside(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+  IF current_setting('my.around', true) = 'on' THEN
+    IF current_setting('my.leader') <> pg_backend_pid()::text THEN
+      PERFORM public.euno_rebuild('public.outer_a');
+    ELSIF a % 1000 = 0 THEN
+      PERFORM pg_sleep(10);
+    END IF;
+  END IF;
+  RETURN a;
+END $$;
+CREATE TABLE outermost AS SELECT 1 AS a;
+CREATE INDEX outer_a ON outermost USING euno (around(a));
+CREATE INDEX t_inner ON t USING euno (inside(a));
+SELECT euno_evict('outer_a'), euno_evict('t_inner');
+SQL
+($ret, $stdout, $stderr) = $node->psql('postgres', <<'SQL');
+SELECT set_config('my.leader', pg_backend_pid()::text, false);
+SELECT set_config('my.around', 'on', false);
+SET statement_timeout = '1min';
+SELECT euno_rebuild('outer_a');
+SQL
+like($stderr, qr/cannot use euno index "outer_a" while this session is building it.*parallel worker/s, 'a worker that needs what is built around its build: an error');
+$node->safe_psql('postgres', 'DROP INDEX outer_a, t_inner');
 ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT euno_evict('t_selfish'); SET my.selfish = 'evicting'; SET statement_timeout = '4min'; SELECT euno_rebuild('t_selfish')");
 like($stderr, qr/cannot use euno index "t_selfish" while this session is building it/, 'a function that evicts the index: an error, too');
 $node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");
