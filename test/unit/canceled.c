@@ -351,8 +351,10 @@ interrupt_contended(const EunoTreeOps *ops, const Shape *shape)
 						 EUNO_OK);
 			waits += canceled_waits;
 			if (entry->keylen <= EUNO_HEAT_KEY)
+			{
 				was_canceled("hot leaf", show(&c.actor, entry), EUNO_OK);
-			shown += canceled_waits;
+				shown += canceled_waits;
+			}
 		}
 		CHECK(shown > 0, "who shows a leaf has not waited");
 		canceled_waits = 0;
