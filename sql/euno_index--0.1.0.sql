@@ -268,7 +268,7 @@ COMMENT ON COLUMN euno_stat_indexes.height IS 'levels, 1: a single leaf';
 COMMENT ON COLUMN euno_stat_indexes.leaves IS 'leaves of a B+tree; of a radix tree, entries';
 COMMENT ON COLUMN euno_stat_indexes.splits IS 'leaves that were split; of a radix tree, nodes put in';
 COMMENT ON COLUMN euno_stat_indexes.merges IS 'leaves that were merged; of a radix tree, nodes taken out';
-COMMENT ON COLUMN euno_stat_indexes.descents IS 'searches from the root to a leaf, but for those that remove entries';
+COMMENT ON COLUMN euno_stat_indexes.descents IS 'searches from the root to a leaf, but for upkeep: those that remove entries, merge leaves, or end a build';
 COMMENT ON COLUMN euno_stat_indexes.inserts IS 'of these, by inserts';
 COMMENT ON COLUMN euno_stat_indexes.removals IS 'entries removed';
 COMMENT ON COLUMN euno_stat_indexes.restarts IS 'searches begun again because something had changed';
