@@ -11,8 +11,8 @@
  * that somebody may be looking at, and all must come to an end.
  *
  * A failure prints EUNO_SCHEDULE=...; with that set, only that run is made.
- * EUNO_TREE names the tree, EUNO_CASES the cases (by spaces).  EUNO_THIRD, 0 to
- * 2, has but a third of those with two preemptions run.
+ * EUNO_TREE names the tree, EUNO_CASES the cases (by spaces).  EUNO_PART,
+ * 0/8 to 7/8 for instance, has but an eighth of those with two preemptions run.
  * EUNO_SECONDS makes every case go on for as long with other seeds; with
  * EUNO_STOP, the first failure is the last.
  *
@@ -169,7 +169,7 @@ try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
 			uint32_t	steps;
 
 			if ((others[at][step] >> to & 1) == 0 ||
-				(at == 1 && *stride > 1 && ++stride[1] % *stride != 0))
+				(at == 1 && ++stride[1] % *stride != 0))
 				continue;
 			schedule->points[at] = (SchedulePoint)
 			{
@@ -193,6 +193,20 @@ try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
 	return true;
 }
 
+/* Which part of the pairs of preemptions is to be run, of how many. */
+static void
+part_wanted(uint32_t *part, uint32_t *parts)
+{
+	const char *wanted = getenv("EUNO_PART");
+
+	if (wanted == NULL || sscanf(wanted, "%u/%u", part, parts) != 2 ||
+		*parts == 0)
+	{
+		*part = 0;
+		*parts = 1;
+	}
+}
+
 /*
  * All schedules of at most two preemptions, or some; with weak memory a share,
  * each with what another seed has the loads see.  Which words several
@@ -202,20 +216,22 @@ try_preemptions(const EunoTreeOps *ops, const Case *c, Schedule *schedule,
 static bool
 try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 {
-	static uint32_t strong_runs;	/* of this case, the last time */
-	const char *third = getenv("EUNO_THIRD");
-	uint32_t	parts = third != NULL ? 3 : 1;
+	static uint32_t strong_pairs;	/* of this case, in all parts */
+	uint32_t	part;
+	uint32_t	parts;
 	uint32_t	every = 1;		/* pair of preemptions, or one in so many */
 	uint32_t	n = stage_threads();
 	uint64_t	before;
 	bool		ok = true;
 
+	part_wanted(&part, &parts);
 	if (!weak)
 		memory_forget();
 	coroutine_trace = true;
 	do
 	{
 		uint64_t	start = runs;
+		uint32_t	pairs = 0;
 
 		before = memory_shared_words;
 		for (uint32_t first = 0; first < n && ok; first++)
@@ -229,17 +245,18 @@ try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 			ok = try(ops, c, &schedule, &steps) &&
 				try(ops, c, &schedule, &steps);
 			if (weak)
-				every = 1 + strong_runs / WEAK_SHARE;
+				every = 1 + strong_pairs / WEAK_SHARE;
 			if (n > 2)
 				every = 1 + n * (n - 1) * (n - 1) * length * length / 8 / SHARE;
 			stride[0] = parts * every;
-			stride[1] = third != NULL ? (uint32_t) atoi(third) * every : 0;
+			stride[1] = part * every;
 			ok = ok && try_preemptions(ops, c, &schedule, 1,
 									   steps < MAX_TRACE ? steps :
 									   MAX_TRACE - 1, stride);
+			pairs += stride[1] - part * every;
 		}
 		if (!weak)
-			strong_runs = parts * (uint32_t) (runs - start);
+			strong_pairs = pairs;
 		if (runs - start > SMALL)
 			break;
 	} while (ok && n == 2 && memory_shared_words > before);
