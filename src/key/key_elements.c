@@ -343,7 +343,7 @@ typedef enum Next
 	ELEMENT						/* at p */
 } Next;
 
-static Next
+static inline Next
 next_element(Reader *r)
 {
 	uint8_t		first;
@@ -490,24 +490,30 @@ euno_elements_skip(const EunoKeyColumn *col, const uint8_t *p,
 	return r.p;
 }
 
-/* The next element or bound, at its place, which is aligned; its end there. */
-static uint8_t *
-place_element(Reader *r, uint8_t *to)
+/* The next element or bound, whatever it is, at its place; its end there. */
+static pg_noinline uint8_t *
+place_any_element(Reader *r, uint8_t *to)
 {
 	const EunoKeyColumn *element = r->col->element;
 	uint8_t    *scratch = to;
-	Datum		value;
+	Datum		value = get_element(r, &scratch);
 
-	if (likely(element->integer && !r->escaped && r->end - r->p > element->attlen))
-	{
-		euno_integer_get(element->flip, element->attlen, r->p, (char *) to);
-		r->p += element->attlen;
-		return to + element->attlen;
-	}
-	value = get_element(r, &scratch);
 	if (element->attbyval)
 		store_att_byval(to, value, element->attlen);
 	return (uint8_t *) att_addlength_pointer((char *) to, element->attlen, (char *) to);
+}
+
+/* The next element or bound, at its place, which is aligned; its end there. */
+static inline uint8_t *
+place_element(Reader *r, uint8_t *to)
+{
+	const EunoKeyColumn *element = r->col->element;
+
+	if (unlikely(!element->integer || r->escaped || r->end - r->p <= element->attlen))
+		return place_any_element(r, to);
+	euno_integer_get(element->flip, element->attlen, r->p, (char *) to);
+	r->p += element->attlen;
+	return to + element->attlen;
 }
 
 /* Zeros up to where an element may begin. */
@@ -522,20 +528,49 @@ pad_element(const EunoKeyColumn *element, uint8_t *to)
 }
 
 /*
+ * An array's elements, "at" bytes behind its beginning, which becomes where they
+ * end; their number.  "present" gets a bit for each that is not NULL; without,
+ * -1: there is a NULL.
+ */
+static int
+place_elements(Reader *r, uint8_t *array, uint32_t *at, bits8 *present)
+{
+	uint8_t    *to = array + *at;
+	Next		next;
+	int			n;
+
+	for (n = 0; (next = next_element(r)) != END; n++)
+	{
+		if (next == NULL_ELEMENT)
+		{
+			if (present == NULL)
+				return -1;
+			continue;
+		}
+		if (present != NULL)
+			present[n / 8] |= 1 << n % 8;
+		if (unlikely(to - array + (r->end - r->p) + ELEMENT_MORE > EUNO_KEY_DEFORM_BYTES))
+			euno_row_overrun(to - array, EUNO_KEY_DEFORM_BYTES);
+		to = pad_element(r->col->element, place_element(r, to));
+	}
+	*at = (uint32_t) (to - array);
+	return n;
+}
+
+/*
  * An array as construct_md_array would make it, or with a bitmap in any case,
  * at an aligned place with room for EUNO_KEY_DEFORM_BYTES; its size.
  */
 static uint32_t
-get_array(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
-		  bool bitmap, ArrayType *array)
+get_any_array(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
+			  bool bitmap, ArrayType *array)
 {
 	int			dims[MAXDIM];
 	int			bounds[MAXDIM];
 	int			ndim;
 	int			n;
 	bool		nulls;
-	Next		next;
-	uint8_t    *to;
+	uint32_t	size;
 	Reader		r;
 
 	reader_begin(&r, col, p, end);
@@ -550,18 +585,39 @@ get_array(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
 	memcpy(ARR_LBOUND(array), bounds, ndim * sizeof(int));
 
 	reader_begin(&r, col, p, end);
-	to = (uint8_t *) ARR_DATA_PTR(array);
-	for (int i = 0; (next = next_element(&r)) != END; i++)
-	{
-		if (next == NULL_ELEMENT)
-			continue;
-		if (nulls)
-			ARR_NULLBITMAP(array)[i / 8] |= 1 << i % 8;
-		if (unlikely(to - (uint8_t *) array + (end - r.p) + ELEMENT_MORE > EUNO_KEY_DEFORM_BYTES))
-			euno_row_overrun(to - (uint8_t *) array, EUNO_KEY_DEFORM_BYTES);
-		to = pad_element(col->element, place_element(&r, to));
-	}
-	return (uint32_t) (to - (uint8_t *) array);
+	size = ARR_DATA_OFFSET(array);
+	(void) place_elements(&r, (uint8_t *) array, &size, ARR_NULLBITMAP(array));
+	return size;
+}
+
+/* The same of one without NULLs that begins at 1, as most do.  0: it is not. */
+static inline uint32_t
+get_plain_array(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
+				ArrayType *array)
+{
+	uint32_t	size = ARR_OVERHEAD_NONULLS(1);
+	int			n;
+	Reader		r;
+
+	reader_begin(&r, col, p, end);
+	n = place_elements(&r, (uint8_t *) array, &size, NULL);
+	if (n < 0 || get_byte(&r) != SHAPE(1, FROM_ONE) || r.p == NULL)
+		return 0;
+	array->ndim = 1;
+	array->dataoffset = 0;
+	array->elemtype = col->element_type;
+	ARR_DIMS(array)[0] = n;
+	ARR_LBOUND(array)[0] = 1;
+	return size;
+}
+
+static uint32_t
+get_array(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
+		  bool bitmap, ArrayType *array)
+{
+	uint32_t	size = bitmap ? 0 : get_plain_array(col, p, end, array);
+
+	return size > 0 ? size : get_any_array(col, p, end, bitmap, array);
 }
 
 /*

@@ -76,25 +76,36 @@ put_string(const EunoKeyColumn *col, const uint8_t *p, uint32_t n,
 }
 
 /*
- * A numeric, a network address, a bytea, an array, a range: behind a short
- * header, at first.
+ * Behind a long header what is where it would be behind a short one: n bytes.
  */
-static void
+static pg_noinline void
+move_behind_long_header(const EunoKeyColumn *col, uint32_t n, Image *image)
+{
+	uint32_t	at = TYPEALIGN(col->align, image->at);
+
+	memmove(image->data + at + VARHDRSZ,
+			image->data + image->at + VARHDRSZ_SHORT, n);
+	memset(image->data + image->at, 0, at - image->at);
+	SET_VARSIZE(image->data + at, n + VARHDRSZ);
+	image->at = at + VARHDRSZ + n;
+}
+
+/* A numeric, a network address, a bytea, an array, a range. */
+static inline void
 put_varlena(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
 			const uint8_t *lost, Image *image)
 {
-	char	   *to = image->data + image->at + VARHDRSZ_SHORT;
-	uint32_t	n = euno_encode_get_varlena(col, p, end, lost, (uint8_t *) to);
+	char	   *to = image->data + image->at;
+	uint32_t	n = euno_encode_get_varlena(col, p, end, lost,
+											(uint8_t *) to + VARHDRSZ_SHORT);
 
 	if (likely(n <= SHORT_STRING) && col->may_short)
-		(void) put_header(col, n, image);	/* it is where it belongs */
-	else
 	{
-		uint8_t		value[EUNO_KEY_DEFORM_BYTES];
-
-		memcpy(value, to, n);
-		memcpy(put_header(col, n, image), value, n);
+		SET_VARSIZE_SHORT(to, n + VARHDRSZ_SHORT);
+		image->at += VARHDRSZ_SHORT + n;
 	}
+	else
+		move_behind_long_header(col, n, image);
 }
 
 /* An interval, or a name. */
@@ -140,10 +151,13 @@ put_fixed(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *lost,
 		put_other(col, p, lost, to);
 }
 
-/* The next column of a key in BYTES order, not NULL; what follows it. */
+/*
+ * The next column of a key in BYTES order, not NULL; what follows it.  The last
+ * one reaches to the end.
+ */
 static inline const uint8_t *
 put_column(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
-		   const uint8_t *lost, Image *image)
+		   bool last, const uint8_t *lost, Image *image)
 {
 	const uint8_t *next;
 
@@ -156,7 +170,7 @@ put_column(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
 		image->at += col->attlen;
 		return p + col->attlen;
 	}
-	next = euno_encode_skip(col, p, end);
+	next = last && p < end ? end : euno_encode_skip(col, p, end);
 	if (col->kind == EUNO_KIND_TEXT || col->kind == EUNO_KIND_BPCHAR)
 		put_string(col, p, next - 1 - p, lost, image);
 	else if (col->attlen == -1)
@@ -183,7 +197,8 @@ put_key(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
 		if (*p++ != EUNO_MARK_VALUE)
 			continue;
 		image->present |= UINT32_C(1) << i;
-		p = put_column(col, p, end, euno_lost_next(lost, col), image);
+		p = put_column(col, p, end, i == schema->nkeys - 1,
+					   euno_lost_next(lost, col), image);
 	}
 }
 
@@ -349,29 +364,22 @@ string_tuple(const uint8_t *key, uint32_t keylen, IndexTuple itup)
 	return one_varlena(key + 1, keylen - 2, true, itup);
 }
 
-/*
- * The only numeric, network address or bytea of a key.  0: it is long, or
- * NULL.
- */
+/* The only value of a key that is a varlena but no string.  0: it is NULL. */
 static inline uint32_t
 decoded_tuple(const EunoKeySchema *schema, const uint8_t *key,
 			  const EunoItemKey *item, IndexTuple itup)
 {
 	const EunoKeyColumn *col = &schema->cols[0];
-	uint32_t	keylen = item->keylen;
 	Image		image = {.data = (char *) itup + IndexInfoFindDataOffset(0)};
 	uint32_t	size;
 	EunoLost	lost;
 
-	/* It is at most three bytes longer than its key */
-	if (unlikely(key[0] != EUNO_MARK_VALUE || keylen > SHORT_STRING - 2))
+	if (unlikely(key[0] != EUNO_MARK_VALUE))
 		return 0;
-	euno_lost_begin(&lost, schema, key + MAXALIGN(keylen), item->payloadlen);
-	image.at = VARHDRSZ_SHORT +
-		euno_encode_get_varlena(col, key + 1, key + keylen,
-								euno_lost_next(&lost, col),
-								(uint8_t *) image.data + VARHDRSZ_SHORT);
-	SET_VARSIZE_SHORT(image.data, image.at);
+	euno_lost_begin(&lost, schema, key + MAXALIGN(item->keylen),
+					item->payloadlen);
+	put_varlena(col, key + 1, key + item->keylen, euno_lost_next(&lost, col),
+				&image);
 	pad(&image, MAXIMUM_ALIGNOF);
 	size = IndexInfoFindDataOffset(0) + image.at;
 	itup->t_info = (uint16) (size | INDEX_VAR_MASK);

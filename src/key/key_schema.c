@@ -354,8 +354,7 @@ describe_tuple(EunoKeySchema *schema)
 	else
 		schema->fixed_len = 0;
 	schema->decoded_key = bytes && one && first->may_short &&
-		(first->kind == EUNO_KIND_INET || first->kind == EUNO_KIND_NUMERIC ||
-		 first->kind == EUNO_KIND_BYTEA);
+		first->kind != EUNO_KIND_TEXT && first->kind != EUNO_KIND_BPCHAR;
 	schema->string_key = bytes && one && first->may_short && !first->desc &&
 		(first->kind == EUNO_KIND_TEXT || first->kind == EUNO_KIND_BPCHAR);
 	schema->varlena_row = !bytes && one;
