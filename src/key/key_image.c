@@ -323,35 +323,36 @@ fixed_tuple(const EunoKeySchema *schema, const uint8_t *key, IndexTuple itup)
 	return schema->fixed_size;
 }
 
-/*
- * A tuple of one varlena: of a string that is to have a short header, or of
- * all its bytes.
- */
+/* A tuple of n bytes of data, behind a short header that is to be put. */
 static inline __attribute__((always_inline)) uint32_t
-one_varlena(const uint8_t *from, uint32_t n, bool header, IndexTuple itup)
+whole_tuple(const uint8_t *from, uint32_t n, bool header, uint16_t mask,
+			IndexTuple itup)
 {
 	char	   *data = (char *) itup + IndexInfoFindDataOffset(0);
 	uint32_t	size = MAXALIGN(IndexInfoFindDataOffset(0) + header + n);
 
-	/* What is behind the value is zero */
+	/* What is behind the values is zero */
 	*(uint64_t *) ((char *) itup + size - MAXIMUM_ALIGNOF) = 0;
-	itup->t_info = (uint16) (size | INDEX_VAR_MASK);
+	itup->t_info = (uint16) (size | mask);
 	if (header)
 		SET_VARSIZE_SHORT(data, n + VARHDRSZ_SHORT);
 	memcpy(data + header, from, n);
 	return size;
 }
 
-/* The only value of a packed row, as it is.  0: it is NULL. */
+/* All values of a packed row, as they are.  0: one is NULL. */
 static inline uint32_t
-varlena_tuple(const EunoKeyColumn *col, const uint8_t *row, uint32_t len,
-			  IndexTuple itup)
+row_tuple(const EunoKeySchema *schema, const uint8_t *row, uint32_t len,
+		  IndexTuple itup)
 {
-	uint32_t	at = (uint32_t) att_align_pointer(1, col->attalign, -1, row + 1);
+	const EunoKeyColumn *first = &schema->cols[0];
+	uint32_t	at = (uint32_t) att_align_pointer(1, first->attalign,
+												  first->attlen, row + 1);
 
-	if (unlikely((row[0] & 1) == 0 || at >= len))
+	if (unlikely(row[0] != (1 << schema->nkeys) - 1 || at >= len))
 		return 0;
-	return one_varlena(row + at, len - at, false, itup);
+	return whole_tuple(row + at, len - at, false,
+					   schema->varlenas ? INDEX_VAR_MASK : 0, itup);
 }
 
 /* The only string of a key.  0: it is long, or NULL. */
@@ -361,7 +362,7 @@ string_tuple(const uint8_t *key, uint32_t keylen, IndexTuple itup)
 	if (unlikely(key[0] != EUNO_MARK_VALUE || keylen < 2 ||
 				 keylen - 2 > SHORT_STRING))
 		return 0;
-	return one_varlena(key + 1, keylen - 2, true, itup);
+	return whole_tuple(key + 1, keylen - 2, true, INDEX_VAR_MASK, itup);
 }
 
 /* The only value of a key that is a varlena but no string.  0: it is NULL. */
@@ -386,11 +387,9 @@ decoded_tuple(const EunoKeySchema *schema, const uint8_t *key,
 	return size;
 }
 
-/*
- * A tuple of one column that is a varlena.  0: it is not, or not that simple.
- */
+/* A tuple of one varlena, or of a whole row.  0: it is not that simple. */
 static inline uint32_t
-varlena_only(const EunoKeySchema *schema, const uint8_t *key,
+simple_tuple(const EunoKeySchema *schema, const uint8_t *key,
 			 const EunoItemKey *item, IndexTuple itup)
 {
 	if (schema->decoded_key)
@@ -399,8 +398,8 @@ varlena_only(const EunoKeySchema *schema, const uint8_t *key,
 		return 0;
 	if (schema->string_key)
 		return string_tuple(key, item->keylen, itup);
-	if (schema->varlena_row)
-		return varlena_tuple(&schema->cols[0], key, item->keylen, itup);
+	if (schema->whole_row)
+		return row_tuple(schema, key, item->keylen, itup);
 	return 0;
 }
 
@@ -409,7 +408,7 @@ static inline uint32_t
 other_tuple(const EunoKeySchema *schema, const uint8_t *key,
 			const EunoItemKey *item, IndexTuple itup)
 {
-	uint32_t	size = varlena_only(schema, key, item, itup);
+	uint32_t	size = simple_tuple(schema, key, item, itup);
 
 	return size > 0 ? size : any_tuple(schema, key, item, itup);
 }

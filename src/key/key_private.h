@@ -121,7 +121,7 @@ struct EunoKeySchema
 	bool		varlenas;		/* some column is one */
 	bool		string_key;		/* BYTES order, and one string, not DESC, is all */
 	bool		decoded_key;	/* the same of one that is decoded */
-	bool		varlena_row;	/* COMPARE order, and one varlena column is all */
+	bool		whole_row;		/* COMPARE order: tuples take rows as they are */
 	EunoKeyColumn *text;		/* a column that approximates, with nothing but
 								 * integers before it, of at most 8; else NULL */
 	uint8_t		no_nulls;		/* if there is one: the bitmap of a row without, */

@@ -303,6 +303,24 @@ describe_row(EunoKeySchema *schema)
 }
 
 /*
+ * Are a row's values, if none is NULL, where they are in an index tuple?  Its
+ * bitmap takes as much as the first value's alignment; one that begins with a
+ * short varlena has nothing behind that.
+ */
+static bool
+is_row_data(const EunoKeySchema *schema)
+{
+	const EunoKeyColumn *first = &schema->cols[0];
+
+	if (schema->natts > schema->nkeys || schema->nkeys > 8)
+		return false;
+	for (int i = 1; i < schema->nkeys; i++)
+		if (first->attlen == -1 || schema->cols[i].align > first->align)
+			return false;
+	return true;
+}
+
+/*
  * Where values are in index tuples, and which can be made in short ways: see
  * key_image.c.
  */
@@ -357,7 +375,7 @@ describe_tuple(EunoKeySchema *schema)
 		first->kind != EUNO_KIND_TEXT && first->kind != EUNO_KIND_BPCHAR;
 	schema->string_key = bytes && one && first->may_short && !first->desc &&
 		(first->kind == EUNO_KIND_TEXT || first->kind == EUNO_KIND_BPCHAR);
-	schema->varlena_row = !bytes && one;
+	schema->whole_row = !bytes && is_row_data(schema);
 }
 
 EunoKeySchema *
