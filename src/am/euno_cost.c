@@ -249,11 +249,16 @@ on_one_page(const RelOptInfo *rel, Selectivity selectivity)
 }
 
 /*
- * What an entry costs beyond the conditions on it.  What it has of columns
- * that nobody asks for is read, too, and decoded by an index-only scan, which
- * returns all of them: of several indexes the narrow one is better.  Not so
- * for a single row, whose page the planner counts even where it need not be
- * visited.
+ * What it costs to read an entry, without the conditions that are evaluated on
+ * it.
+ *
+ * All of it is read, and an index-only scan makes an index tuple of all of its
+ * columns, those too that the query does not ask for.  Both count, so that of
+ * several indexes that would do the narrow one is taken.
+ *
+ * Not for a scan of a single row.  There the planner counts a page of the heap
+ * for an index-only scan, too, since it rounds up (cost_index).  A wide index
+ * that spares the visit would seem dearer than a narrow one that does not.
  */
 static Cost
 entry_cost(const IndexPath *path, Selectivity selectivity)
