@@ -30,6 +30,21 @@ typedef struct HotLeaves
 	uint8		scratch[EUNO_KEY_DEFORM_BYTES] __attribute__((aligned(8)));
 } HotLeaves;
 
+/* The leaf, or node, that *heat is about, in hot->info.  False: there is none. */
+static bool
+find(HotLeaves *hot, const EunoHeat *heat)
+{
+	EunoTreeSlot *slot = hot->idx->slot;
+	EunoStatus	status;
+
+	euno_can_leave = true;
+	status = slot->ops->leaf(hot->cx, &slot->tree, heat, &hot->info);
+	euno_can_leave = false;
+	if (status != EUNO_OK && status != EUNO_NOT_FOUND)
+		euno_index_error(hot->idx, hot->index, status);
+	return status == EUNO_OK;
+}
+
 /*
  * A leaf's first or last key, as error messages show keys: only to whoever may
  * read these columns, and not where there are policies for rows.  NULL: not to
@@ -52,7 +67,9 @@ show_key(HotLeaves *hot, bool first)
 	cursor.lo = info->has_low ? info->low.pos : (EunoPosition) {.side = -1};
 	cursor.hi = info->has_high ? info->high.pos : (EunoPosition) {.side = 1};
 	euno_cursor_start(&cursor);
+	euno_can_leave = true;
 	status = slot->ops->read(hot->cx, &slot->tree, &cursor, first, &batch);
+	euno_can_leave = false;
 	if (status != EUNO_OK)
 		euno_index_error(hot->idx, hot->index, status);
 	if (batch.nitems == 0)
@@ -71,20 +88,15 @@ show_key(HotLeaves *hot, bool first)
 static uint32
 resolve(HotLeaves *hot, EunoHeat *heat, uint32 n)
 {
-	EunoTreeSlot *slot = hot->idx->slot;
 	uint32		kept = 0;
 
 	for (uint32 i = 0; i < n; i++)
 	{
-		EunoStatus	status = slot->ops->leaf(hot->cx, &slot->tree, &heat[i],
-											 &hot->info);
 		uint32		same = 0;
 
 		CHECK_FOR_INTERRUPTS();
-		if (status == EUNO_NOT_FOUND)
+		if (!find(hot, &heat[i]))
 			continue;
-		if (status != EUNO_OK)
-			euno_index_error(hot->idx, hot->index, status);
 		while (same < kept && heat[same].leaf != hot->info.number)
 			same++;
 		if (same < kept)
@@ -198,10 +210,7 @@ euno_hot_leaves(PG_FUNCTION_ARGS)
 		qsort(heat, n, sizeof(EunoHeat), compare_heat);
 		for (uint32 i = 0; i < Min(n, (uint32) max); i++)
 		{
-			EunoStatus	status = slot->ops->leaf(hot->cx, &slot->tree, &heat[i],
-												 &hot->info);
-
-			if (status == EUNO_OK)
+			if (find(hot, &heat[i]))
 				put_leaf(hot, &heat[i], rsinfo);
 		}
 		euno_index_unhold(hot->idx);

@@ -208,7 +208,8 @@ extern EunoEnvironment euno_environment;
 /*
  * Is this process in an operation on a tree that can be given up while it
  * waits for a node?  Set while a tree is pinned (euno_index_pin), for key
- * locks, and while VACUUM walks, or gives memory back.
+ * locks, while VACUUM walks, or gives memory back, while an index is checked,
+ * and for looks at hot leaves.
  */
 extern bool euno_can_leave;
 

@@ -86,7 +86,7 @@ sub load
 	my ($clients, $seconds, $out, $err) = @_;
 
 	return IPC::Run::start(
-		[ 'pgbench', '-n', '-c', $clients, '-j', '2', '-T', $seconds, '-f', $script, $node->connstr('postgres') . ' application_name=hot' ],
+		[ 'pgbench', '-n', '-c', $clients, '-j', '2', '-T', $seconds, '-f', $script, $node->connstr('postgres') . ' application_name=hot options=-ceuno.debug_stop=count-nodes' ],
 		'>', $out, '2>', $err);
 }
 
@@ -97,7 +97,7 @@ sub load
 my $bench = load(12, 9, \$stdout, \$stderr);
 $node->poll_query_until('postgres', "SELECT count(*) = 12 FROM pg_stat_activity WHERE application_name = 'hot'");
 my @pids = grep { /^[0-9]+$/ && $_ > 1 } split /\n/, $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'hot'");
-my ($stops, $catches, $held, $canceled, $vacuum) = (0, 0, 0, 0);
+my ($stops, $catches, $held, $canceled, $vacuum, $shown) = (0, 0, 0, 0);
 my $watch = $node->background_psql('postgres');
 my $sleeping = "application_name = 'hot' AND state = 'active' AND wait_event_type = 'Extension'";
 my $sleepers = "SELECT pid || ' ' || query_start FROM pg_stat_activity WHERE $sleeping AND pid <> ";
@@ -147,6 +147,9 @@ while (time < $until && !$canceled)
 		$vacuum = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'),
 				map { ('-c', $_) } "DELETE FROM hot WHERE ctid = '(0,1)'", 'SET statement_timeout = 2000', 'VACUUM (INDEX_CLEANUP on) hot' ],
 			'<', '/dev/null', '>', '/dev/null', '2>', \$vacuum_error);
+		$shown = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', 'SET statement_timeout = 500',
+				map { ('-c', "SELECT count(*) FROM euno_hot_leaves('hot_$_')") } qw(a wide descending) ],
+			'<', '/dev/null', '>', '/dev/null', '2>', '/dev/null');
 		for (my $end = time + 120; time < $end && $merging < 10; sleep 0.5)
 		{
 			$vacuum->pump_nb;
@@ -157,6 +160,7 @@ while (time < $until && !$canceled)
 		ok($merging == 10 || !$vacuum->pumpable, 'VACUUM ends, or can be canceled')
 		  or diag "$phase; ", $watch->query('SELECT pid, state, wait_event_type, wait_event, left(query, 60) FROM pg_stat_activity');
 		note $merging == 10 ? 'VACUUM waits' : $vacuum_error eq '' ? 'VACUUM has ended' : $vacuum_error;
+		is($watch->query_safe("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%euno_hot_leaves(%' AND pid <> pg_backend_pid() AND wait_event_type = 'Extension' AND now() - query_start > '1.5s'"), '0', 'whoever shows hot leaves does not wait longer than he may');
 		my @sleeping = map { /^(\d+)/ } still_asleep($pid, @patient);
 		my $half = int(@sleeping / 2);
 		$watch->query_safe("SELECT pg_cancel_backend($_)") for @sleeping[ $half .. $#sleeping ];
@@ -172,7 +176,7 @@ while (time < $until && !$canceled)
 	}
 	kill 'CONT', $pid;
 	alarm(0);
-	$vacuum->finish if $held;
+	$_->finish for $held ? ($vacuum, $shown) : ();
 }
 note $stops, ' stops, ', $held ? 'the last one of' : 'none of', ' a process that held a node';
 $bench->finish;
