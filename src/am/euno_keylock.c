@@ -44,6 +44,7 @@ void
 euno_key_lock_acquire(uint64 hash)
 {
 	EunoLock   *lock = &locks[hash % KEY_LOCKS].lock;
+	bool		could_leave = euno_can_leave;
 
 	Assert(held == NULL);
 	while (!euno_mutex_trylock(lock))
@@ -51,7 +52,7 @@ euno_key_lock_acquire(uint64 hash)
 		CHECK_FOR_INTERRUPTS();
 		euno_can_leave = true;
 		(void) euno_lock_wait(lock, &euno_environment, NULL, true);
-		euno_can_leave = false;
+		euno_can_leave = could_leave;
 	}
 	held = lock;
 }

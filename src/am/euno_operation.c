@@ -28,6 +28,7 @@ typedef struct Operation
 	EunoContext *cx;
 	uint32		depth;			/* process depth before it */
 	int			nest_level;		/* transaction nesting it runs at */
+	bool		could_leave;	/* euno_can_leave before it */
 	EunoTreeSlot *held;			/* by euno_index_hold, or being built */
 	bool		deleting;		/* our bulk delete made held's epoch odd */
 	uint64		descents;		/* counted before that */
@@ -40,6 +41,7 @@ typedef struct Operation
 
 static Operation operations[MAX_OPERATIONS];
 static int	noperations = 0;
+static bool could_leave = false;	/* before a pin that is no Operation */
 static EunoIndex *used_indexes = NULL;	/* pinned in this transaction */
 
 uint64		euno_hazard_changes = 0;
@@ -173,6 +175,7 @@ unwind(int nest_level)
 	{
 		Operation  *op = &operations[--noperations];
 
+		euno_can_leave = op->could_leave;
 		note_within(euno_process());
 		euno_context_reset(op->cx);
 		if (op->building)
@@ -216,9 +219,9 @@ xact_callback(XactEvent event, void *arg)
 	euno_checking_forget(0);
 	if (used_indexes != NULL)
 	{
-		euno_can_leave = false;
 		process = euno_process();
 		unwind(0);
+		euno_can_leave = false;
 		euno_process_reset(process, 0);
 		euno_hazard_clear(process);
 		flush_used_indexes();
@@ -237,9 +240,9 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 	euno_checking_forget(GetCurrentTransactionNestLevel());
 	if (used_indexes == NULL)
 		return;
-	euno_can_leave = false;
-	if (noperations > 0)
-		unwind(GetCurrentTransactionNestLevel());
+	unwind(GetCurrentTransactionNestLevel());
+	if (noperations == 0)
+		euno_can_leave = false;
 
 	/*
 	 * A scan that was left by the error would make VACUUM wait for its hazard
@@ -306,6 +309,7 @@ push_operation(EunoIndex *idx)
 	op->cx = &idx->cx;
 	op->depth = idx->cx.process->depth;
 	op->nest_level = GetCurrentTransactionNestLevel();
+	op->could_leave = euno_can_leave;
 	op->held = NULL;
 	op->deleting = op->building = op->out_of_memory = false;
 	for (int i = 0; i < noperations; i++)
@@ -318,6 +322,7 @@ push_operation(EunoIndex *idx)
 		}
 	}
 	noperations++;
+	euno_can_leave = false;
 	note_within(idx->cx.process);
 	return op;
 }
@@ -326,7 +331,7 @@ static void
 pop_operation(EunoIndex *idx)
 {
 	Assert(noperations > 0 && operations[noperations - 1].idx == idx);
-	noperations--;
+	euno_can_leave = operations[--noperations].could_leave;
 	note_within(idx->cx.process);
 }
 
@@ -339,7 +344,10 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 
 	note_used(idx);
 	if (idx->order == EUNO_ORDER_BYTES)
+	{
 		*cx = &idx->cx;
+		could_leave = euno_can_leave;
+	}
 	else
 		*cx = push_operation(idx)->cx;
 	if (euno_ndomains > 1)
@@ -388,9 +396,10 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 void
 euno_index_unpin(EunoIndex *idx)
 {
-	euno_can_leave = false;
 	euno_epoch_exit(idx->cx.process);
-	if (idx->order != EUNO_ORDER_BYTES)
+	if (idx->order == EUNO_ORDER_BYTES)
+		euno_can_leave = could_leave;
+	else
 		pop_operation(idx);
 	if (unlikely(idx->cx.counters.descents >= 4096))
 		flush_index(idx);

@@ -209,7 +209,8 @@ extern EunoEnvironment euno_environment;
  * Is this process in an operation on a tree that can be given up while it
  * waits for a node?  Set while a tree is pinned (euno_index_pin), for key
  * locks, while VACUUM walks, or gives memory back, while an index is checked,
- * and for looks at hot leaves.
+ * and for looks at hot leaves.  An operation within another one, a comparator's,
+ * begins without, and what was comes back with its end.
  */
 extern bool euno_can_leave;
 
