@@ -94,14 +94,14 @@ sub load
 # sleep for it, in one statement and as long as it is stopped.  Then ends those.
 # (Some may wait for memory of the tree, or while they hold a node themselves: then
 # the next one is tried.)
-my $bench = load(12, 9, \$stdout, \$stderr);
+my $bench = load(12, 60, \$stdout, \$stderr);
 $node->poll_query_until('postgres', "SELECT count(*) = 12 FROM pg_stat_activity WHERE application_name = 'hot'");
 my @pids = grep { /^[0-9]+$/ && $_ > 1 } split /\n/, $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE application_name = 'hot'");
 my ($stops, $catches, $held, $canceled, $vacuum, $shown) = (0, 0, 0, 0);
 my $watch = $node->background_psql('postgres');
 my $sleeping = "application_name = 'hot' AND state = 'active' AND wait_event_type = 'Extension'";
 my $sleepers = "SELECT pid || ' ' || query_start FROM pg_stat_activity WHERE $sleeping AND pid <> ";
-my $until = time + 7;
+my $until = time + 30;
 
 # Those of a list, by process and statement, who sleep now.
 sub still_asleep
@@ -179,7 +179,15 @@ while (time < $until && !$canceled)
 	$_->finish for $held ? ($vacuum, $shown) : ();
 }
 note $stops, ' stops, ', $held ? 'the last one of' : 'none of', ' a process that held a node';
-$bench->finish;
+
+# Meanwhile sessions tell what has become of them.
+for (1 .. 20)
+{
+	last unless $bench->pumpable;
+	$bench->pump_nb;
+	sleep 0.1;
+}
+$bench->kill_kill;
 SKIP:
 {
 	# Those whose writes it was about to perform cannot be ended; but not all are that
