@@ -5,7 +5,8 @@
  *
  * Index-only scans hand out nothing but this.  Any entry's columns are put
  * into its tuple one after the other; keys that are one varlena and nothing
- * else, and those of columns of fixed length, have shorter ways.
+ * else, those of columns of fixed length, and packed rows that are as a tuple
+ * has them, have shorter ways.
  *
  * What is before a varlena or behind all values is zero: readers tell padding
  * from a short value by that.
