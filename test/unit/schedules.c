@@ -11,8 +11,8 @@
  * that somebody may be looking at, and all must come to an end.
  *
  * A failure prints EUNO_SCHEDULE=...; with that set, only that run is made.
- * EUNO_TREE names the tree, EUNO_CASES the cases (by spaces).  EUNO_PART, 0/16
- * to 15/16 for instance, has but a sixteenth of those with two preemptions run.
+ * EUNO_TREE names the tree, EUNO_CASES the cases (by spaces).  EUNO_PART,
+ * 0/8 to 7/8 for instance, has but an eighth of those with two preemptions run.
  * EUNO_SECONDS makes every case go on for as long with other seeds; with
  * EUNO_STOP, the first failure is the last.
  *
