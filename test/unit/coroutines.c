@@ -5,6 +5,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#undef _FORTIFY_SOURCE			/* it keeps longjmp on one stack */
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +29,9 @@
 
 typedef struct Coroutine
 {
-	ucontext_t	context;
+	ucontext_t	start;
+	jmp_buf		place;			/* where it goes on, once "started" */
+	bool		started;
 	bool		done;
 	const void *sleeps;			/* on this word, until woken */
 	const uint64_t *spins;		/* on this word, while it is ... */
@@ -44,7 +48,7 @@ uint8_t		coroutine_others[MAX_TRACE];
 
 static Coroutine coroutines[MAX_COROUTINES];
 static char *stacks[MAX_COROUTINES];
-static ucontext_t outside;
+static jmp_buf outside;
 static bool inside;				/* a coroutine is running: "current" */
 static uint32_t current;
 static uint32_t ncoroutines;
@@ -121,12 +125,25 @@ schedule_parse(Schedule *schedule, const char *from)
 	return schedule->npoints <= MAX_POINTS;
 }
 
+/*
+ * Has a coroutine go on.  Only its start is left to setcontext, which asks the
+ * kernel for the signals' mask each time.
+ */
+static void
+resume(Coroutine *c)
+{
+	if (c->started)
+		_longjmp(c->place, 1);
+	c->started = true;
+	setcontext(&c->start);
+}
+
 static void
 leave(const char *what)
 {
 	failure = what;
 	inside = false;
-	swapcontext(&coroutines[current].context, &outside);
+	_longjmp(outside, 1);
 }
 
 uint32_t
@@ -202,7 +219,8 @@ switch_to(uint32_t i)
 	if (i == from)
 		return;
 	current = i;
-	swapcontext(&coroutines[from].context, &coroutines[i].context);
+	if (_setjmp(coroutines[from].place) == 0)
+		resume(&coroutines[i]);
 }
 
 /* Does the schedule have somebody else go on here?  MAX_COROUTINES: no. */
@@ -368,16 +386,18 @@ prepare(uint32_t i)
 	Coroutine  *c = &coroutines[i];
 
 	if (stacks[i] == NULL)
+	{
 		stacks[i] = shared_memory(STACK_BYTES);
-	c->done = false;
+		getcontext(&c->start);
+	}
+	c->started = c->done = false;
 	c->sleeps = c->last = NULL;
 	c->spins = NULL;
 	c->repeats = c->resumes = 0;
-	getcontext(&c->context);
-	c->context.uc_stack.ss_sp = stacks[i];
-	c->context.uc_stack.ss_size = STACK_BYTES;
-	c->context.uc_link = NULL;
-	makecontext(&c->context, coroutine_main, 0);
+	c->start.uc_stack.ss_sp = stacks[i];
+	c->start.uc_stack.ss_size = STACK_BYTES;
+	c->start.uc_link = NULL;
+	makecontext(&c->start, coroutine_main, 0);
 }
 
 const char *
@@ -393,7 +413,8 @@ coroutines_run(const Schedule *schedule, uint32_t n, void (*body) (uint32_t i),
 	memory_start(schedule->weak, schedule->seed);
 	plan_start(schedule);
 	inside = true;
-	swapcontext(&outside, &coroutines[current].context);
+	if (_setjmp(outside) == 0)
+		resume(&coroutines[current]);
 	*steps = step;
 	return failure;
 }

@@ -417,13 +417,27 @@ cut(uint64_t value, const void *p, unsigned size)
 	return size == WORD ? value : value & ((UINT64_C(1) << (8 * size)) - 1);
 }
 
-static uint64_t
+/* Copies of fixed sizes: others stall whoever reads the whole word next. */
+static inline uint64_t
 plain_load(const void *p, unsigned size)
 {
 	uint64_t	value = 0;
 
-	memcpy(&value, p, size);
-	return value;
+	switch (size)
+	{
+		case 1:
+			memcpy(&value, p, 1);
+			return value & 0xFF;
+		case 2:
+			memcpy(&value, p, 2);
+			return value & 0xFFFF;
+		case 4:
+			memcpy(&value, p, 4);
+			return value & UINT32_MAX;
+		default:
+			memcpy(&value, p, 8);
+			return value;
+	}
 }
 
 uint64_t

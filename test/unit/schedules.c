@@ -99,6 +99,7 @@ catch_crashes(void)
 	sigaction(SIGBUS, &action, NULL);
 	sigaction(SIGABRT, &action, NULL);
 	sigaction(SIGFPE, &action, NULL);
+	sigaction(SIGILL, &action, NULL);	/* what is undefined */
 }
 
 /* One run; false, and the line that repeats it, if something was wrong. */

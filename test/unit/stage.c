@@ -274,42 +274,52 @@ make_entries(Keys keys)
 		make_fan(keys == KEYS_FAN ? 0 : keys == KEYS_WIDE ? 4 : 12);
 }
 
-/* The number of entries below a position, by the rules of euno_core.h. */
+/* Is an entry below a position, by the rules of euno_core.h? */
+static bool
+is_below(const EunoEntry *entry, const EunoPosition *pos)
+{
+	uint8_t		a[KEY_BYTES + 32] = {0};
+	uint8_t		b[KEY_BYTES + 32] = {0};
+	int			c;
+
+	if (by_comparator())
+	{
+		c = compare_bytes(entry->key, entry->keylen, pos->key, pos->keylen);
+		if (c == 0)
+			c = pos->side != 0 ? -pos->side :
+				(entry->tid > pos->tid) - (entry->tid < pos->tid);
+		return c < 0;
+	}
+	memcpy(a, entry->key, entry->keylen);
+	memcpy(b, pos->key, pos->keylen);
+	for (int k = 0; k < EUNO_TID_BYTES; k++)
+	{
+		int			shift = 8 * (EUNO_TID_BYTES - 1 - k);
+
+		a[entry->keylen + k] = (uint8_t) (entry->tid >> shift);
+		b[pos->keylen + k] = pos->side > 0 ? 0xFF : pos->side < 0 ? 0 :
+			(uint8_t) (pos->tid >> shift);
+	}
+	return memcmp(a, b, sizeof(a)) < 0;
+}
+
+/* The number of entries below a position. */
 static uint32_t
 below(const EunoPosition *pos)
 {
-	uint32_t	n = 0;
+	uint32_t	lo = 0;
+	uint32_t	hi = ENTRIES;
 
-	for (uint32_t i = 0; i < ENTRIES; i++)
+	while (lo < hi)
 	{
-		uint8_t		a[KEY_BYTES + 32] = {0};
-		uint8_t		b[KEY_BYTES + 32] = {0};
-		int			c;
+		uint32_t	mid = (lo + hi) / 2;
 
-		memcpy(a, entries[i].key, entries[i].keylen);
-		memcpy(b, pos->key, pos->keylen);
-		if (by_comparator())
-		{
-			c = compare_bytes(a, entries[i].keylen, b, pos->keylen);
-			if (c == 0)
-				c = pos->side != 0 ? -pos->side :
-					(entries[i].tid > pos->tid) - (entries[i].tid < pos->tid);
-		}
+		if (is_below(&entries[mid], pos))
+			lo = mid + 1;
 		else
-		{
-			for (int k = 0; k < EUNO_TID_BYTES; k++)
-			{
-				int			shift = 8 * (EUNO_TID_BYTES - 1 - k);
-
-				a[entries[i].keylen + k] = (uint8_t) (entries[i].tid >> shift);
-				b[pos->keylen + k] = pos->side > 0 ? 0xFF : pos->side < 0 ? 0 :
-					(uint8_t) (pos->tid >> shift);
-			}
-			c = memcmp(a, b, sizeof(a));
-		}
-		n += c < 0;
+			hi = mid;
 	}
-	return n;
+	return lo;
 }
 
 static Set

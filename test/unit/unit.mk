@@ -23,7 +23,7 @@ UNIT_CFLAGS = -std=gnu11 -g -Wall -Wextra -Werror -pthread -MMD -MP \
 UNIT_FLAGS_plain = -O2 $(UNIT_NO_DOUBTS) -DART_VISIT_FRAMES=2
 UNIT_FLAGS_alone = -O2 -DEUNO_ALONE=1
 UNIT_FLAGS_hook = -O2 -DEUNO_TEST_HOOK $(UNIT_EAGERLY) $(UNIT_NO_DOUBTS)
-UNIT_FLAGS_model = -O2 $(UNIT_UNDEFINED) -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=euno_model_patience -DBPT_VOTES=2 -DBPT_LOG_SIZE=3 -DBPT_LEAF_SIZE=256 -DBPT_FIXED_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=192 -DBPT_CLOSING_PAUSES=1 -DBPT_SEGMENT_PAUSES=1 -DBPT_SEGMENT_ROUNDS=1 \
+UNIT_FLAGS_model = -O2 $(UNIT_UNDEFINED) -fsanitize-undefined-trap-on-error -DEUNO_TEST_MODEL -DEUNO_LOCK_SPINS=1 -DBPT_PATIENCE=euno_model_patience -DBPT_VOTES=2 -DBPT_LOG_SIZE=3 -DBPT_LEAF_SIZE=256 -DBPT_FIXED_SIZE=256 -DBPT_INNER_SIZE=256 -DBPT_SEGMENTS=2 -DBPT_SEGMENT_SIZE=192 -DBPT_CLOSING_PAUSES=1 -DBPT_SEGMENT_PAUSES=1 -DBPT_SEGMENT_ROUNDS=1 \
 	-DEUNO_QUEUES=1 -DEUNO_PATIENCE=1 -DEUNO_PATIENCE_LEAST=1 -DEUNO_LOOK_PAUSES=1 -DEUNO_LEADER_REQUESTS=1 $(UNIT_EAGERLY) -DBPT_CROWD=99 -DART_CROWD=99 -DART_STEPS=1 -DART_LONELY=0 -DART_COMPANY=0 -DART_GROWN=4,8,16,30,52,94,126,256 \
 	-DEUNO_HEAT_SAMPLE=1 -DEUNO_HEAT_FIRST=1000 -DEUNO_HEAT_LEAVES=12 -DART_USES=4 -DART_LEAST_DRAWN=1 -DART_LEAST_READS=1
 UNIT_FLAGS_eager = $(filter-out -DART_STEPS=1 -DART_LONELY=0,$(UNIT_FLAGS_model))
@@ -54,8 +54,9 @@ UNIT_plain = model/schedules-bptree model/schedules-art-olc model/schedules-art-
 UNIT_asan = $(addprefix asan/,$(UNIT_TESTS) oracle-flapping threads-contended threads-crowded)
 UNIT_tsan = tsan/arena tsan/threads tsan/threads-contended tsan/threads-flapping tsan/threads-crowded tsan/predicate tsan/epoch
 
-.PHONY: unit unit-asan unit-tsan
-unit: $(addprefix $(UNIT_BUILD)/,$(UNIT_plain))
+.PHONY: unit unit-asan unit-tsan unit-programs mutants-programs bench-programs
+unit-programs: $(addprefix $(UNIT_BUILD)/,$(UNIT_plain))
+unit: unit-programs
 	@test/unit/run $(UNIT_BUILD) $(UNIT_plain)
 unit-asan: $(addprefix $(UNIT_BUILD)/,$(UNIT_asan))
 	@test/unit/run $(UNIT_BUILD) $(UNIT_asan)
@@ -115,10 +116,13 @@ $(UNIT_BUILD)/model/litmus: $(patsubst %.c,$(UNIT_BUILD)/model/%.o,$(addprefix t
 UNIT_MUTATED = $(sort $(shell sed -n 's/.*| program:\([a-z_]*\) .*/\1/p' test/unit/mutants/list))
 
 .PHONY: unit-mutants
-unit-mutants: $(UNIT_BUILD)/model/schedules $(addprefix $(UNIT_BUILD)/plain/,$(UNIT_MUTATED))
+mutants-programs: $(UNIT_BUILD)/model/schedules $(addprefix $(UNIT_BUILD)/plain/,$(UNIT_MUTATED))
+unit-mutants: mutants-programs
 	@SCHEDULES="$(UNIT_SCHEDULES) $(UNIT_CORE)" SUPPORT="$(UNIT_SUPPORT) $(UNIT_CORE)" \
 		PLAIN_FLAGS="-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_plain)" test/unit/mutants/run $(UNIT_BUILD)/model $(UNIT_CC) \
 		"-std=gnu11 -O1 -w -pthread $(UNIT_FLAGS_model)" $(MUTANTS)
+
+bench-programs: $(patsubst %,$(UNIT_BUILD)/plain/%_bench,core skew structure domain calm)
 
 .PHONY: bench-skew
 bench-skew: $(UNIT_BUILD)/plain/skew_bench

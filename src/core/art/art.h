@@ -416,8 +416,6 @@ extern uint64_t euno_art_verify(EunoContext *cx, EunoTree *tree,
 								const EunoVerify *verify);
 extern uint64_t euno_art_entries(EunoTree *tree);
 extern uint64_t euno_art_inners(EunoTree *tree);
-extern void euno_art_stats(EunoContext *cx, EunoTree *tree,
-						   EunoTreeStats *stats);
 
 /* art_heat.c */
 

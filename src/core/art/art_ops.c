@@ -42,20 +42,22 @@ create_rowex(EunoContext *cx, EunoTree *tree, const EunoTreeConfig *config)
 
 /* The child nearest to a byte, at its right if there is one; 0 if none. */
 static ArtRef
-nearest(ArtNode *node, int from)
+nearest(ArtNode *node, uint8_t from)
 {
-	ArtRef		ref = 0;
+	ArtChildren children;
+	uint32_t	i = 0;
 
-	for (int b = from; b < 256 && art_is_absent(ref); b++)
-		(void) art_slot(node, art_type(node), (uint8_t) b, &ref);
-	for (int b = from - 1; b >= 0 && art_is_absent(ref); b--)
-		(void) art_slot(node, art_type(node), (uint8_t) b, &ref);
-	return ref;
+	euno_art_node_children(node, &children);
+	if (children.n == 0)
+		return 0;
+	while (i + 1 < children.n && children.bytes[i] < from)
+		i++;
+	return children.child[i].ref;
 }
 
 /* Nodes on a path from the root to a leaf, that included. */
 static uint32_t
-levels(EunoTree *tree, int from)
+levels(EunoTree *tree, uint8_t from)
 {
 	ArtRef		ref = euno_load64_acquire(&art_body(tree)->root);
 	uint32_t	n = 1;
@@ -94,28 +96,28 @@ euno_art_inners(EunoTree *tree)
  * Paths differ in length; the height is that of the longest of six.  The bytes
  * are those of the domain's map.
  */
-void
-euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
+static void
+stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *to)
 {
 	ArtBody    *body = art_body(tree);
 
-	memset(stats, 0, sizeof(*stats));
-	stats->entries = euno_art_entries(tree);
-	stats->inners = euno_art_inners(tree);
-	stats->leaves = stats->entries;
-	stats->domains = euno_load64(&body->near_domains);
-	stats->inner_bytes = euno_art_near_bytes(tree, cx->domain);
-	stats->merges = euno_load64(&body->dropped);
+	memset(to, 0, sizeof(*to));
+	to->entries = euno_art_entries(tree);
+	to->inners = euno_art_inners(tree);
+	to->leaves = to->entries;
+	to->domains = euno_load64(&body->near_domains);
+	to->inner_bytes = euno_art_near_bytes(tree, cx->domain);
+	to->merges = euno_load64(&body->dropped);
 
 	/* Those who insert would all write to a counter of their own. */
-	stats->splits = stats->inners + stats->merges - euno_load64(&body->loaded);
+	to->splits = to->inners + to->merges - euno_load64(&body->loaded);
 	euno_epoch_enter(cx->process);
 	for (int from = 0; from < 256; from += 51)
 	{
-		uint32_t	n = levels(tree, from);
+		uint32_t	n = levels(tree, (uint8_t) from);
 
-		if (stats->height < n)
-			stats->height = n;
+		if (to->height < n)
+			to->height = n;
 	}
 	euno_epoch_exit(cx->process);
 }
@@ -139,7 +141,7 @@ euno_art_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	.set_domains = euno_art_set_domains, \
 	.verify = euno_art_verify, \
 	.entries = euno_art_entries, \
-	.stats = euno_art_stats, \
+	.stats = stats, \
 	.heat = euno_art_heat, \
 	.leaf = euno_art_leaf \
 }
