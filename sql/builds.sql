@@ -52,7 +52,7 @@ SELECT columns, memory, build(columns, memory)
 					  'mood', 'mood DESC', 'mood, random', 'mood DESC, few', 'mood, few, halves DESC, random', 'mood, holes DESC, mood, span', 'mood, long', 'few, mood', 'few DESC, no_heads', 'random, no_heads', 'holes NULLS FIRST, span',
 					  'holes DESC, mood', 'halves, mood', 'payload_late DESC, zoned', 'uuid, mood', 'uuid DESC, span', 'long COLLATE "C", mood',
 					  'long_holes COLLATE "C" DESC, no_heads', 'span, no_heads', 'span_holes DESC, mood', 'zoned DESC, no_heads',
-					  'address, mood', 'address DESC, no_heads', 'address_holes NULLS FIRST, no_heads', 'number, mood',
+					  'few, long_holes DESC', 'few DESC NULLS FIRST, long, few', 'address, mood', 'address DESC, no_heads', 'address_holes NULLS FIRST, no_heads', 'number, mood',
 					  'no_heads', 'no_heads DESC']) WITH ORDINALITY AS c(columns, number),
 		unnest(ARRAY['1MB', '64MB']) AS m(memory)
 	ORDER BY number, memory;
@@ -107,7 +107,7 @@ DROP TABLE widths;
 SET euno.debug_wrong_guesses = on;
 SELECT columns, memory, build(columns, memory)
 	FROM unnest(ARRAY['long', 'long DESC, few', 'long_holes', 'long_holes DESC NULLS LAST) INCLUDE (few',
-					  '(repeat(''same'', 4) || long)', 'mood, random', 'mood DESC, few, halves']) WITH ORDINALITY AS c(columns, number),
+					  '(repeat(''same'', 4) || long)', 'mood, random', 'mood DESC, few, halves', 'halves, long', 'few, long_holes DESC']) WITH ORDINALITY AS c(columns, number),
 		unnest(ARRAY['1MB', '64MB']) AS m(memory)
 	ORDER BY number, memory;
 CREATE INDEX builds_index ON builds USING euno (long);

@@ -121,6 +121,45 @@ head_of(const RowSort *sort, const EunoSortItem *item, uint32 depth)
 						 item->length - EUNO_TID_BYTES, depth);
 }
 
+static bool
+same_first(const RowSort *sort, const EunoSortItem *items, uint32 n)
+{
+	for (uint32 i = 1; i < n; i++)
+	{
+		fetch_ahead(sort, items, n, i);
+		if (!euno_row_same_first(sort->order, euno_sort_at(sort->chunks, items),
+								 items->length - EUNO_TID_BYTES,
+								 euno_sort_at(sort->chunks, &items[i]),
+								 items[i].length - EUNO_TID_BYTES))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Items of one head and one value of the first column, by the second one.  They
+ * have their heads again afterwards.
+ */
+static void
+sort_by_second(const RowSort *sort, EunoSortItem *items, uint32 n)
+{
+	uint64		head = items->head;
+
+	for (uint32 i = 0; i < n; i++)
+		items[i].head =
+			euno_row_second_head(sort->order, euno_sort_at(sort->chunks, &items[i]),
+								 items[i].length - EUNO_TID_BYTES);
+	euno_sort_heads((uint64 *) items, (uint64 *) sort->scratch, n, 2, 0);
+	for (uint32 i = 0, end; i < n; i = end)
+	{
+		uint64		second = items[i].head;
+
+		for (end = i; end < n && items[end].head == second; end++)
+			items[end].head = head;
+		merge_sort(sort, items + i, end - i, sort->scratch);
+	}
+}
+
 /* The items have the heads at "depth". */
 static void
 sort_by_heads(const RowSort *sort, EunoSortItem *items, uint32 n, uint32 depth)
@@ -133,12 +172,16 @@ sort_by_heads(const RowSort *sort, EunoSortItem *items, uint32 n, uint32 depth)
 	{
 		for (end = i + 1; end < n && items[end].head == items[i].head;)
 			end++;
-		if (end - i > FEW_EQUAL && next < euno_row_head_bytes(sort->order))
+		if (end - i > FEW_EQUAL && next < euno_row_head_bytes(sort->order) &&
+			euno_row_head_goes_on(sort->order, items[i].head))
 		{
 			for (uint32 j = i; j < end; j++)
 				items[j].head = head_of(sort, &items[j], next);
 			sort_by_heads(sort, items + i, end - i, next);
 		}
+		else if (end - i > FEW_EQUAL && euno_row_has_second(sort->order) &&
+				 same_first(sort, items + i, end - i))
+			sort_by_second(sort, items + i, end - i);
 		else if (end - i > 1)
 			merge_sort(sort, items + i, end - i, sort->scratch);
 	}

@@ -143,9 +143,12 @@ extern int	euno_key_compare(void *arg, const EunoPosition *pos,
  * euno_row_head: eight bytes at this depth, below euno_row_head_bytes, by
  * which rows can be brought about into order, as numbers; if that says 0 there
  * is no such number, but the head at depth 0 belongs to the row all the same.
+ * euno_row_head_goes_on: may rows with this head have other ones further down?
+ * euno_row_second_head: the same of the second column, for rows whose first
+ * columns are the same, byte by byte; if there is such a number at all.
  * euno_rows_compare decides; it is given the heads at depth 0.
  *
- * euno_row_guessed: these heads are guesses that may turn out to be bad; first
+ * euno_row_guessed: some heads are guesses that may turn out to be bad; first
  * rows are to be learned, then euno_row_learned called, which says whether to
  * go on.  If not, or if they are bad, euno_row_guess_otherwise has others made
  * from now on, or says that there are none.
@@ -164,6 +167,13 @@ extern bool euno_row_learned(EunoRowOrder *order);
 extern bool euno_row_guess_otherwise(EunoRowOrder *order);
 extern uint64_t euno_row_head(EunoRowOrder *order, const uint8_t *row,
 							  uint32_t len, uint32_t depth);
+extern bool euno_row_head_goes_on(const EunoRowOrder *order, uint64_t head);
+extern bool euno_row_has_second(const EunoRowOrder *order);
+extern bool euno_row_same_first(const EunoRowOrder *order, const uint8_t *a,
+								uint32_t alen, const uint8_t *b,
+								uint32_t blen);
+extern uint64_t euno_row_second_head(EunoRowOrder *order, const uint8_t *row,
+									 uint32_t len);
 extern int	euno_rows_compare(EunoRowOrder *order, const uint8_t *a,
 							  uint32_t alen, uint64_t ahead, const uint8_t *b,
 							  uint32_t blen, uint64_t bhead);

@@ -18,10 +18,14 @@
  *	 strcoll, which is why PostgreSQL does not use it, and takes about as long as
  *	 a comparison, but once or twice for each row instead of twenty times.
  *
+ * Rows whose first columns are the same have second heads: numbers, or places of
+ * letters.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -66,6 +70,8 @@ struct EunoRowOrder
 	uint32		compared;
 	EunoHeads	heads;
 	EunoHeads	otherwise;		/* if letters do not tell */
+	EunoHeads	second;			/* NONE, LETTERS or NUMBERS */
+	int			lettered;		/* the column that rows are learned of */
 	bool		heads_unsigned; /* they decide, as numbers */
 	bool		nulls;			/* a row has had NULL in its first column */
 	EunoLetters *letters;
@@ -104,25 +110,17 @@ is_library_text(const EunoKeyColumn *col)
 		euno_locale_is_libc(pg_newlocale_from_collation(col->collation));
 }
 
-EunoRowOrder *
-euno_row_order_make(const EunoKeySchema *schema)
+/* What the first column is sorted by. */
+static void
+prepare_heads(EunoRowOrder *order)
 {
-	EunoRowOrder *order = palloc0(offsetof(EunoRowOrder, columns) +
-								  schema->nkeys * sizeof(SortSupportData));
-	const EunoKeyColumn *col = &schema->cols[0];
+	const EunoKeyColumn *col = &order->schema->cols[0];
 
-	order->schema = schema;
-	order->memory = AllocSetContextCreate(CurrentMemoryContext,
-										  "euno comparisons",
-										  ALLOCSET_DEFAULT_SIZES);
-	for (int i = 0; i < schema->nkeys; i++)
-		if (schema->cols[i].kind == EUNO_KIND_OPAQUE)
-			prepare_column(order, i);
 	if (col->kind != EUNO_KIND_OPAQUE)
 	{
 		order->heads = HEADS_NUMBERS;
 		order->heads_unsigned = true;
-		return order;
+		return;
 	}
 	if (order->columns[0].abbrev_converter != NULL)
 	{
@@ -143,6 +141,41 @@ euno_row_order_make(const EunoKeySchema *schema)
 		order->heads = HEADS_LETTERS;
 		order->letters = euno_letters_of(col->collation);
 	}
+}
+
+/* ... and the second one, where the first columns are the same. */
+static void
+prepare_second(EunoRowOrder *order)
+{
+	const EunoKeyColumn *col = &order->schema->cols[1];
+
+	if (order->schema->nkeys < 2)
+		return;
+	if (col->kind != EUNO_KIND_OPAQUE)
+		order->second = HEADS_NUMBERS;
+	else if (order->heads == HEADS_NUMBERS && col->approximates)
+	{
+		order->second = HEADS_LETTERS;
+		order->letters = euno_letters_of(col->collation);
+		order->lettered = 1;
+	}
+}
+
+EunoRowOrder *
+euno_row_order_make(const EunoKeySchema *schema)
+{
+	EunoRowOrder *order = palloc0(offsetof(EunoRowOrder, columns) +
+								  schema->nkeys * sizeof(SortSupportData));
+
+	order->schema = schema;
+	order->memory = AllocSetContextCreate(CurrentMemoryContext,
+										  "euno comparisons",
+										  ALLOCSET_DEFAULT_SIZES);
+	for (int i = 0; i < schema->nkeys; i++)
+		if (schema->cols[i].kind == EUNO_KIND_OPAQUE)
+			prepare_column(order, i);
+	prepare_heads(order);
+	prepare_second(order);
 	return order;
 }
 
@@ -173,17 +206,29 @@ skip_ascii(const uint8_t *p, const uint8_t *end)
 	return word & NOT_ASCII ? p : end;
 }
 
+/* The first column of a row, or the second one; false if that is NULL. */
+static inline bool
+read_column(const EunoRowOrder *order, const uint8_t *row, uint32_t len,
+			int column, Datum *value)
+{
+	EunoRowReader reader;
+	bool		result;
+
+	euno_row_begin(&reader, order->schema->nkeys, row, len);
+	result = euno_row_next(&reader, &order->schema->cols[0], 0, value);
+	return column == 0 ? result :
+		euno_row_next(&reader, &order->schema->cols[1], 1, value);
+}
+
 void
 euno_row_learn(EunoRowOrder *order, const uint8_t *row, uint32_t len)
 {
-	const EunoKeyColumn *col = &order->schema->cols[0];
-	EunoRowReader reader;
+	const EunoKeyColumn *col = &order->schema->cols[order->lettered];
 	Datum		value;
 	const uint8_t *p;
 	const uint8_t *end;
 
-	euno_row_begin(&reader, order->schema->nkeys, row, len);
-	if (!euno_row_next(&reader, col, 0, &value))
+	if (!read_column(order, row, len, order->lettered, &value))
 		return;
 	len = euno_text_bytes(col, value, &p);
 	end = p + Min(len, GUESS_LETTERS);
@@ -202,7 +247,7 @@ euno_row_learned(EunoRowOrder *order)
 {
 	uint64_t	room = UINT64_MAX;
 
-	euno_find_ascii(&order->schema->cols[0], order->letters);
+	euno_find_ascii(&order->schema->cols[order->lettered], order->letters);
 	order->base = Max(order->letters->nplaces + EUNO_NO_PLACE,
 					  order->numbered) + 1;
 	for (order->digits = 0; room >= order->base; order->digits++)
@@ -215,7 +260,7 @@ euno_row_learned(EunoRowOrder *order)
 bool
 euno_row_guessed(const EunoRowOrder *order)
 {
-	return order->heads == HEADS_LETTERS;
+	return order->heads == HEADS_LETTERS || order->second == HEADS_LETTERS;
 }
 
 bool
@@ -223,7 +268,10 @@ euno_row_guess_otherwise(EunoRowOrder *order)
 {
 	if (!euno_row_guessed(order))
 		return false;
-	order->heads = order->otherwise;
+	if (order->heads == HEADS_LETTERS)
+		order->heads = order->otherwise;
+	else
+		order->second = HEADS_NONE;
 	return true;
 }
 
@@ -240,7 +288,7 @@ make_wrong(const EunoKeyColumn *col, uint64_t head)
 static uint64_t
 places(EunoRowOrder *order, Datum value, uint32_t depth)
 {
-	const EunoKeyColumn *col = &order->schema->cols[0];
+	const EunoKeyColumn *col = &order->schema->cols[order->lettered];
 	int			skip = (int) (depth / sizeof(uint64)) * order->digits;
 	uint64_t	head = 0;
 	uint32_t	len;
@@ -288,22 +336,26 @@ abbreviated(EunoRowOrder *order, Datum value)
 	return (uint64_t) head;
 }
 
+static inline uint64_t
+head_of_null(const EunoKeyColumn *col)
+{
+	return col->null_mark == EUNO_MARK_NULL_LAST ? UINT64_MAX : 0;
+}
+
 uint64_t
 euno_row_head(EunoRowOrder *order, const uint8_t *row, uint32_t len,
 			  uint32_t depth)
 {
 	const EunoKeyColumn *col = &order->schema->cols[0];
-	EunoRowReader reader;
 	Datum		value;
 	uint64_t	head;
 
 	if (order->heads == HEADS_NONE)
 		return 0;
-	euno_row_begin(&reader, order->schema->nkeys, row, len);
-	if (!euno_row_next(&reader, col, 0, &value))
+	if (!read_column(order, row, len, 0, &value))
 	{
 		order->nulls = true;
-		return col->null_mark == EUNO_MARK_NULL_LAST ? UINT64_MAX : 0;
+		return head_of_null(col);
 	}
 	if (order->heads == HEADS_ABBREVIATED)
 		head = abbreviated(order, value);
@@ -319,6 +371,50 @@ euno_row_head(EunoRowOrder *order, const uint8_t *row, uint32_t len,
 	if (order->heads == HEADS_ABBREVIATED && !order->heads_unsigned)
 		return head;
 	return col->desc ? ~head : head;
+}
+
+bool
+euno_row_has_second(const EunoRowOrder *order)
+{
+	return order->second != HEADS_NONE;
+}
+
+bool
+euno_row_same_first(const EunoRowOrder *order, const uint8_t *a, uint32_t alen,
+					const uint8_t *b, uint32_t blen)
+{
+	const EunoKeyColumn *col = &order->schema->cols[0];
+	Datum		avalue;
+	Datum		bvalue;
+	bool		present = read_column(order, a, alen, 0, &avalue);
+
+	return present == read_column(order, b, blen, 0, &bvalue) &&
+		(!present || datum_image_eq(avalue, bvalue, col->attbyval, col->attlen));
+}
+
+uint64_t
+euno_row_second_head(EunoRowOrder *order, const uint8_t *row, uint32_t len)
+{
+	const EunoKeyColumn *col = &order->schema->cols[1];
+	Datum		value;
+	uint64_t	head;
+
+	if (!read_column(order, row, len, 1, &value))
+		return head_of_null(col);
+	head = order->second == HEADS_NUMBERS ? euno_encode_head(col, value) :
+		places(order, value, 0);
+	if (order->second == HEADS_LETTERS && euno_wrong_guesses)
+		head = make_wrong(col, head);
+	return col->desc ? ~head : head;
+}
+
+bool
+euno_row_head_goes_on(const EunoRowOrder *order, uint64_t head)
+{
+	if (order->schema->cols[0].desc)
+		head = ~head;
+	return order->heads == HEADS_LETTERS ? head % order->base != 0 :
+		(head & 0xFF) != 0;
 }
 
 /* 0 if they do not tell. */

@@ -90,6 +90,7 @@ const Case	cases[] = {
 	{"log-lagging", KEYS_FIXED, "D2 i0-8", {"i9-14", "M", "f0-14"}, 2, 8, CASE_LAGGING},
 	{"log-reuse", KEYS_FIXED, "D2 i0-8 r1-7", {"i9-12", "m", "M c9"}, 2, 8, CASE_LAGGING},
 	{"log-taken", KEYS_FIXED, "D2 i0-7", {"i8", "r4-7 m m M"}, 2, 8, 0},
+	{"log-late", KEYS_FIXED, "D2 i0-7", {"i8 r4-7 m m", "M"}, 2, 8, 0},
 	/* who has lost patience locks what it reads, and waits for it */
 	{"hasty", KEYS_FIXED, "i0 i4 i8 i12", {"i2 r8", "i9 f0-12"}, 1, 8, CASE_HASTY},
 	{"hasty-3", KEYS_SLOTTED, "i0 i4 i8 i12", {"i2 r8", "f0-12", "i9 c2"}, 1, 8, CASE_HASTY},
