@@ -213,7 +213,8 @@ typedef struct EunoContext
 	uint16_t	grown_at;
 	EunoLast	next;			/* the leaf at which a scan's next batch begins;
 								 * "again" is not used */
-	uint32_t	conflicts;		/* at leaves, ever; of which some are looked at */
+	uint32_t	conflicts;		/* at leaves, and writes that count as such, ever;
+								 * of which some are looked at */
 	uint32_t	met;			/* radix trees: conflicts at the last removal */
 	uint32_t	company;		/* removals before others are no longer expected */
 	uint32_t	part_leaf;		/* that should be parted, by its next writer; 0:

@@ -43,7 +43,10 @@ typedef struct EunoHeatPlace
 /* ... or one that nothing can be said of. */
 #define EUNO_CAUSE_NONE			((EunoCause) (EUNO_CAUSES + 1))
 
-/* One more conflict of this context; is it one of those that are noted? */
+/*
+ * One more conflict of this context, or a write that counts as one; is it one
+ * of those that are noted?
+ */
 static inline bool
 euno_heat_is_due(EunoContext *cx)
 {

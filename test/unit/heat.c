@@ -207,6 +207,7 @@ test_contended(const Universe *universe)
 {
 	EunoHeat	heat[8];
 	EunoPosition pos = {0};
+	uint64_t	contended = 0;
 	Case		c;
 
 	tap_begin("writes to contended leaves are counted");
@@ -218,9 +219,13 @@ test_contended(const Universe *universe)
 	make_table(&c);
 	do_remove(&c.actor, &c.model, 1000);
 	for (int i = 0; i < 201; i++)
+	{
+		/* A backend's counters are cleared at the end of each transaction. */
+		contended += c.actor.cx.counters.contended;
+		memset(&c.actor.cx.counters, 0, sizeof(EunoCounters));
 		toggle(&c.actor, &c.model, 1000);
-	CHECK(c.actor.cx.counters.contended >= 200, "%llu writes",
-		  (unsigned long long) c.actor.cx.counters.contended);
+	}
+	CHECK(contended >= 199, "%llu writes", (unsigned long long) contended);
 	CHECK(heat_of(&c, true, heat, 8) == 1 && heat[0].writes >= 160 &&
 		  heat[0].fresh == 0, "%u writes", heat[0].writes);
 	CHECK(leads_to(&c, &heat[0], 1000), "to another leaf");

@@ -68,13 +68,15 @@ euno_bpt_delegated(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 
 /*
  * A contended leaf was written to: writers hardly meet there, which does not
- * mean that they would not if it were calm.  As euno_bpt_conflict.
+ * mean that they would not if it were calm.  As euno_bpt_conflict.  (Counters
+ * are cleared after each transaction, which may write once: not by them.)
  */
 void
 euno_bpt_contended_write(EunoContext *cx, EunoTree *tree, const BptLeaf *leaf,
 						 const BptKey *key)
 {
-	if (++cx->counters.contended % EUNO_HEAT_SAMPLE == 0)
+	cx->counters.contended++;
+	if (euno_heat_is_due(cx))
 		note(cx, tree, leaf, key->pos, EUNO_CAUSE_NONE);
 }
 
