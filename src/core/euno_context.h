@@ -139,6 +139,7 @@ typedef struct EunoDelegation
 	uint32_t	sleeps;			/* since it had the most */
 	uint32_t	shun;			/* operations that are not delegated */
 	uint32_t	alone;			/* turns in a row without company */
+	uint32_t	followed;		/* operations that others have performed, ever */
 	uint32_t	depth;			/* radix trees: of the last crowded place */
 	const void *crowded[EUNO_CROWDED];	/* where there has been company */
 } EunoDelegation;

@@ -507,6 +507,7 @@ follow(Leader *leader, EunoEpochSlot *slot, EunoStatus *status)
 	if (cx->want_leaf)
 		cx->leaf = euno_load32(&slot->answer.leaf);
 	cx->counters.delegated++;
+	cx->delegation.followed++;
 	return true;
 }
 

@@ -213,6 +213,12 @@ main(void)
 	for (int i = 0; i < 2; i++)
 		CHECK(!write_crowded(&c.actor, &c.model, leaf),
 			  "a contended leaf is crowded");
+
+	/* A backend's counters are cleared at the end of each transaction. */
+	memset(&c.actor.cx.counters, 0, sizeof(EunoCounters));
+	c.actor.cx.delegation.followed = 15;
+	CHECK(write_crowded(&c.actor, &c.model, leaf),
+		  "a leaf is looked at before each write");
 	check_all(&c.actor, &c.model);
 	tap_end();
 	case_close(&c);

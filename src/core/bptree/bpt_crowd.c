@@ -17,7 +17,7 @@
 static inline bool
 is_past(EunoContext *cx, const BptLeaf *leaf)
 {
-	if (cx->counters.delegated % CROWD_LOOK != 0 ||
+	if (cx->delegation.followed % CROWD_LOOK != 0 ||
 		(euno_load8(&leaf->format) & BPT_SCATTERED) == 0)
 		return false;
 	*euno_crowd(cx, leaf) = NULL;
