@@ -66,6 +66,7 @@ ask(uint64_t before)
 
 /*
  * The actor has asked, and sleeps: it becomes the leader of it and the others.
+ * (A removal may be tried with a guard first: then it asks twice.)
  */
 static void
 become_leader(uint32_t *word, uint32_t seen)
@@ -77,7 +78,7 @@ become_leader(uint32_t *word, uint32_t seen)
 			queue = &epochs->queues[i];
 	}
 	queue->head = QUEUE_LED;
-	asker->request.next = ask(QUEUE_LED);
+	asker->request.next = handed_over ? QUEUE_LED : ask(QUEUE_LED);
 	*word = ANSWER_LEAD;
 }
 
