@@ -249,12 +249,16 @@ relation_file_exists(const EunoTreeKey *key)
 
 /* Whoever ends this transaction, which is being prepared, looks again. */
 static void
-leave_to_prepared(const EunoTreeKey *key)
+leave_to_prepared(const Suspect *suspect)
 {
-	EunoTreeSlot *slot = euno_tree_lookup(key);
+	EunoTreeSlot *slot = euno_tree_lookup(&suspect->key);
 
-	if (slot != NULL)
-		slot->prepared = GetTopTransactionIdIfAny();
+	if (slot == NULL)
+		return;
+	slot->unprepared_oid = InvalidOid;
+	for (const Giver *giver = suspect->givers; giver != NULL; giver = giver->next)
+		slot->unprepared_oid = giver->index_oid;
+	slot->prepared = GetTopTransactionIdIfAny();
 }
 
 /*
@@ -282,6 +286,9 @@ euno_gc_prepared(void)
 			TransactionIdIsValid(slot->prepared) &&
 			!TransactionIdIsInProgress(slot->prepared))
 		{
+			if (OidIsValid(slot->unprepared_oid) &&
+				!TransactionIdDidCommit(slot->prepared))
+				slot->index_oid = slot->unprepared_oid;
 			slot->prepared = InvalidTransactionId;
 			decided = true;
 		}
@@ -348,7 +355,7 @@ xact_callback(XactEvent event, void *arg)
 				if (suspect->moved)
 					euno_tree_drop(&suspect->key);
 				else
-					leave_to_prepared(&suspect->key);
+					leave_to_prepared(suspect);
 				break;
 			default:
 				return;

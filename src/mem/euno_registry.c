@@ -349,6 +349,7 @@ euno_tree_get(const EunoTreeKey *key, Oid index_oid)
 		slot->evicted = slot->wanted = slot->from_snapshot = false;
 		slot->must_stay = false;
 		slot->prepared = InvalidTransactionId;
+		slot->unprepared_oid = InvalidOid;
 		pg_atomic_write_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
 		slot->heap_oid = InvalidOid;
 		slot->tried_at = 0;

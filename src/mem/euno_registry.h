@@ -143,6 +143,7 @@ typedef struct EunoTreeSlot
 								 * known to us; invalid if it had no xid */
 	TransactionId prepared;		/* a prepared one that may have made, dropped or
 								 * replaced the file; a hint, or invalid */
+	Oid			unprepared_oid; /* index_oid if that is rolled back, or invalid */
 	uint64		side_epoch;		/* set when MERGING begins */
 	uint64		retired_epoch;	/* while RETIRING */
 	pg_atomic_uint32 holders;	/* operations that keep the tree in memory

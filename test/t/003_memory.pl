@@ -59,6 +59,8 @@ gives_back("SELECT make('t', 'TEMP'); ALTER TABLE t ALTER b TYPE varchar(200); B
 	'ALTER TYPE, a second one rolled back, then TRUNCATE');
 gives_back("SELECT make('t'); ALTER TABLE t ALTER b TYPE varchar(200); BEGIN; ALTER TABLE t ALTER b TYPE varchar(300); PREPARE TRANSACTION 'p'; COMMIT PREPARED 'p'; REINDEX TABLE t; DROP TABLE t",
 	'ALTER TYPE, prepared, then REINDEX');
+gives_back("SELECT make('t'); ALTER TABLE t ALTER b TYPE varchar(200); BEGIN; ALTER TABLE t ALTER b TYPE varchar(300); ALTER TABLE t ALTER b TYPE varchar(400); PREPARE TRANSACTION 'p'; ROLLBACK PREPARED 'p'; REINDEX TABLE t; DROP TABLE t",
+	'ALTER TYPE twice, prepared and rolled back, then REINDEX');
 gives_back("SELECT make('t'); REINDEX TABLE t; BEGIN; TRUNCATE t; ROLLBACK; VACUUM FULL t; DROP TABLE t",
 	'new files, then DROP');
 gives_back("SELECT make('t'); DROP INDEX CONCURRENTLY t_a_idx; DROP INDEX CONCURRENTLY t_b_idx; DROP TABLE t", 'DROP INDEX CONCURRENTLY');
