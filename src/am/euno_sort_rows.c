@@ -126,6 +126,8 @@ same_first(const RowSort *sort, const EunoSortItem *items, uint32 n)
 {
 	for (uint32 i = 1; i < n; i++)
 	{
+		if ((i % INTERRUPTS_EVERY) == 0)
+			CHECK_FOR_INTERRUPTS();
 		fetch_ahead(sort, items, n, i);
 		if (!euno_row_same_first(sort->order, euno_sort_at(sort->chunks, items),
 								 items->length - EUNO_TID_BYTES,
@@ -146,9 +148,13 @@ sort_by_second(const RowSort *sort, EunoSortItem *items, uint32 n)
 	uint64		head = items->head;
 
 	for (uint32 i = 0; i < n; i++)
+	{
+		if ((i % INTERRUPTS_EVERY) == 0)
+			CHECK_FOR_INTERRUPTS();
 		items[i].head =
 			euno_row_second_head(sort->order, euno_sort_at(sort->chunks, &items[i]),
 								 items[i].length - EUNO_TID_BYTES);
+	}
 	euno_sort_heads((uint64 *) items, (uint64 *) sort->scratch, n, 2, 0);
 	for (uint32 i = 0, end; i < n; i = end)
 	{
