@@ -121,6 +121,7 @@ head_of(const RowSort *sort, const EunoSortItem *item, uint32 depth)
 						 item->length - EUNO_TID_BYTES, depth);
 }
 
+/* Are the first columns of all these the same, byte by byte? */
 static bool
 same_first(const RowSort *sort, const EunoSortItem *items, uint32 n)
 {
