@@ -105,6 +105,14 @@
 #define euno_vacuum_delay_point() vacuum_delay_point()
 #endif
 
+/* 17 renamed the variable.  XactTruncationLock is held. */
+#include "access/transam.h"
+#if PG_VERSION_NUM >= 170000
+#define euno_oldest_clog_xid()	(TransamVariables->oldestClogXid)
+#else
+#define euno_oldest_clog_xid()	(ShmemVariableCache->oldestClogXid)
+#endif
+
 /* 17 runs maintenance with a safe search_path. */
 #if PG_VERSION_NUM >= 170000
 #define euno_restrict_search_path() RestrictSearchPath()

@@ -273,6 +273,22 @@ lock_catalog(void)
 								   AccessShareLock);
 }
 
+/*
+ * Of a transaction that is not in progress.  An apply worker may have ended it long
+ * ago, and nobody knows any more how: then not.
+ */
+static bool
+was_rolled_back(TransactionId xid)
+{
+	bool		result;
+
+	LWLockAcquire(XactTruncationLock, LW_SHARED);
+	result = !TransactionIdPrecedes(xid, euno_oldest_clog_xid()) &&
+		!TransactionIdDidCommit(xid);
+	LWLockRelease(XactTruncationLock);
+	return result;
+}
+
 void
 euno_gc_prepared(void)
 {
@@ -287,7 +303,7 @@ euno_gc_prepared(void)
 			!TransactionIdIsInProgress(slot->prepared))
 		{
 			if (OidIsValid(slot->unprepared_oid) &&
-				!TransactionIdDidCommit(slot->prepared))
+				was_rolled_back(slot->prepared))
 				slot->index_oid = slot->unprepared_oid;
 			slot->prepared = InvalidTransactionId;
 			decided = true;
