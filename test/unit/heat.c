@@ -124,6 +124,38 @@ cause(const Case *c, EunoCause cause)
 		rival.cx.counters.conflicts[cause];
 }
 
+static bool
+same_key(const EunoEntry *a, const EunoEntry *b)
+{
+	return a->keylen == b->keylen && memcmp(a->key, b->key, a->keylen) == 0;
+}
+
+/* Does fighting for this entry make conflicts?  Not if it is found too soon. */
+static bool
+is_fought_for(Case *c, uint32_t i)
+{
+	uint64_t	before = cause(c, EUNO_CAUSE_CHANGED);
+
+	for (int n = 0; n < 8; n++)
+		fight(c, i);
+	return cause(c, EUNO_CAUSE_CHANGED) - before >= 8;
+}
+
+/* Another entry of this one's leaf, of another key. */
+static uint32_t
+beside(Case *c, const EunoHeat *heat, uint32_t i)
+{
+	const Universe *universe = c->fixture.universe;
+
+	for (uint32_t other = i - 40; other <= i + 40; other += 2)
+		if (!same_key(&universe->entries[i].entry,
+					  &universe->entries[other].entry) &&
+			leads_to(c, heat, other) && is_fought_for(c, other))
+			return other;
+	CHECK(false, "no other key to fight for");
+	return i;
+}
+
 static void
 test_calm(const Universe *universe)
 {
@@ -147,6 +179,7 @@ static void
 test_causes(const Universe *universe)
 {
 	EunoHeat	heat[8];
+	uint32_t	other;			/* an entry of the same leaf */
 	Case		c;
 
 	tap_begin("conflicts are counted, by what they are about");
@@ -171,8 +204,9 @@ test_causes(const Universe *universe)
 	CHECK(leads_to(&c, &heat[0], 100), "another leaf is hot");
 	CHECK(heat[0].causes[EUNO_CAUSE_SAME_KEY] >= 300, "%u of one key",
 		  heat[0].causes[EUNO_CAUSE_SAME_KEY]);
+	other = beside(&c, &heat[0], 100);
 	for (int i = 0; i < 800; i++)
-		fight(&c, 100 + i / 8 % 2 * 4);
+		fight(&c, i / 8 % 2 == 0 ? 100 : other);
 	CHECK(cause(&c, EUNO_CAUSE_OTHER_KEY) >= 600, "%llu of others",
 		  (unsigned long long) cause(&c, EUNO_CAUSE_OTHER_KEY));
 	check_all(&c.actor, &c.model);
@@ -293,6 +327,8 @@ test_many(const Universe *universe)
 
 	tap_begin("the hottest leaf is found among many");
 	open_full(&c, universe);
+	while (!is_fought_for(&c, hot))
+		hot += 2;
 	for (int i = 0; i < 20000; i++)
 		fight(&c, i % 4 == 0 ? hot :
 			  random_below(&c.actor.random, universe->n) & ~1U);
@@ -384,14 +420,19 @@ static void
 test_parts(const Universe *universe)
 {
 	uint32_t	most = 5;
+	uint32_t	other;
 	uint64_t	before;
 	EunoHeat	heat[8];
 	Case		c;
 
 	tap_begin("a leaf is parted between the keys that are fought for");
 	open_full(&c, universe);
+	for (int i = 0; i < 32; i++)
+		fight(&c, 100);
+	CHECK(heat_of(&c, false, heat, 8) == 1, "not one hot leaf");
+	other = beside(&c, &heat[0], 100);
 	for (int i = 0; i < 400; i++)
-		fight(&c, 100 + i / 8 % 2 * 4);
+		fight(&c, i / 8 % 2 == 0 ? 100 : other);
 	CHECK(stats_of(&c).parted == 0, "unasked");
 	euno_bptree_ops.steer(&c.actor.cx, c.fixture.tree, 200, most);
 	for (int i = 0; i < 400; i++)
@@ -399,7 +440,7 @@ test_parts(const Universe *universe)
 	CHECK(stats_of(&c).parted == 0, "for one key");
 	before = stats_of(&c).leaves;
 	for (int i = 0; i < 400; i++)
-		fight(&c, 100 + i / 8 % 2 * 4);
+		fight(&c, i / 8 % 2 == 0 ? 100 : other);
 	CHECK(stats_of(&c).parted >= 2 && stats_of(&c).leaves > before,
 		  "%llu of %llu leaves", (unsigned long long) stats_of(&c).parted,
 		  (unsigned long long) stats_of(&c).leaves);
@@ -408,7 +449,7 @@ test_parts(const Universe *universe)
 	CHECK(stats_of(&c).parted >= most && stats_of(&c).parted <= most + 1,
 		  "%llu leaves", (unsigned long long) stats_of(&c).parted);
 	(void) heat_of(&c, false, heat, 8);
-	CHECK(leads_to(&c, &heat[0], 100) + leads_to(&c, &heat[0], 104) < 2,
+	CHECK(leads_to(&c, &heat[0], 100) + leads_to(&c, &heat[0], other) < 2,
 		  "both keys are in one leaf");
 	check_all(&c.actor, &c.model);
 	close_both(&c);
