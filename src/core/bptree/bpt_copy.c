@@ -100,9 +100,32 @@ copy_tail(uint8_t *to, const uint8_t *from, uint32_t n)
 }
 
 /*
+ * All TIDs of a record, the first of which is given, in the direction of the
+ * read.  False if the list is torn.
+ */
+static inline bool
+copy_list(const uint8_t *list, uint32_t len, EunoTid first, uint32_t n, int step,
+		  EunoTid *tids)
+{
+	uint8_t		own[BPT_LIST_BYTES + BPT_SLACK];
+
+	copy_tail(own, list, len);
+	if (!euno_bpt_list_decode(own, len, first, n, tids))
+		return false;
+	for (uint32_t k = 0; step < 0 && k < n / 2; k++)
+	{
+		EunoTid		tid = tids[k];
+
+		tids[k] = tids[n - 1 - k];
+		tids[n - 1 - k] = tid;
+	}
+	return true;
+}
+
+/*
  * SLOTTED, OPAQUE: copies at most "count" slots from i on, upward or downward.
- * Stops at one that has a list, is torn, or does not fit, which is copy_slot's
- * to deal with.  Returns how many it copied.
+ * Stops at one that is torn, or does not fit, which is copy_slot's to deal
+ * with.  Returns how many slots it copied.
  */
 static inline __attribute__((always_inline)) uint32_t
 copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
@@ -110,41 +133,55 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 {
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
-	EunoTid    *tids = batch->tids + batch->nitems;
-	EunoItemKey *items = keys ? batch->keys + batch->nitems : NULL;
+	EunoTid    *tids = batch->tids;
+	EunoItemKey *items = batch->keys;
 	uint8_t    *buf = batch->buf;
 	const uint8_t *leaf = (const uint8_t *) view->leaf;
 	uint32_t	size = view->size;
 	uint32_t	prefix_len = opaque ? 0 : view->prefix_len;
+	uint32_t	n = batch->nitems;
 	uint32_t	at = rd->used;
 	uint32_t	done;
 
-	if (count > batch->max_items - batch->nitems)
-		count = batch->max_items - batch->nitems;
 	for (done = 0; done < count; done++, i += step)
 	{
 		uint32_t	off = euno_load16(&view->offs[i]);
 		uint64_t	head = euno_load64(&view->heads[i]);
 		const uint8_t *tail = leaf + off + 2;
 		uint32_t	payload_len = 0;
+		uint32_t	ntids = 1;
+		uint32_t	list_len = 0;
 		uint32_t	info;
 		uint32_t	len;
 		uint32_t	tail_len;
+		EunoTid		tid;
 
 		if (off < view->body || off + 8 > size)
 			break;
 		info = bpt_load_u16(leaf + off);
 		len = info & BPT_REC_LEN;
-		if (info & BPT_REC_LIST)
-			break;
 		if (info & BPT_REC_PAYLOAD)
 		{
 			payload_len = bpt_load_u16(tail);
 			tail += 2;
 		}
+		if (info & BPT_REC_LIST)
+		{
+			ntids += euno_load8(tail);
+			list_len = bpt_load_u16(tail + 1);
+			tail += 3;
+		}
 		tail_len = opaque ? len : len > 8 ? len - 8 : 0;
-		if (tail + tail_len + payload_len + BPT_SLACK > leaf + size ||
-			prefix_len + len > BPT_MAX_COMPOSITE)
+		if (tail + tail_len + payload_len + list_len + BPT_SLACK > leaf + size ||
+			list_len > BPT_LIST_BYTES || prefix_len + len > BPT_MAX_COMPOSITE ||
+			n + ntids > batch->max_items)
+			break;
+		tid = opaque ? head & EUNO_TID_MAX :
+			euno_bpt_suffix_tid(view, head, tail, len);
+		if (ntids == 1)
+			tids[n] = tid;
+		else if (!copy_list(tail + tail_len + payload_len, list_len, tid, ntids,
+							step, tids + n))
 			break;
 		if (keys)
 		{
@@ -163,7 +200,8 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 				copy_tail(to + prefix_len + 8, tail, tail_len);
 				keylen -= EUNO_TID_BYTES;
 			}
-			items[done] = (EunoItemKey)
+			for (uint32_t k = n; k < n + ntids; k++)
+				items[k] = (EunoItemKey)
 			{
 				.offset = at,.keylen = (uint16_t) keylen,
 				.payloadlen = (uint16_t) payload_len
@@ -172,10 +210,9 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 			copy_tail(buf + at, tail + tail_len, payload_len);
 			at += ALIGN8(payload_len);
 		}
-		tids[done] = opaque ? head & EUNO_TID_MAX :
-			euno_bpt_suffix_tid(view, head, tail, len);
+		n += ntids;
 	}
-	batch->nitems += done;
+	batch->nitems = n;
 	rd->used = at;
 	return done;
 }
@@ -414,16 +451,6 @@ copy_keys(BptRead *rd, uint32_t a, uint32_t b)
 	return copy_by_place(rd, a, b, true);
 }
 
-/* SLOTTED, OPAQUE: has this slot, which may be torn, a list? */
-static inline bool
-has_list(const BptView *view, uint32_t i)
-{
-	uint32_t	off = euno_load16(&view->offs[i]);
-
-	return off + 2 <= view->size &&
-		(bpt_load_u16((const uint8_t *) view->leaf + off) & BPT_REC_LIST) != 0;
-}
-
 /*
  * Copies the entries between two gaps, of a leaf of any shape.  True if all
  * fit; otherwise rd->stop is the gap that was reached.
@@ -443,10 +470,10 @@ copy_any(BptRead *rd, const BptGap *a, const BptGap *b, bool forward)
 
 		if (fixed && i > a->slot && bpt_same_entry(view, i))
 			continue;
-		if (!fixed && from == 0 && !has_list(view, i))
+		if (!fixed && from == 0 && to == BPT_LIST_MAX)
 		{
-			/* Of the first slot there may be a part; that is for copy_slot */
-			uint32_t	count = last - k - (!forward && a->sub > 0);
+			/* Of the last slot there may be a part; that is for copy_slot. */
+			uint32_t	count = last - k - ((forward ? b : a)->sub > 0);
 			uint32_t	done = copy_some(rd, i, count, forward ? 1 : -1);
 
 			if (done > 0)
