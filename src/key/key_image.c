@@ -366,13 +366,14 @@ string_tuple(const uint8_t *key, uint32_t keylen, IndexTuple itup)
 	return whole_tuple(key + 1, keylen - 2, true, INDEX_VAR_MASK, itup);
 }
 
-/* The only value of a key that is a varlena but no string.  0: it is NULL. */
+/* The only value of a key that has to be decoded.  0: it is NULL. */
 static inline uint32_t
 decoded_tuple(const EunoKeySchema *schema, const uint8_t *key,
 			  const EunoItemKey *item, IndexTuple itup)
 {
 	const EunoKeyColumn *col = &schema->cols[0];
 	Image		image = {.data = (char *) itup + IndexInfoFindDataOffset(0)};
+	const uint8_t *lost_value;
 	uint32_t	size;
 	EunoLost	lost;
 
@@ -380,11 +381,14 @@ decoded_tuple(const EunoKeySchema *schema, const uint8_t *key,
 		return 0;
 	euno_lost_begin(&lost, schema, key + MAXALIGN(item->keylen),
 					item->payloadlen);
-	put_varlena(col, key + 1, key + item->keylen, euno_lost_next(&lost, col),
-				&image);
+	lost_value = euno_lost_next(&lost, col);
+	if (col->attlen == -1)
+		put_varlena(col, key + 1, key + item->keylen, lost_value, &image);
+	else
+		put_decoded(col, key + 1, key + item->keylen, lost_value, &image);
 	pad(&image, MAXIMUM_ALIGNOF);
 	size = IndexInfoFindDataOffset(0) + image.at;
-	itup->t_info = (uint16) (size | INDEX_VAR_MASK);
+	itup->t_info = (uint16) (size | (schema->varlenas ? INDEX_VAR_MASK : 0));
 	return size;
 }
 

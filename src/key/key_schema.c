@@ -329,7 +329,7 @@ describe_tuple(EunoKeySchema *schema)
 {
 	const EunoKeyColumn *first = &schema->cols[0];
 	bool		bytes = schema->order == EUNO_ORDER_BYTES;
-	bool		one = schema->natts == 1 && first->attlen == -1;
+	bool		one = schema->natts == 1;
 	int			nincluded = schema->natts - schema->nkeys;
 	bool		fixed = bytes && (nincluded == 0 || schema->nlossy == 0);
 
@@ -371,8 +371,10 @@ describe_tuple(EunoKeySchema *schema)
 			IndexInfoFindDataOffset(0);
 	else
 		schema->fixed_len = 0;
-	schema->decoded_key = bytes && one && first->may_short &&
-		first->kind != EUNO_KIND_TEXT && first->kind != EUNO_KIND_BPCHAR;
+	schema->decoded_key = bytes && one &&
+		(first->kind == EUNO_KIND_INTERVAL || first->kind == EUNO_KIND_NAME ||
+		 (first->may_short && first->kind != EUNO_KIND_TEXT &&
+		  first->kind != EUNO_KIND_BPCHAR));
 	schema->string_key = bytes && one && first->may_short && !first->desc &&
 		(first->kind == EUNO_KIND_TEXT || first->kind == EUNO_KIND_BPCHAR);
 	schema->whole_row = !bytes && is_row_data(schema);

@@ -148,6 +148,9 @@ extern int	euno_bpt_compare_rest(const BptKey *key, uint32_t from,
 								  const uint8_t *bytes, uint32_t len);
 extern int	euno_bpt_compare_prefix(const BptKey *key, const BptLeaf *leaf,
 									uint32_t prefix_len);
+extern bool euno_bpt_is_key(const uint8_t *bytes, uint32_t len,
+							const EunoPosition *pos);
+extern bool euno_bpt_is_fence(const BptLeaf *leaf, const EunoPosition *pos);
 extern int	euno_bpt_compare_fence(EunoContext *cx, EunoTree *tree,
 								   const BptKey *key, const BptLeaf *leaf);
 extern int	euno_bpt_compare_opaque(EunoContext *cx, const BptKey *key,

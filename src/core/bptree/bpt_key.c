@@ -49,6 +49,33 @@ euno_bpt_key_fence(EunoTree *tree, const BptLeaf *leaf, EunoPosition *pos,
 	key->pos = pos;
 }
 
+/* Are these bytes the key? */
+bool
+euno_bpt_is_key(const uint8_t *bytes, uint32_t len, const EunoPosition *pos)
+{
+	if (len != pos->keylen)
+		return false;
+	for (uint32_t at = 0; at < len; at += 64)
+	{
+		uint8_t		chunk[64];
+		uint32_t	n = len - at < 64 ? len - at : 64;
+
+		euno_copy_out(chunk, bytes + at, n);
+		if (memcmp(chunk, pos->key + at, n) != 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Is the key that of the leaf's low fence, which must not be minus infinity?
+ */
+bool
+euno_bpt_is_fence(const BptLeaf *leaf, const EunoPosition *pos)
+{
+	return euno_bpt_is_key(bpt_low(leaf), euno_load32(&leaf->low_len), pos);
+}
+
 /*
  * The position of a leaf's low fence, which must not be minus infinity.  The
  * leaf must have been linked in this epoch.

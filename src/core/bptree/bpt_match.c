@@ -15,33 +15,6 @@
 /* What a leaf's header and heads take, mostly. */
 #define MATCH_FETCH		1024
 
-/* Are these bytes the key? */
-static bool
-same_bytes(const uint8_t *bytes, uint32_t len, const EunoPosition *pos)
-{
-	if (len != pos->keylen)
-		return false;
-	for (uint32_t at = 0; at < len; at += 64)
-	{
-		uint8_t		chunk[64];
-		uint32_t	n = len - at < 64 ? len - at : 64;
-
-		euno_copy_out(chunk, bytes + at, n);
-		if (memcmp(chunk, pos->key + at, n) != 0)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Is the key that of the leaf's low fence, which must not be minus infinity?
- */
-static bool
-is_fence(const BptLeaf *leaf, const EunoPosition *pos)
-{
-	return same_bytes(bpt_low(leaf), euno_load32(&leaf->low_len), pos);
-}
-
 /* Has a head this hash?  "hash" is that of a key, where heads have it. */
 static inline bool
 is_hash(uint64_t head, uint64_t hash)
@@ -54,7 +27,7 @@ static inline bool
 matches(BptView *view, uint32_t i, const EunoPosition *pos, BptSlot *slot)
 {
 	return euno_bpt_slot(view, i, slot) &&
-		same_bytes(slot->tail, slot->len, pos);
+		euno_bpt_is_key(slot->tail, slot->len, pos);
 }
 
 /* The first slot with the key; view->count if there is none. */
@@ -116,7 +89,7 @@ match_leaf(BptView *view, const BptLeaf *right, const EunoPosition *pos,
 		i++;
 	} while (i < view->count && is_hash(euno_load64(&view->heads[i]), hash) &&
 			 matches(view, i, pos, &slot));
-	return i < view->count || right == NULL || !is_fence(right, pos);
+	return i < view->count || right == NULL || !euno_bpt_is_fence(right, pos);
 }
 
 /* What match_leaf says of a leaf, if it can be believed. */

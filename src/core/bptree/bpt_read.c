@@ -49,6 +49,36 @@ is_before(const BptGap *a, const BptGap *b)
 }
 
 /*
+ * COMPARE, as range_end.  A range that has come from another leaf mostly goes
+ * on beyond this one, too: then its right neighbor's fence is looked at first.
+ */
+static EunoStatus
+opaque_end(BptRead *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
+		   BptGap *b, bool *here)
+{
+	BptView    *view = &rd->place.view;
+	bool		begun = !rd->cursor->at_lo;
+	EunoStatus	status;
+
+	*here = true;
+	if (!begun)
+		euno_bpt_find_near(rd->cx, view, hi, a->slot, b);
+	if (right != NULL && (begun || b->slot == view->count))
+	{
+		if ((status = euno_bpt_valid(&rd->place)) != EUNO_OK)
+			return status;
+		*here = euno_bpt_compare_fence(rd->cx, rd->tree, hi, right) <= 0;
+	}
+	if (begun && *here)
+		euno_bpt_find_near(rd->cx, view, hi, a->slot, b);
+	else if (begun)
+		*b = (BptGap) {.slot = view->count};
+	if (is_before(b, a))
+		*b = *a;
+	return EUNO_OK;
+}
+
+/*
  * Forward: the gap where the range ends in this leaf.  *here: the range does
  * not go on in the next leaf.  EUNO_OK, EUNO_STALE or EUNO_CORRUPT.
  */
@@ -62,19 +92,7 @@ range_end(BptRead *rd, const BptKey *hi, const BptGap *a, BptLeaf *right,
 
 	*here = true;
 	if (view->format == BPT_OPAQUE)
-	{
-		euno_bpt_find_near(rd->cx, view, hi, a->slot, b);
-		if (b->slot == view->count && right != NULL)
-		{
-			/* No entry here is above the end: is the fence? */
-			if ((status = euno_bpt_valid(&rd->place)) != EUNO_OK)
-				return status;
-			*here = euno_bpt_compare_fence(rd->cx, rd->tree, hi, right) <= 0;
-		}
-		if (is_before(b, a))
-			*b = *a;
-		return EUNO_OK;
-	}
+		return opaque_end(rd, hi, a, right, b, here);
 	where = euno_bpt_range(rd->cx, rd->tree, view, right, hi, true);
 	if (where == BPT_ASK_FENCE)
 	{
@@ -259,17 +277,14 @@ forward_leaf(BptRead *rd, const BptKey *from, const BptKey *hi,
 	if (status != EUNO_OK)
 		return status;
 	cursor->at_hi = all && here;
-	if (all && !here)
-	{
-		if (is_empty(rd->batch))
-			*again = right;
-		else
-		{
-			euno_bpt_fence_position(rd->tree, right, &cursor->right);
-			rd->cx->next.leaf = right;
-			rd->cx->next.stamp = rd->stamp;
-		}
-	}
+	if (all && !here && is_empty(rd->batch))
+		*again = right;
+	if (cursor->at_hi || *again != NULL)
+		return EUNO_OK;
+	if (all)
+		euno_bpt_fence_position(rd->tree, right, &cursor->right);
+	rd->cx->next.leaf = all ? right : rd->place.leaf;
+	rd->cx->next.stamp = rd->stamp;
 	return EUNO_OK;
 }
 
@@ -360,8 +375,7 @@ find_ends(BptRead *rd, bool forward, BptKey *from, BptKey *to)
 	{
 		rd->place.run = run_of(rd);
 		start = cursor->at_lo ? &cursor->lo : &cursor->left.pos;
-		if (!cursor->at_lo && cx->next.stamp == rd->stamp &&
-			!bpt_is_opaque(rd->tree))
+		if (!cursor->at_lo && cx->next.stamp == rd->stamp)
 			rd->place.guess = cx->next.leaf;
 	}
 	else

@@ -125,7 +125,11 @@ look_at_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	BptView    *view = &place->view;
 	EunoStatus	status;
 
-	euno_bpt_find(cx, view, key, &place->gap);
+	/* Where a scan goes on is mostly where its next leaf begins. */
+	if (euno_bpt_is_fence(place->leaf, key->pos))
+		euno_bpt_find_near(cx, view, key, 0, &place->gap);
+	else
+		euno_bpt_find(cx, view, key, &place->gap);
 	place->found = true;
 
 	/* Where an entry is not below the key, the high fence is above it. */

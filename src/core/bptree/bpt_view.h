@@ -164,14 +164,15 @@ bpt_same_entry(const BptView *view, uint32_t i)
 
 	if (euno_load64(&view->heads[i - 1]) != euno_load64(&view->heads[i]))
 		return false;
-	if (n <= 8)
-		return euno_load_be(tail, n) == euno_load_be(other, n);
-	while (n-- > 0)
+	/* Those of one key differ in their ends. */
+	if (n > 8 && euno_load_be(tail + n - 8, 8) != euno_load_be(other + n - 8, 8))
+		return false;
+	for (; n > 8; n -= 8, tail += 8, other += 8)
 	{
-		if (euno_load8(tail++) != euno_load8(other++))
+		if (euno_load_be(tail, 8) != euno_load_be(other, 8))
 			return false;
 	}
-	return true;
+	return euno_load_be(tail, n) == euno_load_be(other, n);
 }
 
 /* The next slot after i that holds another entry, or count. */
