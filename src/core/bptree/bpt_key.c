@@ -67,9 +67,7 @@ euno_bpt_is_key(const uint8_t *bytes, uint32_t len, const EunoPosition *pos)
 	return true;
 }
 
-/*
- * Is the key that of the leaf's low fence, which must not be minus infinity?
- */
+/* Has a position the bytes of the leaf's low fence? (Minus infinity has none.) */
 bool
 euno_bpt_is_fence(const BptLeaf *leaf, const EunoPosition *pos)
 {

@@ -126,7 +126,7 @@ look_at_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	EunoStatus	status;
 
 	/* Where a scan goes on is mostly where its next leaf begins. */
-	if (euno_bpt_is_fence(place->leaf, key->pos))
+	if (key->pos->bound == NULL && euno_bpt_is_fence(place->leaf, key->pos))
 		euno_bpt_find_near(cx, view, key, 0, &place->gap);
 	else
 		euno_bpt_find(cx, view, key, &place->gap);
