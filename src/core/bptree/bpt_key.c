@@ -71,7 +71,8 @@ euno_bpt_is_key(const uint8_t *bytes, uint32_t len, const EunoPosition *pos)
 bool
 euno_bpt_is_fence(const BptLeaf *leaf, const EunoPosition *pos)
 {
-	return euno_bpt_is_key(bpt_low(leaf), euno_load32(&leaf->low_len), pos);
+	return pos->bound == NULL &&
+		euno_bpt_is_key(bpt_low(leaf), euno_load32(&leaf->low_len), pos);
 }
 
 /*

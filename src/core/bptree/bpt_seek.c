@@ -125,9 +125,12 @@ look_at_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	BptView    *view = &place->view;
 	EunoStatus	status;
 
-	/* Where a scan goes on is mostly where its next leaf begins. */
-	if (key->pos->bound == NULL && euno_bpt_is_fence(place->leaf, key->pos))
+	/* Where a scan goes on is mostly where its next leaf begins, or ends. */
+	if (euno_bpt_is_fence(place->leaf, key->pos))
 		euno_bpt_find_near(cx, view, key, 0, &place->gap);
+	else if (below && right != NULL && euno_bpt_valid(place) == EUNO_OK &&
+			 euno_bpt_is_fence(right, key->pos))
+		place->gap = (BptGap) {.slot = view->count};
 	else
 		euno_bpt_find(cx, view, key, &place->gap);
 	place->found = true;
