@@ -129,6 +129,8 @@ look_at_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key, bool below,
 	if (euno_bpt_is_fence(place->leaf, key->pos))
 		euno_bpt_find_near(cx, view, key, 0, &place->gap);
 	else if (below && right != NULL && euno_bpt_valid(place) == EUNO_OK &&
+			 key->pos->side == 0 &&
+			 key->pos->tid == euno_load64(&right->low_tid) &&
 			 euno_bpt_is_fence(right, key->pos))
 		place->gap = (BptGap) {.slot = view->count};
 	else
