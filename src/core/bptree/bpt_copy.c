@@ -100,26 +100,32 @@ copy_tail(uint8_t *to, const uint8_t *from, uint32_t n)
 }
 
 /*
- * All TIDs of a record, the first of which is given, in the direction of the
- * read.  False if the list is torn.
+ * Puts all entries of a record with a list, whose first TID is given, behind the
+ * n entries of the batch, in the direction of the read.  Their number; 0 if the
+ * list is torn, or does not fit.
  */
-static inline bool
-copy_list(const uint8_t *list, uint32_t len, EunoTid first, uint32_t n, int step,
-		  EunoTid *tids)
+static uint32_t
+copy_list(EunoBatch *batch, uint32_t n, const uint8_t *list, uint32_t len,
+		  EunoTid first, uint32_t ntids, int step, const EunoItemKey *item)
 {
+	EunoTid    *tids = batch->tids + n;
 	uint8_t		own[BPT_LIST_BYTES + BPT_SLACK];
 
+	if (len > BPT_LIST_BYTES || n + ntids > batch->max_items)
+		return 0;
 	copy_tail(own, list, len);
-	if (!euno_bpt_list_decode(own, len, first, n, tids))
-		return false;
-	for (uint32_t k = 0; step < 0 && k < n / 2; k++)
+	if (!euno_bpt_list_decode(own, len, first, ntids, tids))
+		return 0;
+	for (uint32_t k = 0; step < 0 && k < ntids / 2; k++)
 	{
 		EunoTid		tid = tids[k];
 
-		tids[k] = tids[n - 1 - k];
-		tids[n - 1 - k] = tid;
+		tids[k] = tids[ntids - 1 - k];
+		tids[ntids - 1 - k] = tid;
 	}
-	return true;
+	for (uint32_t k = 0; k < ntids && batch->want_keys; k++)
+		batch->keys[n + k] = *item;
+	return ntids;
 }
 
 /*
@@ -133,8 +139,6 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 {
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
-	EunoTid    *tids = batch->tids;
-	EunoItemKey *items = batch->keys;
 	uint8_t    *buf = batch->buf;
 	const uint8_t *leaf = (const uint8_t *) view->leaf;
 	uint32_t	size = view->size;
@@ -143,7 +147,7 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 	uint32_t	at = rd->used;
 	uint32_t	done;
 
-	for (done = 0; done < count; done++, i += step)
+	for (done = 0; done < count && n < batch->max_items; done++, i += step)
 	{
 		uint32_t	off = euno_load16(&view->offs[i]);
 		uint64_t	head = euno_load64(&view->heads[i]);
@@ -151,6 +155,8 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 		uint32_t	payload_len = 0;
 		uint32_t	ntids = 1;
 		uint32_t	list_len = 0;
+		EunoItemKey item = {.offset = at};
+		uint32_t	end = at;
 		uint32_t	info;
 		uint32_t	len;
 		uint32_t	tail_len;
@@ -173,15 +179,7 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 		}
 		tail_len = opaque ? len : len > 8 ? len - 8 : 0;
 		if (tail + tail_len + payload_len + list_len + BPT_SLACK > leaf + size ||
-			list_len > BPT_LIST_BYTES || prefix_len + len > BPT_MAX_COMPOSITE ||
-			n + ntids > batch->max_items)
-			break;
-		tid = opaque ? head & EUNO_TID_MAX :
-			euno_bpt_suffix_tid(view, head, tail, len);
-		if (ntids == 1)
-			tids[n] = tid;
-		else if (!copy_list(tail + tail_len + payload_len, list_len, tid, ntids,
-							step, tids + n))
+			prefix_len + len > BPT_MAX_COMPOSITE)
 			break;
 		if (keys)
 		{
@@ -200,17 +198,29 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 				copy_tail(to + prefix_len + 8, tail, tail_len);
 				keylen -= EUNO_TID_BYTES;
 			}
-			for (uint32_t k = n; k < n + ntids; k++)
-				items[k] = (EunoItemKey)
-			{
-				.offset = at,.keylen = (uint16_t) keylen,
-				.payloadlen = (uint16_t) payload_len
-			};
-			at += ALIGN8(keylen);
-			copy_tail(buf + at, tail + tail_len, payload_len);
-			at += ALIGN8(payload_len);
+			item.keylen = (uint16_t) keylen;
+			item.payloadlen = (uint16_t) payload_len;
+			end += ALIGN8(keylen);
+			copy_tail(buf + end, tail + tail_len, payload_len);
+			end += ALIGN8(payload_len);
+		}
+		tid = opaque ? head & EUNO_TID_MAX :
+			euno_bpt_suffix_tid(view, head, tail, len);
+		if (ntids > 1)
+		{
+			ntids = copy_list(batch, n, tail + tail_len + payload_len, list_len,
+							  tid, ntids, step, &item);
+			if (ntids == 0)
+				break;
+		}
+		else
+		{
+			batch->tids[n] = tid;
+			if (keys)
+				batch->keys[n] = item;
 		}
 		n += ntids;
+		at = end;
 	}
 	batch->nitems = n;
 	rd->used = at;
