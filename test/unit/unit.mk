@@ -44,7 +44,7 @@ UNIT_NO_DOUBTS = -DBPT_DOUBTS=UINT32_MAX
 
 include test/unit/sources.mk
 UNIT_SUPPORT = $(addprefix test/unit/,tap.c env.c universe.c shapes.c fixture.c check.c pools.c reference.c modes.c mob.c hook.c)
-UNIT_TESTS = arena lists oracle alphabets forms visit nomem canceled callouts liars domains near heat art_heat crowd edge separators policy threads predicate epoch processes fuzz
+UNIT_TESTS = arena lists torn oracle alphabets forms visit nomem canceled callouts liars domains near heat art_heat crowd edge separators policy threads predicate epoch processes fuzz
 
 # "hook" has somebody else take over, or a process stop, between any two steps.
 # ThreadSanitizer has nothing to say about a single thread or other processes.
