@@ -366,55 +366,97 @@ string_tuple(const uint8_t *key, uint32_t keylen, IndexTuple itup)
 	return whole_tuple(key + 1, keylen - 2, true, INDEX_VAR_MASK, itup);
 }
 
-/* The only value of a key that has to be decoded.  0: it is NULL. */
+/*
+ * The tuple's size is known: what is behind the n bytes of its values is zero.
+ */
 static inline uint32_t
-decoded_tuple(const EunoKeySchema *schema, const uint8_t *key,
+end_tuple(char *data, uint32_t n, uint16_t mask, IndexTuple itup)
+{
+	uint32_t	size = MAXALIGN(IndexInfoFindDataOffset(0) + n);
+
+	memset(data + n, 0, MAXIMUM_ALIGNOF);
+	itup->t_info = (uint16) (size | mask);
+	return size;
+}
+
+/* What the only value of a key has lost; NULL: nothing. */
+static inline const uint8_t *
+only_lost(const EunoKeySchema *schema, const uint8_t *key,
+		  const EunoItemKey *item)
+{
+	EunoLost	lost;
+
+	if (item->payloadlen == 0)
+		return NULL;
+	euno_lost_begin(&lost, schema, key + MAXALIGN(item->keylen),
+					item->payloadlen);
+	return euno_lost_next(&lost, &schema->cols[0]);
+}
+
+/* The only value of a key, a varlena that has to be decoded.  0: it is NULL. */
+static pg_attribute_always_inline uint32_t
+varlena_tuple(const EunoKeySchema *schema, const uint8_t *key,
 			  const EunoItemKey *item, IndexTuple itup)
 {
 	const EunoKeyColumn *col = &schema->cols[0];
 	Image		image = {.data = (char *) itup + IndexInfoFindDataOffset(0)};
-	const uint8_t *lost_value;
-	uint32_t	size;
-	EunoLost	lost;
+	char	   *to = image.data;
+	uint32_t	n;
 
 	if (unlikely(key[0] != EUNO_MARK_VALUE))
 		return 0;
-	euno_lost_begin(&lost, schema, key + MAXALIGN(item->keylen),
-					item->payloadlen);
-	lost_value = euno_lost_next(&lost, col);
-	if (col->attlen == -1)
-		put_varlena(col, key + 1, key + item->keylen, lost_value, &image);
-	else
-		put_decoded(col, key + 1, key + item->keylen, lost_value, &image);
-	pad(&image, MAXIMUM_ALIGNOF);
-	size = IndexInfoFindDataOffset(0) + image.at;
-	itup->t_info = (uint16) (size | (schema->varlenas ? INDEX_VAR_MASK : 0));
-	return size;
+	n = euno_encode_get_varlena(col, key + 1, key + item->keylen,
+								only_lost(schema, key, item),
+								(uint8_t *) to + VARHDRSZ_SHORT);
+	if (likely(n <= SHORT_STRING))
+	{
+		SET_VARSIZE_SHORT(to, n + VARHDRSZ_SHORT);
+		return end_tuple(to, n + VARHDRSZ_SHORT, INDEX_VAR_MASK, itup);
+	}
+	move_behind_long_header(col, n, &image);
+	return end_tuple(to, image.at, INDEX_VAR_MASK, itup);
 }
 
-/* A tuple of one varlena, or of a whole row.  0: it is not that simple. */
-static inline uint32_t
-simple_tuple(const EunoKeySchema *schema, const uint8_t *key,
-			 const EunoItemKey *item, IndexTuple itup)
+/* The same of one that is none. */
+static pg_noinline uint32_t
+decoded_tuple(const EunoKeySchema *schema, const uint8_t *key,
+			  const EunoItemKey *item, IndexTuple itup)
 {
-	if (schema->decoded_key)
-		return decoded_tuple(schema, key, item, itup);
-	if (unlikely(item->payloadlen > 0))
+	Image		image = {.data = (char *) itup + IndexInfoFindDataOffset(0)};
+
+	if (unlikely(key[0] != EUNO_MARK_VALUE))
 		return 0;
-	if (schema->string_key)
-		return string_tuple(key, item->keylen, itup);
-	if (schema->whole_row)
-		return row_tuple(schema, key, item->keylen, itup);
-	return 0;
+	put_decoded(&schema->cols[0], key + 1, key + item->keylen,
+				only_lost(schema, key, item), &image);
+	return end_tuple(image.data, image.at, 0, itup);
 }
 
 /* A tuple of an entry that is not of columns of fixed length only. */
-static inline uint32_t
+static pg_attribute_always_inline uint32_t
 other_tuple(const EunoKeySchema *schema, const uint8_t *key,
 			const EunoItemKey *item, IndexTuple itup)
 {
-	uint32_t	size = simple_tuple(schema, key, item, itup);
+	uint32_t	size = 0;
 
+	switch (schema->shape)
+	{
+		case EUNO_TUPLE_STRING:
+			if (item->payloadlen == 0)
+				size = string_tuple(key, item->keylen, itup);
+			break;
+		case EUNO_TUPLE_VARLENA:
+			size = varlena_tuple(schema, key, item, itup);
+			break;
+		case EUNO_TUPLE_DECODED:
+			size = decoded_tuple(schema, key, item, itup);
+			break;
+		case EUNO_TUPLE_ROW:
+			if (item->payloadlen == 0)
+				size = row_tuple(schema, key, item->keylen, itup);
+			break;
+		case EUNO_TUPLE_ANY:
+			break;
+	}
 	return size > 0 ? size : any_tuple(schema, key, item, itup);
 }
 
@@ -422,12 +464,11 @@ other_tuple(const EunoKeySchema *schema, const uint8_t *key,
 static inline uint32_t
 tuple_room(const EunoKeySchema *schema, const EunoItemKey *item)
 {
-	uint32_t	room = MAXALIGN(item->keylen) * (schema->expands ? 3 : 1) +
+	uint32_t	room = MAXALIGN(item->keylen) * schema->expands +
 		schema->tuple_more;
 
 	if (item->payloadlen > 0)
-		room += MAXALIGN(item->payloadlen) +
-			(schema->nlossy > 0 ? EUNO_MAX_ENTRY : 0);	/* blanks */
+		room += MAXALIGN(item->payloadlen) + schema->lost_more;
 	return room;
 }
 

@@ -110,6 +110,16 @@ typedef struct EunoKeyColumn
 	Oid			multirange;
 } EunoKeyColumn;
 
+/* Index tuples that are made in short ways: key_image.c. */
+typedef enum EunoTupleShape
+{
+	EUNO_TUPLE_ANY,
+	EUNO_TUPLE_STRING,			/* BYTES order, and one string, not DESC, is all */
+	EUNO_TUPLE_VARLENA,			/* the same of one that is decoded, */
+	EUNO_TUPLE_DECODED,			/* and of what else is */
+	EUNO_TUPLE_ROW				/* COMPARE order: tuples take rows as they are */
+} EunoTupleShape;
+
 struct EunoKeySchema
 {
 	EunoOrder	order;
@@ -119,18 +129,16 @@ struct EunoKeySchema
 	int			nlossy;			/* key columns whose encoding can lose */
 	int			opaque;			/* the first key column without one, or -1 */
 	bool		varlenas;		/* some column is one */
-	bool		string_key;		/* BYTES order, and one string, not DESC, is all */
-	bool		decoded_key;	/* the same of one that is decoded */
-	bool		whole_row;		/* COMPARE order: tuples take rows as they are */
+	EunoTupleShape shape;
 	EunoKeyColumn *text;		/* a column that approximates, with nothing but
 								 * integers before it, of at most 8; else NULL */
 	uint8_t		no_nulls;		/* if there is one: the bitmap of a row without, */
 	uint8_t		plain;			/* and the bytes of those integers */
 	uint8_t		abbreviation[EUNO_ABBREVIATION_HOW];	/* key_abbreviate.c */
-	bool		expands;		/* tuples may be three times as long as keys */
-	uint32_t	tuple_more;		/* an index tuple has at most so many bytes more
-								 * than key (three times that if it expands)
-								 * and payload, lost blanks apart */
+	uint32_t	expands;		/* an index tuple has at most so many times the
+								 * bytes of its key, */
+	uint32_t	tuple_more;		/* these and those of the payload, */
+	uint32_t	lost_more;		/* and these for what a payload lets come back */
 	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a
 								 * key without NULLs, else 0, */
 	uint32_t	fixed_row;		/* of the row of its INCLUDE columns, likewise, */

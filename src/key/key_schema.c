@@ -320,6 +320,20 @@ is_row_data(const EunoKeySchema *schema)
 	return true;
 }
 
+/* How a tuple of one column, in BYTES order, is made. */
+static EunoTupleShape
+shape_of(const EunoKeyColumn *col)
+{
+	bool		string = col->kind == EUNO_KIND_TEXT ||
+		col->kind == EUNO_KIND_BPCHAR;
+
+	if (col->kind == EUNO_KIND_INTERVAL || col->kind == EUNO_KIND_NAME)
+		return EUNO_TUPLE_DECODED;
+	if (!col->may_short || (string && col->desc))
+		return EUNO_TUPLE_ANY;
+	return string ? EUNO_TUPLE_STRING : EUNO_TUPLE_VARLENA;
+}
+
 /*
  * Where values are in index tuples, and which can be made in short ways: see
  * key_image.c.
@@ -334,6 +348,7 @@ describe_tuple(EunoKeySchema *schema)
 	bool		fixed = bytes && (nincluded == 0 || schema->nlossy == 0);
 
 	schema->fixed_row = nincluded > 0 ? (nincluded + 7) / 8 : 0;
+	schema->expands = 1;
 	schema->tuple_more = IndexInfoFindDataOffset(INDEX_NULL_MASK) +
 		2 * MAXIMUM_ALIGNOF;
 	for (int i = 0; i < schema->natts; i++)
@@ -346,10 +361,12 @@ describe_tuple(EunoKeySchema *schema)
 			schema->tuple_more += NAMEDATALEN;
 		if (col->kind == EUNO_KIND_INTERVAL)
 			schema->tuple_more += sizeof(Interval);
+		if (col->kind == EUNO_KIND_BPCHAR)
+			schema->lost_more = EUNO_MAX_ENTRY;
 		if (col->kind >= EUNO_KIND_ARRAY)
 		{
 			schema->tuple_more += ARR_OVERHEAD_NONULLS(MAXDIM);
-			schema->expands = true;
+			schema->expands = 3;
 		}
 		schema->varlenas = schema->varlenas || col->attlen == -1;
 		fixed = fixed &&
@@ -371,13 +388,8 @@ describe_tuple(EunoKeySchema *schema)
 			IndexInfoFindDataOffset(0);
 	else
 		schema->fixed_len = 0;
-	schema->decoded_key = bytes && one &&
-		(first->kind == EUNO_KIND_INTERVAL || first->kind == EUNO_KIND_NAME ||
-		 (first->may_short && first->kind != EUNO_KIND_TEXT &&
-		  first->kind != EUNO_KIND_BPCHAR));
-	schema->string_key = bytes && one && first->may_short && !first->desc &&
-		(first->kind == EUNO_KIND_TEXT || first->kind == EUNO_KIND_BPCHAR);
-	schema->whole_row = !bytes && is_row_data(schema);
+	schema->shape = one && bytes ? shape_of(first) :
+		!bytes && is_row_data(schema) ? EUNO_TUPLE_ROW : EUNO_TUPLE_ANY;
 }
 
 EunoKeySchema *

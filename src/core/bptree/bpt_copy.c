@@ -88,14 +88,18 @@ copy_slot(BptRead *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 	return count == to - from;
 }
 
-/* A string of a record, of which 8 bytes more can be read, and written. */
+/*
+ * A string of a record, of which 8 bytes more can be read, and written.  Most
+ * have no more than those.
+ */
 static inline void
 copy_tail(uint8_t *to, const uint8_t *from, uint32_t n)
 {
+	euno_copy_out(to, from, 8);
 	if (n > 32)
-		euno_copy_out(to, from, n);
+		euno_copy_out(to + 8, from + 8, n - 8);
 	else
-		for (uint32_t k = 0; k < n; k += 8)
+		for (uint32_t k = 8; k < n; k += 8)
 			euno_copy_out(to + k, from + k, 8);
 }
 
@@ -178,7 +182,7 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 			tail += 3;
 		}
 		tail_len = opaque ? len : len > 8 ? len - 8 : 0;
-		if (tail + tail_len + payload_len + list_len + BPT_SLACK > leaf + size ||
+		if (tail - leaf + tail_len + payload_len + list_len + BPT_SLACK > size ||
 			prefix_len + len > BPT_MAX_COMPOSITE)
 			break;
 		if (keys)
