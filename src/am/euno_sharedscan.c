@@ -46,6 +46,7 @@ typedef struct EunoSharedScan
 	ConditionVariable turn;
 	bool		entire;			/* all of "part" has been read */
 	EunoScanPart part;
+	EunoRound	round;
 	uint32		keylen;			/* else: up to this position */
 	int8		side;
 	EunoTid		tid;
@@ -105,6 +106,8 @@ load(EunoScan *so, const EunoSharedScan *shared, bool forward)
 	cursor->lo = so->range.lo;
 	cursor->hi = so->range.hi;
 	cursor->started = true;
+	cursor->forward = forward;
+	cursor->round = shared->round;
 	cursor->at_lo = !forward && shared->entire;
 	cursor->at_hi = forward && shared->entire;
 	if (shared->entire)
@@ -128,6 +131,7 @@ save(const EunoScan *so, EunoSharedScan *shared, bool forward)
 	shared->part = forward ? window->last : window->first;
 	shared->entire = window->entire ||
 		(forward ? cursor->at_hi : cursor->at_lo);
+	shared->round = cursor->round;
 	if (shared->entire)
 		return;
 	Assert(pos->bound == NULL);

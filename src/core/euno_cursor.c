@@ -32,6 +32,12 @@ euno_cursor_turn(EunoCursor *cursor, bool forward)
 {
 	bool		started = cursor->started;
 
+	if (!started || cursor->forward != forward)
+		cursor->round = (EunoRound)
+		{
+			.patience = 0
+		};
+	cursor->forward = forward;
 	cursor->started = true;
 	if (forward)
 	{
@@ -68,6 +74,7 @@ euno_cursor_turn(EunoCursor *cursor, bool forward)
 void
 euno_cursor_unread(EunoCursor *cursor, bool forward)
 {
+	cursor->forward = !forward; /* what comes is no circle */
 	if (forward ? cursor->at_lo : cursor->at_hi)
 		euno_cursor_start(cursor);
 	else if (forward)

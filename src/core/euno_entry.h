@@ -188,6 +188,36 @@ typedef struct EunoPositionBuffer
 } EunoPositionBuffer;
 
 /*
+ * Does who goes from place to place come back to one?  One place is remembered,
+ * and twice as long each time: a circle is noticed after a few rounds
+ * (R. P. Brent, An improved Monte Carlo factorization algorithm, 1980).  All
+ * zeros to begin with.
+ */
+typedef struct EunoRound
+{
+	uint64_t	place[2];
+	uint32_t	steps;			/* since it was remembered */
+	uint32_t	patience;		/* how many until another place is */
+} EunoRound;
+
+/* The next place.  True: it is where we have been. */
+static inline bool
+euno_round_closes(EunoRound *round, uint64_t place, uint64_t more)
+{
+	if (round->patience > 0 && round->place[0] == place &&
+		round->place[1] == more)
+		return true;
+	if (round->steps++ == round->patience)
+	{
+		round->place[0] = place;
+		round->place[1] = more;
+		round->patience = 2 * round->patience + 1;
+		round->steps = 0;
+	}
+	return false;
+}
+
+/*
  * A range scan's place.  The caller sets lo and hi (both must stay valid) and
  * calls euno_cursor_start; afterwards core writes the rest.  (Who reads may
  * move the end at which the next batch starts, or set the rest as that of a
@@ -207,6 +237,8 @@ typedef struct EunoCursor
 	bool		at_hi;			/* the window reaches up to hi */
 	EunoPositionBuffer left;	/* window's left end, if started and !at_lo */
 	EunoPositionBuffer right;	/* window's right end, if started and !at_hi */
+	bool		forward;		/* direction of the last read, if started */
+	EunoRound	round;			/* where reads in this direction have ended */
 } EunoCursor;
 
 typedef struct EunoItemKey

@@ -3,7 +3,8 @@
  * liars.c
  *	  Comparators that contradict themselves: answers may be wrong then, but
  *	  nothing is freed that can still be reached, every call returns, and scans
- *	  of what they have left end.
+ *	  end, those by a comparator that goes round (a < b < c < a) and those of
+ *	  what the others have left.
  *
  * Nodes come from malloc under AddressSanitizer, which sees what is used after
  * it was freed; the other builds rely on verify.
@@ -18,6 +19,7 @@
 #include "tap.h"
 
 #define ALARM_SECONDS 600
+#define ROUND_SECONDS 30		/* one of these takes milliseconds */
 
 typedef enum Lie
 {
@@ -105,9 +107,12 @@ read_around(Actor *actor)
 	}
 }
 
-/* Each batch is beyond the one before, or there is none. */
-static void
-read_all(Actor *actor, bool forward)
+/*
+ * Each batch is beyond the one before, or there is none.  "alone": where a read
+ * ended is forgotten, as if the context had read elsewhere meanwhile.
+ */
+static EunoStatus
+read_all(Actor *actor, bool forward, bool alone)
 {
 	static EunoCursor cursor;
 	const Universe *universe = actor->fixture->universe;
@@ -121,11 +126,75 @@ read_all(Actor *actor, bool forward)
 	euno_cursor_start(&cursor);
 	do
 	{
+		if (alone)
+			actor->cx.next.leaf = NULL;
 		status = actor->fixture->ops->read(&actor->cx, actor->fixture->tree,
 										   &cursor, forward, &actor->batch);
 		CHECK(++reads < 4 * universe->n, "a scan does not end");
 	} while (status == EUNO_OK && tap_bad() == 0 &&
 			 !(forward ? cursor.at_hi : cursor.at_lo));
+	return status;
+}
+
+/* The first and the last entry of some in the middle, and what is outermost. */
+static EunoPosition round_from;
+static EunoPosition round_to;
+static EunoPosition round_end;
+static bool round_down;
+
+static bool
+is_above(void *arg, const uint8_t *key, uint32_t keylen,
+		 const EunoPosition *other)
+{
+	return honest(arg, other, key, keylen) < 0;
+}
+
+/* Beyond the last keys come those in the middle again. */
+static int
+compare_round(void *arg, const EunoPosition *pos, const uint8_t *key,
+			  uint32_t keylen)
+{
+	if (pos->bound != NULL ||
+		is_above(arg, pos->key, pos->keylen, &round_end) == round_down ||
+		!is_above(arg, key, keylen, &round_from) ||
+		is_above(arg, key, keylen, &round_to))
+		return honest(arg, pos, key, keylen);
+	return round_down ? 1 : -1;
+}
+
+/* "empty": nothing is left where it goes round, so that one call does. */
+static void
+test_round(const EunoTreeOps *ops, bool forward, bool empty)
+{
+	const Shape *shape = shape_by_name("comparator");
+	const UniverseEntry *entries;
+	uint32_t	n;
+	Case		c;
+
+	tap_begin("%s: a comparator goes round, %s%s", ops->name,
+			  forward ? "forward" : "backward", empty ? ", empty leaves" : "");
+	case_make(&c, ops, shape, 6000, seed);
+	entries = c.universe->entries;
+	n = c.universe->n;
+	honest = c.actor.cx.compare;
+	for (uint32_t i = 0; i < n; i++)
+		(void) ops->insert(&c.actor.cx, c.fixture.tree, &entries[i].entry, false);
+	for (uint32_t i = forward ? n / 4 : 0;
+		 empty && i < (forward ? n : n * 3 / 4); i++)
+		(void) ops->remove(&c.actor.cx, c.fixture.tree, &entries[i].entry, NULL);
+	round_from = euno_position_of(&entries[n / 4].entry);
+	round_to = euno_position_of(&entries[n * 3 / 4].entry);
+	round_end = euno_position_of(&entries[forward ? n * 7 / 8 : n / 8].entry);
+	round_down = !forward;
+	c.actor.cx.compare = compare_round;
+	c.actor.cx.approximate = NULL;	/* would lead to the right place */
+	alarm(ROUND_SECONDS);
+	CHECK(read_all(&c.actor, forward, true) == EUNO_CORRUPT,
+		  "nobody notices that a scan goes round");
+	alarm(0);
+	c.actor.cx.compare = honest;
+	case_close(&c);
+	tap_end();
 }
 
 static void
@@ -162,8 +231,8 @@ test_liar(const EunoTreeOps *ops, Lie which)
 		(void) ops->compact(&c.actor.cx, c.fixture.tree, 0, 1000, &merged);
 		(void) ops->verify(&c.actor.cx, c.fixture.tree, &verify);
 		c.actor.cx.compare = honest;
-		read_all(&c.actor, true);
-		read_all(&c.actor, false);
+		(void) read_all(&c.actor, true, false);
+		(void) read_all(&c.actor, false, false);
 		c.actor.cx.compare = compare_lying;
 	}
 	alarm(0);
@@ -180,6 +249,8 @@ main(void)
 	printf("# seed %llu\n", (unsigned long long) seed);
 	do
 	{
+		for (int i = 0; i < 4; i++)
+			test_round(&euno_bptree_ops, i % 2 == 0, i >= 2);
 		for (int which = 0; which < NLIES; which++)
 			test_liar(&euno_bptree_ops, (Lie) which);
 

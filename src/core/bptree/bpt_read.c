@@ -386,8 +386,8 @@ find_ends(BptRead *rd, bool forward, BptKey *from, BptKey *to)
 
 /*
  * COMPARE: does the window begin before it ends?  Else the comparator
- * contradicts itself, or whoever wrote the tree, and a scan might never end.
- * (A window that ends with the range, or beside it, is the last one.)
+ * contradicts itself, or whoever wrote the tree.  (A window that ends with the
+ * range, or beside it, is the last one.)
  */
 static bool
 window_is_ordered(BptRead *rd)
@@ -401,6 +401,19 @@ window_is_ordered(BptRead *rd)
 	euno_bpt_key_position(rd->tree, &cursor->left.pos, &begin);
 	return euno_bpt_compare_opaque(rd->cx, &begin, end->key, end->keylen,
 								   end->tid) < 0;
+}
+
+/* COMPARE: has a read in this direction ended where this one does? */
+static bool
+goes_round(EunoCursor *cursor, bool forward)
+{
+	const EunoPosition *end = forward ? &cursor->right.pos : &cursor->left.pos;
+
+	if (forward ? cursor->at_hi : cursor->at_lo)
+		return false;
+	return euno_round_closes(&cursor->round, (uint64_t) end->tid << 8 |
+							 (uint8_t) end->side,
+							 bpt_opaque_hash(end->key, end->keylen));
 }
 
 /*
@@ -420,8 +433,7 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	EunoStatus	status;
 	BptImage	image;
 	BptLeaf    *again = NULL;
-	BptLeaf    *empty = NULL;	/* where nothing was found */
-	uint64_t	empty_version = 0;
+	EunoRound	empty = {.patience = 0};	/* where nothing was found */
 	BptKey		from;
 	BptKey		to;
 	BptRead		rd;
@@ -449,8 +461,6 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 			euno_bpt_key_fence(tree, again, &fence, fence_buf, &from);
 			again = NULL;
 			rd.one_key = false;
-			empty = rd.place.leaf;
-			empty_version = rd.place.version;
 		}
 		status = forward ? forward_leaf(&rd, &from, &to, &again) :
 			backward_leaf(&rd, &from, &to, &again);
@@ -458,8 +468,9 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 			rd.place.attempts = 0;
 
 		/* Back where we came from: the comparator contradicts itself. */
-		if (again != NULL && rd.place.leaf == empty &&
-			rd.place.version == empty_version)
+		if (again != NULL &&
+			euno_round_closes(&empty, (uintptr_t) rd.place.leaf,
+							  rd.place.version))
 		{
 			status = EUNO_CORRUPT;
 			break;
@@ -470,7 +481,8 @@ euno_bpt_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor,
 	if (rd.place.moves > 0 && status == EUNO_OK)
 		euno_bpt_catch_up(cx, tree, &rd.place);
 	euno_epoch_exit(cx->process);
-	if (status == EUNO_OK && bpt_is_opaque(tree) && !window_is_ordered(&rd))
+	if (status == EUNO_OK && bpt_is_opaque(tree) &&
+		(!window_is_ordered(&rd) || goes_round(cursor, forward)))
 		status = EUNO_CORRUPT;
 	if (status != EUNO_OK)
 		batch->nitems = 0;

@@ -188,12 +188,9 @@ bpt_next_slot(const BptView *view, uint32_t i)
 	return i;
 }
 
-/*
- * OPAQUE: the head of a slot whose first TID this is.  The 16 bits that a TID
- * does not need are a hash of the key's bytes.
- */
+/* A hash of a key's bytes; its high bits are the best. */
 static inline uint64_t
-bpt_opaque_head(EunoTid tid, const uint8_t *key, uint32_t len)
+bpt_opaque_hash(const uint8_t *key, uint32_t len)
 {
 	uint64_t	hash = len;
 	uint64_t	word;
@@ -207,8 +204,17 @@ bpt_opaque_head(EunoTid tid, const uint8_t *key, uint32_t len)
 	word = 0;
 	if (len > 0)
 		memcpy(&word, key, len);
-	hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-	return (hash & ~EUNO_TID_MAX) | tid;
+	return (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/*
+ * OPAQUE: the head of a slot whose first TID this is.  The 16 bits that a TID
+ * does not need are a hash of the key's bytes.
+ */
+static inline uint64_t
+bpt_opaque_head(EunoTid tid, const uint8_t *key, uint32_t len)
+{
+	return (bpt_opaque_hash(key, len) & ~EUNO_TID_MAX) | tid;
 }
 
 /*
