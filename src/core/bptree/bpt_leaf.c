@@ -54,6 +54,86 @@ fill_slots(const BptView *view, uint32_t from, uint32_t to, uint32_t i)
 		move_slots(view, from, i, 1);
 }
 
+/* How many slots on either side are looked at before the other side is. */
+#define ROOM_STEP	16
+#define NO_ROOM		UINT32_MAX
+
+/*
+ * Has one of slots [from, to) the head of the slot before it?  Of a whole step
+ * the processor can compare all without waiting for one; of fewer: maybe.
+ */
+static inline bool
+may_repeat(const BptView *view, uint32_t from, uint32_t to)
+{
+	const uint64_t *heads = view->heads + from;
+	bool		same = to - from != ROOM_STEP;
+
+	for (int k = 0; k < ROOM_STEP && !same; k += 4)
+		same = (heads[k - 1] == heads[k]) | (heads[k] == heads[k + 1]) |
+			(heads[k + 1] == heads[k + 2]) | (heads[k + 2] == heads[k + 3]);
+	return same;
+}
+
+/* FIXED: the first slot in [from, to) that repeats the one before it; or "to". */
+static uint32_t
+first_repeat(const BptView *view, uint32_t from, uint32_t to)
+{
+	if (!may_repeat(view, from, to))
+		return to;
+	while (from < to && !bpt_same_entry(view, from))
+		from++;
+	return from;
+}
+
+/* FIXED: the last one; or 0. */
+static uint32_t
+last_repeat(const BptView *view, uint32_t from, uint32_t to)
+{
+	if (!may_repeat(view, from, to))
+		return 0;
+	while (to > from)
+	{
+		if (bpt_same_entry(view, --to))
+			return to;
+	}
+	return 0;
+}
+
+/*
+ * How far right of a slot is one that can be given away, between so many slots
+ * and ROOM_STEP more?
+ */
+static uint32_t
+room_right(const BptView *view, uint32_t slot, uint32_t away)
+{
+	uint32_t	count = view->count;
+	uint32_t	from = slot + away + 1;
+	uint32_t	to = from + ROOM_STEP < count ? from + ROOM_STEP : count;
+
+	if (from < to)
+	{
+		uint32_t	repeat = first_repeat(view, from, to);
+
+		if (repeat < to)
+			return repeat - 1 - slot;
+	}
+	return count < view->cap && from <= count + 1 && count < from + ROOM_STEP - 1 ?
+		count - slot : NO_ROOM;
+}
+
+/* The same, left of it. */
+static uint32_t
+room_left(const BptView *view, uint32_t slot, uint32_t away)
+{
+	uint32_t	repeat;
+
+	if (away + 1 >= slot)
+		return NO_ROOM;
+	repeat = last_repeat(view, slot > away + ROOM_STEP ?
+						 slot - away - ROOM_STEP : 1, slot - away);
+	return repeat > 0 ? slot - 1 - repeat : NO_ROOM;
+}
+
 /*
  * FIXED: makes room for an entry left of slot "slot", the first of its entry.
  * What has more than one slot gives one away; the nearest does, on either
@@ -67,46 +147,40 @@ make_room(BptView *view, uint32_t slot, uint32_t near, uint32_t *from,
 		  uint32_t *to)
 {
 	uint32_t	count = view->count;
-	uint32_t	l = slot;
-	uint32_t	r = slot;
+	uint32_t	right = NO_ROOM;
+	uint32_t	left = NO_ROOM;
 
+	for (uint32_t away = 0; right == NO_ROOM && left == NO_ROOM; away += ROOM_STEP)
+	{
+		if (away > count)
+			return false;
+		right = room_right(view, slot, away);
+		left = room_left(view, slot, away);
+	}
 	*from = slot;
 	*to = slot + 1;
-	while (l > 0 || r < count || count < view->cap)
+	if (right <= left)
 	{
-		if (r == count ? count < view->cap :
-			r + 1 < count && bpt_same_entry(view, r + 1))
+		move_slots(view, slot + 1, slot, right);
+		if (slot + right == count)
+			view->count++;
+		else if (right == 0)
 		{
-			move_slots(view, slot + 1, slot, r - slot);
-			if (r == count)
-				view->count++;
-			else if (r == slot)
-			{
-				while (*to <= near && *to + 1 < count &&
-					   bpt_same_entry(view, *to + 1))
-					(*to)++;
-			}
-			return true;
+			while (*to <= near && *to + 1 < count &&
+				   bpt_same_entry(view, *to + 1))
+				(*to)++;
 		}
-		if (l >= 2 && bpt_same_entry(view, l - 1))
-		{
-			move_slots(view, l - 1, l, slot - l);
-			*from = *to = slot;
-			(*from)--;
-			if (l == slot)
-			{
-				while (*from > near && *from >= 2 &&
-					   bpt_same_entry(view, *from - 1))
-					(*from)--;
-			}
-			return true;
-		}
-		if (l > 0)
-			l--;
-		if (r < count)
-			r++;
+		return true;
 	}
-	return false;
+	move_slots(view, slot - left - 1, slot - left, left);
+	*to = slot;
+	*from = slot - 1;
+	if (left == 0)
+	{
+		while (*from > near && *from >= 2 && bpt_same_entry(view, *from - 1))
+			(*from)--;
+	}
+	return true;
 }
 
 /* FIXED: removes the entry whose first slot is i. */
