@@ -30,6 +30,12 @@ SELECT try('ALTER INDEX i SET (fillfactor = 101)');
 SELECT try('CREATE INDEX ON t USING euno (a) WITH (fillfactor = full)');
 DROP INDEX i;
 
+-- Tables and other indexes have an option of that name, and it locks them no more than it did
+BEGIN;
+ALTER TABLE t SET (fillfactor = 90);
+SELECT mode FROM pg_locks WHERE relation = 't'::regclass;
+ROLLBACK;
+
 -- A smaller fillfactor makes more leaves
 INSERT INTO t SELECT n FROM generate_series(1, 20000) n;
 CREATE INDEX i50 ON t USING euno (a) WITH (fillfactor = 50);

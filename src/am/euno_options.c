@@ -40,7 +40,12 @@ static relopt_enum_elt_def replicates[] = {
 	{NULL, 0}
 };
 
-/* Once, when the library is loaded. */
+/*
+ * Once, when the library is loaded.  ALTER TABLE looks for the lock that an
+ * option needs by its name alone, among the options of all kinds of relations:
+ * a stronger lock than the server's for "fillfactor" would be taken on every
+ * table and btree.
+ */
 void
 euno_options_init(void)
 {
@@ -48,7 +53,7 @@ euno_options_init(void)
 	add_int_reloption(euno_relopt_kind, "fillfactor",
 					  "How full leaves are packed by a build, in percent",
 					  EUNO_DEFAULT_FILLFACTOR, EUNO_MIN_FILLFACTOR, 100,
-					  AccessExclusiveLock);
+					  ShareUpdateExclusiveLock);
 	add_enum_reloption(euno_relopt_kind, "structure",
 					   "The tree that holds the index",
 					   structures, EUNO_STRUCTURE_BPTREE,
