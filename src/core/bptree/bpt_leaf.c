@@ -58,6 +58,10 @@ fill_slots(const BptView *view, uint32_t from, uint32_t to, uint32_t i)
 #define ROOM_STEP	16
 #define NO_ROOM		UINT32_MAX
 
+/* Room that is so many slots away is brought, so many slots at once. */
+#define ROOM_FAR	(2 * ROOM_STEP)
+#define ROOM_MOST	8
+
 /*
  * Has one of slots [from, to) the head of the slot before it?  Of a whole step
  * the processor can compare all without waiting for one; of fewer: maybe.
@@ -78,23 +82,36 @@ may_repeat(const BptView *view, uint32_t from, uint32_t to)
 static uint32_t
 first_repeat(const BptView *view, uint32_t from, uint32_t to)
 {
-	if (!may_repeat(view, from, to))
-		return to;
-	while (from < to && !bpt_same_entry(view, from))
-		from++;
-	return from;
+	while (from < to)
+	{
+		uint32_t	end = from + ROOM_STEP < to ? from + ROOM_STEP : to;
+
+		if (!may_repeat(view, from, end))
+			from = end;
+		for (; from < end; from++)
+		{
+			if (bpt_same_entry(view, from))
+				return from;
+		}
+	}
+	return to;
 }
 
 /* FIXED: the last one; or 0. */
 static uint32_t
 last_repeat(const BptView *view, uint32_t from, uint32_t to)
 {
-	if (!may_repeat(view, from, to))
-		return 0;
-	while (to > from)
+	while (from < to)
 	{
-		if (bpt_same_entry(view, --to))
-			return to;
+		uint32_t	end = from + ROOM_STEP < to ? to - ROOM_STEP : from;
+
+		if (!may_repeat(view, end, to))
+			to = end;
+		while (to > end)
+		{
+			if (bpt_same_entry(view, --to))
+				return to;
+		}
 	}
 	return 0;
 }
@@ -135,12 +152,79 @@ room_left(const BptView *view, uint32_t slot, uint32_t away)
 }
 
 /*
+ * FIXED: how many slots are brought from so far away.  Where there is no room
+ * for one entry, there is none for those that will follow it either; but
+ * others want some, too.
+ */
+static uint32_t
+room_to_bring(const BptView *view, uint32_t distance)
+{
+	uint32_t	share = (view->count - view->entries) / 4;
+
+	if (distance < ROOM_FAR || share == 0)
+		return 1;
+	return share < ROOM_MOST ? share : ROOM_MOST;
+}
+
+/*
+ * FIXED: brings slots from the right to a slot: the one that is so far away, and
+ * the next ones that can be given away.  How many.
+ */
+static uint32_t
+bring_right(const BptView *view, uint32_t slot, uint32_t distance)
+{
+	uint32_t	most = room_to_bring(view, distance);
+	uint32_t	repeat = slot + distance + 1;
+	uint32_t	given[ROOM_MOST];
+	uint32_t	n = 0;
+
+	while (n < most && repeat < view->count)
+	{
+		given[n++] = repeat - 1;
+		if (n < most)
+			repeat = first_repeat(view, repeat + 1, view->count);
+	}
+	for (uint32_t k = n; k-- > 0;)
+	{
+		uint32_t	from = k > 0 ? given[k - 1] + 1 : slot;
+
+		move_slots(view, from + n - k, from, given[k] - from);
+	}
+	return n;
+}
+
+/* The same, from the left. */
+static uint32_t
+bring_left(const BptView *view, uint32_t slot, uint32_t distance)
+{
+	uint32_t	most = room_to_bring(view, distance);
+	uint32_t	repeat = slot - distance - 1;
+	uint32_t	given[ROOM_MOST];
+	uint32_t	n = 0;
+
+	while (n < most && repeat > 0)
+	{
+		given[n++] = repeat;
+		if (n < most)
+			repeat = last_repeat(view, 1, repeat);
+	}
+	for (uint32_t k = n; k-- > 0;)
+	{
+		uint32_t	from = given[k] + 1;
+
+		move_slots(view, from + k - n, from,
+				   (k > 0 ? given[k - 1] : slot) - from);
+	}
+	return n;
+}
+
+/*
  * FIXED: makes room for an entry left of slot "slot", the first of its entry.
  * What has more than one slot gives one away; the nearest does, on either
- * side, or the free room at the end.  Next to the new entry it may have
- * several to give: the new one gets them up to the place that its key
- * suggests.  Sets [*from, *to), the slots to be written.  False if there is no
- * room.
+ * side, or the free room at the end; if it is far away, others behind it do,
+ * too.  Next to the new entry it may have several to give: the new one gets
+ * them up to the place that its key suggests.  Sets [*from, *to), the slots to
+ * be written.  False if there is no room.
  */
 static bool
 make_room(BptView *view, uint32_t slot, uint32_t near, uint32_t *from,
@@ -157,27 +241,25 @@ make_room(BptView *view, uint32_t slot, uint32_t near, uint32_t *from,
 		right = room_right(view, slot, away);
 		left = room_left(view, slot, away);
 	}
-	*from = slot;
-	*to = slot + 1;
-	if (right <= left)
+	*from = *to = slot;
+	if (right <= left && slot + right == count)
 	{
 		move_slots(view, slot + 1, slot, right);
-		if (slot + right == count)
-			view->count++;
-		else if (right == 0)
-		{
-			while (*to <= near && *to + 1 < count &&
-				   bpt_same_entry(view, *to + 1))
-				(*to)++;
-		}
-		return true;
+		view->count++;
+		(*to)++;
 	}
-	move_slots(view, slot - left - 1, slot - left, left);
-	*to = slot;
-	*from = slot - 1;
-	if (left == 0)
+	else if (right <= left)
 	{
-		while (*from > near && *from >= 2 && bpt_same_entry(view, *from - 1))
+		*to += bring_right(view, slot, right);
+		while (right == 0 && *to <= near && *to + 1 < count &&
+			   bpt_same_entry(view, *to + 1))
+			(*to)++;
+	}
+	else
+	{
+		*from -= bring_left(view, slot, left);
+		while (left == 0 && *from > near && *from >= 2 &&
+			   bpt_same_entry(view, *from - 1))
 			(*from)--;
 	}
 	return true;
