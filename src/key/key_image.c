@@ -347,10 +347,13 @@ row_tuple(const EunoKeySchema *schema, const uint8_t *row, uint32_t len,
 		  IndexTuple itup)
 {
 	const EunoKeyColumn *first = &schema->cols[0];
-	uint32_t	at = (uint32_t) att_align_pointer(1, first->attalign,
-												  first->attlen, row + 1);
+	uint32_t	at;
 
-	if (unlikely(row[0] != (1 << schema->nkeys) - 1 || at >= len))
+	/* Behind the bitmap of a row of NULLs there may be nothing. */
+	if (unlikely(row[0] != (1 << schema->nkeys) - 1))
+		return 0;
+	at = (uint32_t) att_align_pointer(1, first->attalign, first->attlen, row + 1);
+	if (unlikely(at >= len))
 		return 0;
 	return whole_tuple(row + at, len - at, false,
 					   schema->varlenas ? INDEX_VAR_MASK : 0, itup);

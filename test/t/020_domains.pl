@@ -52,7 +52,7 @@ sub mixed
 }
 
 mixed('directories up to date');
-$node->safe_psql('postgres', 'VACUUM t');
+$node->safe_psql('postgres', 'VACUUM ANALYZE t');
 ok($node->poll_query_until('postgres', 'SELECT (SELECT sum(bytes) FROM euno_stat_domains) = (SELECT sum(bytes) FROM euno_stat_indexes)'),
 	'domains have the memory of the indexes');
 
