@@ -9,6 +9,7 @@
 #                           unit-tsan, unit-fuzz, unit-mutants)
 #   make check-numa         in emulated machines with 2 and 4 NUMA nodes
 #   make check-asserts      on a PostgreSQL with assertions, built of Debian's source
+#   make check-core         PostgreSQL's own tests, with euno for btree, on that one
 #   make sim                the trees on simulated machines of up to 192 cores
 #                           (also sim-validate, sim-smoke)
 #   make demo, make bench   euno beside btree on this machine; bench-quick in some
@@ -40,7 +41,7 @@ WERROR ?= -Werror
 # Goals that must work before PostgreSQL's development files are there, or
 # that PGXS has a rule of its own for (its "check" only says that it does
 # nothing).  When one of them is asked for, the rest goes to a second make.
-ALONE = check check-numa check-asserts demo bench bench-quick bench-core bench-rebuild bench-moving unit unit-asan unit-tsan unit-fuzz unit-mutants \
+ALONE = check check-numa check-asserts check-core demo bench bench-quick bench-core bench-rebuild bench-moving unit unit-asan unit-tsan unit-fuzz unit-mutants \
 	sim sim-validate sim-smoke
 OTHERS = $(filter-out $(ALONE),$(MAKECMDGOALS))
 
@@ -58,6 +59,9 @@ check-numa:
 
 check-asserts:
 	@EXTVERSION=$(EXTVERSION) exec test/check/asserts $(SUITES)
+
+check-core:
+	@exec test/check/core
 
 demo:
 	@exec test/demo/run
