@@ -22,6 +22,9 @@
 /* By how many bytes the prefix of a half may be longer, at most. */
 #define HALF_CUT	7
 
+/* Of so many entries by an alphabet one is asked where it is expected. */
+#define ASKED	8
+
 /* Of how many parts the smallest are that a place is mixed from. */
 #define PARTS		16
 
@@ -90,6 +93,28 @@ unevenness(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
 }
 
 /*
+ * The slot, of so many, where entry i of n is expected by an alphabet, if asked
+ * in order.  That takes long, so it is what those around it suggest, whose slots
+ * are in *before and *after.
+ */
+static inline uint32_t
+expected_about(const BptLeaf *leaf, const uint64_t *heads, uint32_t i,
+			   uint32_t n, uint32_t slots, uint32_t *before, uint32_t *after)
+{
+	uint32_t	k = i % ASKED;
+
+	if (k == 0)
+	{
+		uint32_t	next = i + ASKED < n ? i + ASKED : n - 1;
+		uint32_t	at = expected(leaf, heads[next], slots);
+
+		*before = i == 0 ? expected(leaf, heads[0], slots) : *after;
+		*after = at > *before ? at : *before;
+	}
+	return *before + (*after - *before) * k / ASKED;
+}
+
+/*
  * Where n entries go in this many slots: each to the slot where its head would
  * be if heads were spread evenly between the fences, as far as those left of
  * it leave room.  Where there is less than a quarter as much room as entries,
@@ -109,6 +134,8 @@ place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
 	uint32_t	part = evenly ? 0 : 4 * PARTS * (slots - n) / n;
 	uint32_t	step = (slots << 16) / n;
 	uint32_t	next = 0;
+	uint32_t	before = 0;
+	uint32_t	after = 0;
 
 	if (part > PARTS)
 		part = PARTS;
@@ -120,7 +147,7 @@ place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
 		uint32_t	most = slots - (n - i);
 
 		if (!binary)
-			at = expected(leaf, heads[i], slots);
+			at = expected_about(leaf, heads, i, n, slots, &before, &after);
 		at = (part * at + (PARTS - part) * (i * step >> 16)) / PARTS;
 		at = at < next ? next : at > most ? most : at;
 		place[i] = (uint16_t) at;
