@@ -78,6 +78,13 @@ may_repeat(const BptView *view, uint32_t from, uint32_t to)
 	return same;
 }
 
+/* Does a slot repeat the one before it?  Most do not even have its head. */
+static inline bool
+repeats(const BptView *view, uint32_t i)
+{
+	return view->heads[i] == view->heads[i - 1] && bpt_same_entry(view, i);
+}
+
 /* FIXED: the first slot in [from, to) that repeats the one before it; or "to". */
 static uint32_t
 first_repeat(const BptView *view, uint32_t from, uint32_t to)
@@ -90,7 +97,7 @@ first_repeat(const BptView *view, uint32_t from, uint32_t to)
 			from = end;
 		for (; from < end; from++)
 		{
-			if (bpt_same_entry(view, from))
+			if (repeats(view, from))
 				return from;
 		}
 	}
@@ -109,7 +116,7 @@ last_repeat(const BptView *view, uint32_t from, uint32_t to)
 			to = end;
 		while (to > end)
 		{
-			if (bpt_same_entry(view, --to))
+			if (repeats(view, --to))
 				return to;
 		}
 	}

@@ -176,9 +176,9 @@ extern void euno_bpt_lay_out(BptImage *image, const uint64_t *heads,
 							 const uint8_t *tails, uint32_t n);
 extern bool euno_bpt_spread(const BptView *view, const BptFence *low,
 							const BptFence *high, BptImage *image);
-extern uint32_t euno_bpt_halve(EunoTree *tree, BptSplit *s,
-							   const BptView *view, const BptKey *key,
-							   uint32_t at, const EunoEntry *entry);
+extern uint32_t euno_bpt_halve(EunoTree *tree, BptSplit *s, BptView *view,
+							   const BptKey *key, uint32_t at,
+							   const EunoEntry *entry);
 extern uint32_t euno_bpt_half_size(const BptSplit *s, uint32_t m);
 extern bool euno_bpt_half_right(BptSplit *s, uint32_t m);
 
