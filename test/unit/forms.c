@@ -542,6 +542,53 @@ test_growth(const EunoTreeOps *ops)
 	tap_end();
 }
 
+#define GROUPS			32
+#define IN_GROUP		3000
+
+static void
+report_wrong(void *arg, const char *what)
+{
+	(void) arg;
+	tap_fail(__FILE__, __LINE__, "verify: %s", what);
+}
+
+/*
+ * Where entries come in ascending order to some places, leaves are filled, not
+ * left behind half empty.
+ */
+static void
+test_groups(const EunoTreeOps *ops)
+{
+	EunoVerify	verify = {.report = report_wrong};
+	Random		random = {seed};
+	uint64_t	next[GROUPS] = {0};
+	EunoTreeStats stats;
+	Case		c;
+
+	tap_begin("%s: entries ascend within groups", ops->name);
+	case_make(&c, ops, shape_by_name("sparse int8"), 10, seed);
+	for (uint32_t i = 0; i < GROUPS * IN_GROUP; i++)
+	{
+		uint32_t	group = random_below(&random, GROUPS);
+		uint8_t		key[16] __attribute__((aligned(8)));
+		EunoEntry	entry = {.key = key,.keylen = 16,.tid = 1000000 + i};
+
+		euno_put_word(key, group);
+		euno_put_word(key + 8, next[group]++);
+		CHECK(ops->insert(&c.actor.cx, c.fixture.tree, &entry, false) == EUNO_OK,
+			  "insert");
+	}
+	(void) ops->verify(&c.actor.cx, c.fixture.tree, &verify);
+	ops->stats(&c.actor.cx, c.fixture.tree, &stats);
+	CHECK(stats.entries == GROUPS * IN_GROUP, "%llu entries",
+		  (unsigned long long) stats.entries);
+	CHECK(stats.leaves * 360 < stats.entries,
+		  "%llu leaves, each of which could have 536 entries",
+		  (unsigned long long) stats.leaves);
+	case_close(&c);
+	tap_end();
+}
+
 /* Loads of every size: what is left for the last leaf fits, or is split. */
 static void
 test_sizes(const EunoTreeOps *ops)
@@ -853,6 +900,8 @@ run_once(void)
 			test_folds();
 		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
 			test_growth(subjects[s]);
+		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
+			test_groups(subjects[s]);
 	}
 }
 
