@@ -287,6 +287,31 @@ remove_fixed(BptView *view, uint32_t i)
 	view->entries--;
 }
 
+/* Of so many offsets the processor changes several at once. */
+#define OFFSETS_AT_ONCE	16
+
+/* Adds "size" to those of n offsets that are less than "off". */
+static void
+move_offsets(uint16_t *offs, uint32_t n, uint16_t off, uint16_t size)
+{
+	uint32_t	i;
+
+	for (i = 0; i + OFFSETS_AT_ONCE <= n; i += OFFSETS_AT_ONCE)
+	{
+		uint16_t	some[OFFSETS_AT_ONCE];
+
+		memcpy(some, offs + i, sizeof(some));
+		for (int k = 0; k < OFFSETS_AT_ONCE; k++)
+			some[k] += some[k] < off ? size : 0;
+		euno_copy_in(offs + i, some, sizeof(some));
+	}
+	for (; i < n; i++)
+	{
+		if (offs[i] < off)
+			euno_store16(&offs[i], offs[i] + size);
+	}
+}
+
 /*
  * Frees a record of "size" bytes: the ones below it move up, so that all free
  * bytes of a leaf are in one place and growing lists leave no holes behind.
@@ -295,17 +320,12 @@ static void
 close_record(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t off,
 			 uint32_t size)
 {
-	uint16_t   *offs = (uint16_t *) view->offs;
-
 	if (off > view->heap)
+	{
 		euno_move((uint8_t *) leaf + view->heap + size,
 				  (uint8_t *) leaf + view->heap, off - view->heap);
-	for (uint32_t i = 0; i < count && off > view->heap; i++)
-	{
-		uint16_t	at = euno_load16(&offs[i]);
-
-		if (at < off)
-			euno_store16(&offs[i], (uint16_t) (at + size));
+		move_offsets((uint16_t *) view->offs, count, (uint16_t) off,
+					 (uint16_t) size);
 	}
 	view->heap += size;
 	euno_store16(&leaf->heap, (uint16_t) view->heap);
