@@ -141,6 +141,25 @@ extern bool euno_bpt_leaf_plan(EunoTree *tree, BptView *view,
 							   const EunoEntry *entry, const BptKey *key,
 							   const BptGap *gap, BptPut *put);
 
+/* bpt_room.c */
+extern bool euno_bpt_make_room(BptView *view, uint32_t slot, uint32_t near,
+							   uint32_t *from, uint32_t *to);
+
+/* FIXED: moves slots [from, from + n) to "to". */
+static inline void
+bpt_move_slots(const BptView *view, uint32_t to, uint32_t from, uint32_t n)
+{
+	uint64_t   *heads = (uint64_t *) view->heads;
+	uint8_t    *tails = (uint8_t *) view->tails;
+
+	if (n == 0)
+		return;
+	euno_move(heads + to, heads + from, n * 8);
+	if (view->tail_len > 0)
+		euno_move(tails + to * view->tail_len, tails + from * view->tail_len,
+				  n * view->tail_len);
+}
+
 /* bpt_leaf.c */
 extern void euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put);
 
