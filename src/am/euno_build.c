@@ -73,12 +73,12 @@ write_metapage(Relation index, ForkNumber fork)
 EunoStatus
 euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 {
-	const EunoOptions *options = euno_options(index);
+	EunoOptions options = *euno_options(index); /* what follows may free it */
 	const EunoTreeOps *ops = euno_forced == EUNO_FORCED_NOT ?
 		&euno_bptree_ops : &euno_bptree_forced_ops;
 	EunoTreeConfig config = {.order = idx->order,
 		.posting = euno_key_posting(idx->schema),
-		.fillfactor = (uint16_t) options->fillfactor,
+		.fillfactor = (uint16_t) options.fillfactor,
 		.ndomains = (uint16_t) euno_ndomains,
 		.nparts = (uint16_t) euno_ndomains,
 		.domains = euno_replicate(index) == EUNO_REPLICATE_ON ?
@@ -91,10 +91,10 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 	slot->must_stay = index->rd_index->indisunique ||
 		index->rd_index->indisexclusion;
 	if (idx->order == EUNO_ORDER_BYTES &&
-		(options->structure == EUNO_STRUCTURE_ART ||
-		 (options->structure == EUNO_STRUCTURE_AUTO &&
+		(options.structure == EUNO_STRUCTURE_ART ||
+		 (options.structure == EUNO_STRUCTURE_AUTO &&
 		  euno_key_is_integer(idx->schema))))
-		ops = options->sync == EUNO_SYNC_ROWEX ?
+		ops = options.sync == EUNO_SYNC_ROWEX ?
 			&euno_art_rowex_ops : &euno_art_olc_ops;
 	return euno_index_start_build(idx, slot, ops, &config);
 }

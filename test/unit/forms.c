@@ -899,9 +899,10 @@ run_once(void)
 		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
 			test_folds();
 		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
+		{
 			test_growth(subjects[s]);
-		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
 			test_groups(subjects[s]);
+		}
 	}
 }
 
