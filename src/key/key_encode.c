@@ -27,7 +27,6 @@
 #define FLOAT4_SIGN		UINT32_C(0x80000000)
 #define FLOAT4_INF		UINT32_C(0x7F800000)
 #define FLOAT4_NAN		UINT32_C(0x7FC00000)
-#define FLOAT8_SIGN		UINT64_C(0x8000000000000000)
 #define FLOAT8_INF		UINT64_C(0x7FF0000000000000)
 #define FLOAT8_NAN		UINT64_C(0x7FF8000000000000)
 
@@ -43,9 +42,9 @@ float4_canonical(uint32_t bits)
 static uint64_t
 float8_canonical(uint64_t bits)
 {
-	if ((bits & ~FLOAT8_SIGN) > FLOAT8_INF)
+	if ((bits & ~EUNO_FLOAT8_SIGN) > FLOAT8_INF)
 		return FLOAT8_NAN;
-	return bits == FLOAT8_SIGN ? 0 : bits;
+	return bits == EUNO_FLOAT8_SIGN ? 0 : bits;
 }
 
 /* Positive numbers get the high bit, negative ones are turned around. */
@@ -60,7 +59,7 @@ static uint64_t
 float8_ordered(uint64_t bits)
 {
 	bits = float8_canonical(bits);
-	return (bits & FLOAT8_SIGN) ? ~bits : bits | FLOAT8_SIGN;
+	return (bits & EUNO_FLOAT8_SIGN) ? ~bits : bits | EUNO_FLOAT8_SIGN;
 }
 
 /* A fixed-width kind's value as a number ordered like the value. */
@@ -121,8 +120,7 @@ number_value(const EunoKeyColumn *col, uint64_t n)
 			return Int32GetDatum((int32) n);
 		default:
 			Assert(col->kind == EUNO_KIND_FLOAT8);
-			n = (n & FLOAT8_SIGN) ? n & ~FLOAT8_SIGN : ~n;
-			return Int64GetDatum((int64) n);
+			return Int64GetDatum((int64) euno_float8_bits(n));
 	}
 }
 

@@ -396,6 +396,113 @@ only_lost(const EunoKeySchema *schema, const uint8_t *key,
 	return euno_lost_next(&lost, &schema->cols[0]);
 }
 
+/* A string, not DESC, that may have lost blanks.  0: it is long, or NULL. */
+static inline uint32_t
+blanks_tuple(const EunoKeySchema *schema, const uint8_t *key,
+			 const EunoItemKey *item, IndexTuple itup)
+{
+	const uint8_t *lost = only_lost(schema, key, item);
+	char	   *data = (char *) itup + IndexInfoFindDataOffset(0);
+	uint32_t	blanks = lost == NULL ? 0 : euno_lost_blanks(lost);
+	uint32_t	n;
+
+	if (unlikely(key[0] != EUNO_MARK_VALUE || item->keylen < 2))
+		return 0;
+	n = VARHDRSZ_SHORT + item->keylen - 2;
+	if (unlikely(n + blanks > VARATT_SHORT_MAX))
+		return 0;
+	SET_VARSIZE_SHORT(data, n + blanks);
+	memcpy(data + VARHDRSZ_SHORT, key + 1, n - VARHDRSZ_SHORT);
+	for (uint32_t i = 0; i < blanks; i += MAXIMUM_ALIGNOF)
+		memset(data + n + i, ' ', MAXIMUM_ALIGNOF);
+	return end_tuple(data, n + blanks, INDEX_VAR_MASK, itup);
+}
+
+/*
+ * Copies a string up to the zero that ends it; up to 8 bytes more are written.
+ * Its length; UINT32_MAX: it is long, or has no end.
+ */
+static inline uint32_t
+copy_string(char *to, const uint8_t *p, const uint8_t *end)
+{
+	uint32_t	n;
+
+	for (n = 0; end - p >= 8 && n < SHORT_STRING; n += 8, p += 8)
+	{
+		uint64_t	word;
+		uint64_t	zeros;
+
+		memcpy(&word, p, 8);
+		memcpy(to + n, &word, 8);
+		word = pg_bswap64(euno_get_word(p));
+		zeros = (word - UINT64_C(0x0101010101010101)) & ~word &
+			UINT64_C(0x8080808080808080);
+		if (zeros != 0)
+			return n + (uint32_t) pg_rightmost_one_pos64(zeros) / 8;
+	}
+	for (; p < end && n < SHORT_STRING; n++, p++)
+	{
+		if (*p == 0)
+			return n;
+		to[n] = (char) *p;
+	}
+	return UINT32_MAX;
+}
+
+/* The next column of columns_tuple, as put_column; most are done here. */
+static inline __attribute__((always_inline)) const uint8_t *
+put_common(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
+		   bool last, Image *image)
+{
+	if (col->integer && end - p >= col->attlen)
+	{
+		pad(image, col->align);
+		euno_integer_get(col->flip, col->attlen, p, image->data + image->at);
+		image->at += col->attlen;
+		return p + col->attlen;
+	}
+	if (col->kind == EUNO_KIND_TEXT && !col->desc && col->may_short)
+	{
+		char	   *to = image->data + image->at;
+		uint32_t	n = copy_string(to + VARHDRSZ_SHORT, p, end);
+
+		if (likely(n <= SHORT_STRING))
+		{
+			SET_VARSIZE_SHORT(to, n + VARHDRSZ_SHORT);
+			image->at += VARHDRSZ_SHORT + n;
+			return p + n + 1;
+		}
+	}
+	return put_column(col, p, end, last, NULL, image);
+}
+
+/*
+ * The columns of a key that have lost nothing, one after the other.  0: one is
+ * NULL.
+ */
+static pg_noinline uint32_t
+columns_tuple(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
+			  IndexTuple itup)
+{
+	const EunoKeyColumn *col = schema->cols;
+	const EunoKeyColumn *last = col + schema->nkeys - 1;
+	const uint8_t *p = key;
+	const uint8_t *end = key + keylen;
+	Image		image = {.data = (char *) itup + IndexInfoFindDataOffset(0)};
+
+	for (;; col++)
+	{
+		if (unlikely(p >= end))
+			euno_row_overrun(p - key + 1, keylen);
+		if (unlikely(*p++ != EUNO_MARK_VALUE))
+			return 0;
+		p = put_common(col, p, end, col == last, &image);
+		if (col == last)
+			return end_tuple(image.data, image.at,
+							 schema->varlenas ? INDEX_VAR_MASK : 0, itup);
+	}
+}
+
 /* The only value of a key, a varlena that has to be decoded.  0: it is NULL. */
 static pg_attribute_always_inline uint32_t
 varlena_tuple(const EunoKeySchema *schema, const uint8_t *key,
@@ -444,8 +551,13 @@ other_tuple(const EunoKeySchema *schema, const uint8_t *key,
 	switch (schema->shape)
 	{
 		case EUNO_TUPLE_STRING:
+			size = item->payloadlen == 0 ?
+				string_tuple(key, item->keylen, itup) :
+				blanks_tuple(schema, key, item, itup);
+			break;
+		case EUNO_TUPLE_COLUMNS:
 			if (item->payloadlen == 0)
-				size = string_tuple(key, item->keylen, itup);
+				size = columns_tuple(schema, key, item->keylen, itup);
 			break;
 		case EUNO_TUPLE_VARLENA:
 			size = varlena_tuple(schema, key, item, itup);
@@ -518,6 +630,9 @@ fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
 	else if (col->integer && col->attlen == 4)
 		for (uint32_t i = 0; i < n; i++, to += size)
 			euno_integer_get(flip, 4, keys + offsets[i], to);
+	else if (col->kind == EUNO_KIND_FLOAT8)
+		for (uint32_t i = 0; i < n; i++, to += size)
+			euno_float8_get(col->desc, keys + offsets[i], to);
 	else if (col->kind == EUNO_KIND_FIXED && col->attlen == 16 && !col->desc)
 		for (uint32_t i = 0; i < n; i++, to += size)
 			memcpy(to, keys + offsets[i], 16);

@@ -117,6 +117,7 @@ typedef enum EunoTupleShape
 	EUNO_TUPLE_STRING,			/* BYTES order, and one string, not DESC, is all */
 	EUNO_TUPLE_VARLENA,			/* the same of one that is decoded, */
 	EUNO_TUPLE_DECODED,			/* and of what else is */
+	EUNO_TUPLE_COLUMNS,			/* BYTES order, and several columns are all */
 	EUNO_TUPLE_ROW				/* COMPARE order: tuples take rows as they are */
 } EunoTupleShape;
 
@@ -213,6 +214,27 @@ euno_integer_get(uint64_t flip, int width, const uint8_t *p, char *to)
 			*(uint64_t *) to = euno_get_word(p) ^ flip;
 			break;
 	}
+}
+
+/* The sign of a float8's bits. */
+#define EUNO_FLOAT8_SIGN	UINT64_C(0x8000000000000000)
+
+/* The bits of a float8 from the number that it is encoded as. */
+static inline uint64_t
+euno_float8_bits(uint64_t n)
+{
+	return n ^ (EUNO_FLOAT8_SIGN | ((n >> 63) - 1));
+}
+
+/*
+ * A float8 of which nothing was lost, from its encoding; "to" is aligned for it.
+ */
+static inline void
+euno_float8_get(bool desc, const uint8_t *p, char *to)
+{
+	uint64_t	n = euno_get_word(p);
+
+	*(uint64_t *) to = euno_float8_bits(desc ? ~n : n);
 }
 
 /*

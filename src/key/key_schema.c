@@ -388,8 +388,11 @@ describe_tuple(EunoKeySchema *schema)
 			IndexInfoFindDataOffset(0);
 	else
 		schema->fixed_len = 0;
-	schema->shape = one && bytes ? shape_of(first) :
-		!bytes && is_row_data(schema) ? EUNO_TUPLE_ROW : EUNO_TUPLE_ANY;
+	if (bytes)
+		schema->shape = one ? shape_of(first) :
+			nincluded == 0 ? EUNO_TUPLE_COLUMNS : EUNO_TUPLE_ANY;
+	else
+		schema->shape = is_row_data(schema) ? EUNO_TUPLE_ROW : EUNO_TUPLE_ANY;
 }
 
 EunoKeySchema *

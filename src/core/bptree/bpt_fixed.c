@@ -19,9 +19,6 @@
 #define SAMPLES		16
 #define EVEN_OFF	2
 
-/* How many entries that have come in ascending order make a group. */
-#define GROUP	4
-
 /* By how many bytes the prefix of a half may be longer, at most. */
 #define HALF_CUT	7
 
@@ -411,36 +408,6 @@ half_encode(BptRun *run, uint32_t a, uint32_t b, const BptFence *low,
 }
 
 /*
- * Do entries come in ascending order to this place, left of entry "at" of a full
- * leaf?  Then those just left of it are its newest, as far as TIDs tell: they
- * ascend where rows are appended to the table.
- */
-static bool
-ascends(BptView *view, uint32_t at)
-{
-	uint32_t	n = view->count;
-	EunoTid		newest;
-
-	if (at < GROUP || at >= n)
-		return false;
-	newest = euno_bpt_first_tid(view, at - 1);
-	for (uint32_t k = 2; k <= GROUP; k++)
-	{
-		if (euno_bpt_first_tid(view, at - k) >=
-			euno_bpt_first_tid(view, at - k + 1))
-			return false;
-	}
-	for (uint32_t k = 0; k < SAMPLES; k++)
-	{
-		uint32_t	i = k * n / SAMPLES;
-
-		if (i + 1 != at && euno_bpt_first_tid(view, i) > newest)
-			return false;
-	}
-	return euno_bpt_first_tid(view, at) < newest;
-}
-
-/*
  * Splits a full FIXED leaf, whose view is of a private copy, with an entry at
  * a gap: chooses the place, and builds the left leaf.  Returns the number of
  * entries in it; 0: to be done in the general way.
@@ -475,7 +442,7 @@ euno_bpt_halve(EunoTree *tree, BptSplit *s, BptView *view,
 	run->n = ++n;
 	m = euno_bpt_split_edge(tree, n, at, view->leaf, false);
 	if (m == 0)
-		m = ascends(view, at) ? at + 1 : n - n / 2;
+		m = euno_bpt_ascends(view, at) ? at + 1 : n - n / 2;
 	if (tree->config.posting &&
 		(lists_pay(run, 0, m) || lists_pay(run, m, n)))
 		return 0;

@@ -87,8 +87,21 @@ typedef struct BptPiece
 {
 	uint64_t	head;
 	const uint8_t *record;
-	uint32_t	size;			/* of the record */
+	uint16_t	size;			/* of the record */
+	uint16_t	len;			/* of what is in it and the head of the key */
+	uint16_t	ntids;
+	uint8_t		tail_at;		/* where in the record the key goes on */
+	bool		payload;		/* there is one */
 } BptPiece;
+
+/* What is known of some pieces between two fences. */
+typedef struct BptMeasure
+{
+	uint32_t	by;				/* how much longer the prefix is */
+	uint32_t	used;			/* bytes in a leaf's body */
+	uint32_t	ntids;
+	bool		fixed;			/* a FIXED leaf would be no larger */
+} BptMeasure;
 
 typedef struct BptPieces
 {
@@ -96,6 +109,7 @@ typedef struct BptPieces
 	uint32_t	n;
 	const uint8_t *prefix;
 	uint32_t	prefix_len;
+	BptMeasure	right;			/* of what a split moves */
 	BptPut		put;
 	BptPiece	piece[BPT_LEAF_TIDS];
 } BptPieces;
@@ -205,7 +219,7 @@ extern bool euno_bpt_half_right(BptSplit *s, uint32_t m);
 extern uint32_t euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view,
 							 const BptKey *key, const BptGap *gap,
 							 const EunoEntry *entry, uint32_t fill);
-extern uint32_t euno_bpt_cut_size(const BptSplit *s, uint32_t m);
+extern uint32_t euno_bpt_cut_size(const BptSplit *s);
 extern bool euno_bpt_cut_right(BptSplit *s, uint32_t m);
 
 /* bpt_split.c */
@@ -219,6 +233,7 @@ extern void euno_bpt_image_like(BptImage *image, const BptLeaf *leaf);
 extern uint32_t euno_bpt_split_edge(const EunoTree *tree, uint32_t n,
 									uint32_t at, const BptLeaf *leaf,
 									bool slots);
+extern bool euno_bpt_ascends(BptView *view, uint32_t at);
 extern uint32_t euno_bpt_split_left(EunoTree *tree, BptSplit *s, uint32_t at,
 									const BptLeaf *leaf, bool beyond);
 extern EunoStatus euno_bpt_split_right(EunoContext *cx, EunoTree *tree,

@@ -15,13 +15,27 @@
 #define SLOTS_CUT	7
 
 static void
-add_piece(BptPieces *ps, uint64_t head, const uint8_t *record, uint32_t size)
+add_piece(BptPieces *ps, uint64_t head, const uint8_t *record,
+		  const BptSlot *slot)
 {
 	BptPiece   *piece = &ps->piece[ps->n++];
 
 	piece->head = head;
 	piece->record = record;
-	piece->size = size;
+	piece->size = (uint16_t) slot->size;
+	piece->len = (uint16_t) slot->len;
+	piece->ntids = (uint16_t) slot->ntids;
+	piece->tail_at = (uint8_t) (slot->tail - record);
+	piece->payload = slot->payload_len > 0;
+}
+
+/* By how many of so many bytes a record gets shorter.  SLOTTED. */
+static inline uint32_t
+cut_of(const BptPiece *piece, uint32_t by)
+{
+	uint32_t	tail_len = piece->len > 8 ? piece->len - 8 : 0;
+
+	return tail_len < by ? tail_len : by;
 }
 
 /* The leaf's slots, with what was planned.  False if there are too many. */
@@ -37,13 +51,16 @@ take_pieces(BptPieces *ps, BptView *view)
 	for (uint32_t i = 0; i <= view->count; i++)
 	{
 		for (uint32_t r = 0; r < put->nrecs && i == put->slot; r++)
-			add_piece(ps, put->head[r], put->record[r], put->size[r]);
+		{
+			euno_bpt_record(put->record[r], ps->format, &slot);
+			add_piece(ps, put->head[r], put->record[r], &slot);
+		}
 		if (i == view->count || (i == put->slot && put->replace))
 			continue;
 		if (!euno_bpt_slot(view, i, &slot))
 			return false;
 		add_piece(ps, view->heads[i],
-				 (const uint8_t *) view->leaf + view->offs[i], slot.size);
+				  (const uint8_t *) view->leaf + view->offs[i], &slot);
 	}
 	return true;
 }
@@ -83,38 +100,27 @@ piece_bytes(const BptPieces *ps, uint32_t i, bool last, uint8_t *to)
 }
 
 /* What is known of pieces [a, b) between two fences. */
-typedef struct Measure
-{
-	uint32_t	by;				/* how much longer the prefix is */
-	uint32_t	used;			/* bytes in a leaf's body */
-	uint32_t	ntids;
-	bool		fixed;			/* a FIXED leaf would be no larger */
-} Measure;
-
 static void
 measure(const BptPieces *ps, uint32_t a, uint32_t b, const BptFence *low,
-		const BptFence *high, Measure *e)
+		const BptFence *high, BptMeasure *e)
 {
+	const BptPiece *piece = ps->piece;
 	uint8_t		last[BPT_MAX_COMPOSITE + 8];
 	uint32_t	len = ps->prefix_len;
-	uint32_t	first_len = 0;
+	uint32_t	first_len = piece[a].len;
 	uint32_t	most = UINT32_MAX;
-	BptSlot		slot;
 
 	e->used = BPT_SLACK;
 	e->ntids = 0;
 	e->fixed = ps->format == BPT_SLOTTED;
 	for (uint32_t i = a; i < b; i++)
 	{
-		euno_bpt_record(ps->piece[i].record, ps->format, &slot);
-		if (i == a)
-			first_len = slot.len;
-		if (slot.len != first_len || slot.payload_len > 0)
+		if (piece[i].len != first_len || piece[i].payload)
 			e->fixed = false;
-		if (slot.len < most)
-			most = slot.len;
-		e->ntids += slot.ntids;
-		e->used += 10 + slot.size;
+		if (piece[i].len < most)
+			most = piece[i].len;
+		e->ntids += piece[i].ntids;
+		e->used += 10 + piece[i].size;
 	}
 	e->by = 0;
 	if (ps->format == BPT_SLOTTED && low->bytes != NULL)
@@ -129,10 +135,7 @@ measure(const BptPieces *ps, uint32_t a, uint32_t b, const BptFence *low,
 		e->by = len - ps->prefix_len;
 	}
 	for (uint32_t i = a; i < b && e->by > 0; i++)
-	{
-		euno_bpt_record(ps->piece[i].record, ps->format, &slot);
-		e->used -= slot.tail_len < e->by ? slot.tail_len : e->by;
-	}
+		e->used -= cut_of(&piece[i], e->by);
 	if (e->fixed)
 	{
 		uint32_t	size = first_len - e->by;
@@ -141,36 +144,34 @@ measure(const BptPieces *ps, uint32_t a, uint32_t b, const BptFence *low,
 	}
 }
 
-/* Copies a piece's record to "to", without "by" bytes.  Returns its size. */
-static uint32_t
-put_piece(const BptPieces *ps, const BptPiece *piece, uint32_t by, uint8_t *to,
-		 uint64_t *head)
+/*
+ * Puts a piece's record, without "by" bytes, in front of "end".  Returns its
+ * size.
+ */
+static inline uint32_t
+put_piece(const BptPiece *piece, uint32_t by, uint8_t *end, uint64_t *head)
 {
-	BptSlot		slot;
-	uint32_t	before;
-	uint32_t	cut;
-	uint32_t	len;
-	uint64_t	word = 0;
+	const uint8_t *tail = piece->record + piece->tail_at;
+	uint32_t	cut = by > 0 ? cut_of(piece, by) : 0;
+	uint32_t	size = piece->size - cut;
+	uint8_t    *to = end - size;
 	uint8_t		bytes[8] = {0};
+	uint32_t	len;
 
 	*head = piece->head;
 	if (by == 0)
 	{
-		memcpy(to, piece->record, piece->size);
-		return piece->size;
+		memcpy(to, piece->record, size);
+		return size;
 	}
-	euno_bpt_record(piece->record, ps->format, &slot);
-	cut = slot.tail_len < by ? slot.tail_len : by;
-	before = (uint32_t) (slot.tail - piece->record);
-	memcpy(bytes, slot.tail, cut);
-	word = euno_get_word(bytes);
-	*head = *head << (8 * by) | word >> (64 - 8 * by);
-	memcpy(to, piece->record, before);
-	memcpy(to + before, slot.tail + cut, piece->size - before - cut);
+	memcpy(bytes, tail, cut);
+	*head = *head << (8 * by) | euno_get_word(bytes) >> (64 - 8 * by);
+	memcpy(to, piece->record, piece->tail_at);
+	memcpy(to + piece->tail_at, tail + cut, size - piece->tail_at);
 	len = ((uint32_t) to[0] | (uint32_t) to[1] << 8) - by;
 	to[0] = (uint8_t) len;
 	to[1] = (uint8_t) (len >> 8);
-	return piece->size - cut;
+	return size;
 }
 
 /*
@@ -179,7 +180,7 @@ put_piece(const BptPieces *ps, const BptPiece *piece, uint32_t by, uint8_t *to,
  */
 static bool
 build(const BptPieces *ps, uint32_t a, uint32_t b, const BptFence *low,
-	  const BptFence *high, const Measure *e, BptImage *image)
+	  const BptFence *high, const BptMeasure *e, BptImage *image)
 {
 	BptLeaf    *leaf = &image->leaf;
 	uint32_t	size = (uint32_t) bpt_leaf_size(leaf);
@@ -198,12 +199,7 @@ build(const BptPieces *ps, uint32_t a, uint32_t b, const BptFence *low,
 	offs = (uint16_t *) (heads + cap);
 	for (uint32_t i = a; i < b; i++)
 	{
-		const BptPiece *piece = &ps->piece[i];
-		uint8_t		record[BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
-		uint32_t	n = put_piece(ps, piece, e->by, record, heads++);
-
-		heap -= n;
-		memcpy(image->bytes + heap, record, n);
+		heap -= put_piece(&ps->piece[i], e->by, image->bytes + heap, heads++);
 		*offs++ = (uint16_t) heap;
 	}
 	if (ps->format == BPT_SLOTTED)
@@ -216,9 +212,12 @@ build(const BptPieces *ps, uint32_t a, uint32_t b, const BptFence *low,
 	return true;
 }
 
-/* How many pieces stay left: half of the bytes. */
+/*
+ * How many pieces stay left: up to the new one, where entries ascend; else half
+ * of the bytes.
+ */
 static uint32_t
-choose(EunoTree *tree, const BptPieces *ps, const BptLeaf *leaf)
+choose(EunoTree *tree, const BptPieces *ps, BptView *view)
 {
 	const BptPut *put = &ps->put;
 	uint32_t	total = 0;
@@ -226,14 +225,23 @@ choose(EunoTree *tree, const BptPieces *ps, const BptLeaf *leaf)
 	uint32_t	m = 0;
 
 	if (!put->replace)
-		m = euno_bpt_split_edge(tree, ps->n, put->slot, leaf, true);
+		m = euno_bpt_split_edge(tree, ps->n, put->slot, view->leaf, true);
 	if (m > 0)
 		return m;
+	if (!put->replace && euno_bpt_ascends(view, put->slot))
+		return put->slot + put->nrecs;
 	for (uint32_t i = 0; i < ps->n; i++)
 		total += 10 + ps->piece[i].size;
 	while (m < ps->n - 1 && (left < total / 2 || m == 0))
 		left += 10 + ps->piece[m++].size;
 	return m;
+}
+
+/* Can a half be built slot by slot? */
+static bool
+as_slots(const BptMeasure *e)
+{
+	return e->by <= SLOTS_CUT && !e->fixed && e->ntids <= BPT_LEAF_TIDS - 2;
 }
 
 /*
@@ -250,7 +258,7 @@ euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
 	uint32_t	room = (uint32_t) bpt_leaf_size(&s->left.leaf) -
 		s->left.leaf.body;
 	uint8_t		before[BPT_MAX_COMPOSITE + 8];
-	Measure		e;
+	BptMeasure	e;
 	uint32_t	m;
 
 	if (view->format == BPT_FIXED ||
@@ -267,7 +275,7 @@ euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
 	if (e.used <= room * fill / 100 && e.ntids <= BPT_LEAF_TIDS - 2)
 		return build(ps, 0, ps->n, &s->low, &s->high, &e, &s->left) ?
 			BPT_PACKED : 0;
-	m = choose(tree, ps, view->leaf);
+	m = choose(tree, ps, view);
 	s->middle.bytes = s->middle_buf;
 	s->middle.tid = ps->piece[m].head & EUNO_TID_MAX;
 	s->middle.len = piece_bytes(ps, m, false, s->middle_buf);
@@ -276,32 +284,24 @@ euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
 										  s->middle_buf, s->middle.len,
 										  m == ps->n - 1 && s->high.bytes != NULL);
 	s->at = ps->put.slot + ps->put.mine;
-	measure(ps, m, ps->n, &s->middle, &s->high, &e);
-	if (e.by > SLOTS_CUT || e.fixed || e.ntids > BPT_LEAF_TIDS - 2)
-		return 0;
+	measure(ps, m, ps->n, &s->middle, &s->high, &ps->right);
 	measure(ps, 0, m, &s->low, &s->middle, &e);
-	if (e.by > SLOTS_CUT || e.fixed || e.ntids > BPT_LEAF_TIDS - 2)
+	if (!as_slots(&ps->right) || !as_slots(&e))
 		return 0;
 	return build(ps, 0, m, &s->low, &s->middle, &e, &s->left) ? m : 0;
 }
 
-/* The bytes that the pieces from m on will take in the right leaf. */
+/* The bytes that the pieces behind the split will take in the right leaf. */
 uint32_t
-euno_bpt_cut_size(const BptSplit *s, uint32_t m)
+euno_bpt_cut_size(const BptSplit *s)
 {
-	Measure		e;
-
-	measure(&s->pieces, m, s->pieces.n, &s->middle, &s->high, &e);
-	return e.used;
+	return s->pieces.right.used;
 }
 
-/* Builds the right leaf; false if it does not fit. */
+/* Builds the right leaf, of the pieces from m on; false if it does not fit. */
 bool
 euno_bpt_cut_right(BptSplit *s, uint32_t m)
 {
-	Measure		e;
-
-	measure(&s->pieces, m, s->pieces.n, &s->middle, &s->high, &e);
-	return build(&s->pieces, m, s->pieces.n, &s->middle, &s->high, &e,
-				 &s->right);
+	return build(&s->pieces, m, s->pieces.n, &s->middle, &s->high,
+				 &s->pieces.right, &s->right);
 }

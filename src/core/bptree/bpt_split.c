@@ -10,6 +10,12 @@
 /* How full, in percent, a leaf may be after repacking instead of a split. */
 #define BPT_REPACK_FILL		85
 
+/* How many entries that have come in ascending order make a group. */
+#define GROUP		4
+
+/* So many others are looked at, whether they are older. */
+#define OLDER		16
+
 /* The high fence of a leaf, of which this is a copy; its bytes go to "buf". */
 BptFence
 euno_bpt_high_fence(const BptLeaf *leaf, uint8_t *buf)
@@ -83,6 +89,36 @@ euno_bpt_split_edge(const EunoTree *tree, uint32_t n, uint32_t at,
 		return m < 1 ? 1 : m > n - 1 ? n - 1 : m;
 	}
 	return at == 0 && !leaf->has_low;	/* descending */
+}
+
+/*
+ * Do entries come in ascending order to this place, left of slot "at" of a full
+ * leaf?  Then those just left of it are its newest, as far as TIDs tell: they
+ * ascend where rows are appended to the table.
+ */
+bool
+euno_bpt_ascends(BptView *view, uint32_t at)
+{
+	uint32_t	n = view->count;
+	EunoTid		newest;
+
+	if (at < GROUP || at >= n)
+		return false;
+	newest = euno_bpt_first_tid(view, at - 1);
+	for (uint32_t k = 2; k <= GROUP; k++)
+	{
+		if (euno_bpt_first_tid(view, at - k) >=
+			euno_bpt_first_tid(view, at - k + 1))
+			return false;
+	}
+	for (uint32_t k = 0; k < OLDER; k++)
+	{
+		uint32_t	i = k * n / OLDER;
+
+		if (i + 1 != at && euno_bpt_first_tid(view, i) > newest)
+			return false;
+	}
+	return euno_bpt_first_tid(view, at) < newest;
 }
 
 /*
@@ -199,7 +235,7 @@ euno_bpt_split_right(EunoContext *cx, EunoTree *tree, BptSplit *s, uint32_t m,
 	if (s->how == BPT_BY_RUN)
 		used = euno_bpt_half_size(s, m);
 	else if (s->how == BPT_BY_SLOT)
-		used = euno_bpt_cut_size(s, m);
+		used = euno_bpt_cut_size(s);
 	else
 		used = euno_bpt_measure(tree, it, m, it->n, &s->middle, &s->high,
 								&format);
