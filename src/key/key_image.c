@@ -449,58 +449,48 @@ copy_string(char *to, const uint8_t *p, const uint8_t *end)
 	return UINT32_MAX;
 }
 
-/* The next column of columns_tuple, as put_column; most are done here. */
-static inline __attribute__((always_inline)) const uint8_t *
-put_common(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
-		   bool last, Image *image)
-{
-	if (col->integer && end - p >= col->attlen)
-	{
-		pad(image, col->align);
-		euno_integer_get(col->flip, col->attlen, p, image->data + image->at);
-		image->at += col->attlen;
-		return p + col->attlen;
-	}
-	if (col->kind == EUNO_KIND_TEXT && !col->desc && col->may_short)
-	{
-		char	   *to = image->data + image->at;
-		uint32_t	n = copy_string(to + VARHDRSZ_SHORT, p, end);
-
-		if (likely(n <= SHORT_STRING))
-		{
-			SET_VARSIZE_SHORT(to, n + VARHDRSZ_SHORT);
-			image->at += VARHDRSZ_SHORT + n;
-			return p + n + 1;
-		}
-	}
-	return put_column(col, p, end, last, NULL, image);
-}
-
 /*
- * The columns of a key that have lost nothing, one after the other.  0: one is
- * NULL.
+ * The columns of a key, of common kinds, that have lost nothing, one after the
+ * other.  0: one is NULL, or a long string.
  */
 static pg_noinline uint32_t
 columns_tuple(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
 			  IndexTuple itup)
 {
-	const EunoKeyColumn *col = schema->cols;
-	const EunoKeyColumn *last = col + schema->nkeys - 1;
+	const EunoKeyColumn *end_col = schema->cols + schema->nkeys;
 	const uint8_t *p = key;
 	const uint8_t *end = key + keylen;
-	Image		image = {.data = (char *) itup + IndexInfoFindDataOffset(0)};
+	char	   *data = (char *) itup + IndexInfoFindDataOffset(0);
+	uint32_t	at = 0;
+	uint32_t	n;
 
-	for (;; col++)
+	for (const EunoKeyColumn *col = schema->cols; col < end_col; col++, p += n)
 	{
-		if (unlikely(p >= end))
-			euno_row_overrun(p - key + 1, keylen);
-		if (unlikely(*p++ != EUNO_MARK_VALUE))
+		if (unlikely(p >= end || *p++ != EUNO_MARK_VALUE))
 			return 0;
-		p = put_common(col, p, end, col == last, &image);
-		if (col == last)
-			return end_tuple(image.data, image.at,
-							 schema->varlenas ? INDEX_VAR_MASK : 0, itup);
+		if (col->attlen == -1)
+		{
+			n = copy_string(data + at + VARHDRSZ_SHORT, p, end);
+			if (unlikely(n > SHORT_STRING))
+				return 0;
+			SET_VARSIZE_SHORT(data + at, n + VARHDRSZ_SHORT);
+			at += VARHDRSZ_SHORT + n++;
+			continue;
+		}
+		n = col->attlen;
+		if (unlikely(end - p < (ptrdiff_t) n))
+			return 0;
+		memset(data + at, 0, MAXIMUM_ALIGNOF);
+		at = TYPEALIGN(col->align, at);
+		if (likely(col->integer))
+			euno_integer_get(col->flip, n, p, data + at);
+		else if (col->kind == EUNO_KIND_FLOAT8)
+			euno_float8_get(col->desc, p, data + at);
+		else
+			memcpy(data + at, p, n);
+		at += n;
 	}
+	return end_tuple(data, at, schema->varlenas ? INDEX_VAR_MASK : 0, itup);
 }
 
 /* The only value of a key, a varlena that has to be decoded.  0: it is NULL. */
@@ -541,14 +531,17 @@ decoded_tuple(const EunoKeySchema *schema, const uint8_t *key,
 	return end_tuple(image.data, image.at, 0, itup);
 }
 
-/* A tuple of an entry that is not of columns of fixed length only. */
+/*
+ * A tuple of an entry that is not of columns of fixed length only, of this
+ * schema's shape.
+ */
 static pg_attribute_always_inline uint32_t
-other_tuple(const EunoKeySchema *schema, const uint8_t *key,
-			const EunoItemKey *item, IndexTuple itup)
+other_tuple(const EunoKeySchema *schema, EunoTupleShape shape,
+			const uint8_t *key, const EunoItemKey *item, IndexTuple itup)
 {
 	uint32_t	size = 0;
 
-	switch (schema->shape)
+	switch (shape)
 	{
 		case EUNO_TUPLE_STRING:
 			size = item->payloadlen == 0 ?
@@ -609,7 +602,7 @@ euno_key_tuple(const EunoKeySchema *schema, const uint8_t *key,
 		return need;
 	if (likely(is_fixed(schema, key, item)))
 		return fixed_tuple(schema, key, itup);
-	need = other_tuple(schema, key, item, itup);
+	need = other_tuple(schema, schema->shape, key, item, itup);
 	Assert(need + MAXIMUM_ALIGNOF <= tuple_room(schema, item));
 	return need;
 }
@@ -713,40 +706,83 @@ fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 	return i;
 }
 
+/*
+ * Tuples of n items, of this schema's shape, as euno_key_tuples makes them.
+ * Those that differ in nothing but their TID share one.
+ */
+static pg_attribute_always_inline uint32_t
+make_tuples(const EunoKeySchema *schema, EunoTupleShape shape,
+			const uint8_t *buf, const EunoItemKey *items, uint32_t n, char *to,
+			uint32_t used, uint32_t room, uint32_t *places)
+{
+	uint32_t	last = UINT32_MAX;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	place = 0;
+
+		if (items[i].offset == last)
+			place = places[i - 1];
+		else if (used + tuple_room(schema, &items[i]) <= room)
+		{
+			place = used;
+			used += other_tuple(schema, shape, buf + items[i].offset, &items[i],
+								(IndexTuple) (to + used));
+			Assert(used % MAXIMUM_ALIGNOF == 0);
+			Assert(used + MAXIMUM_ALIGNOF <= place + tuple_room(schema, &items[i]));
+		}
+		places[i] = place;
+		last = items[i].offset;
+	}
+	return used;
+}
+
+/* The same of columns of fixed length, where others are few. */
+static uint32_t
+make_fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
+				  const EunoItemKey *items, uint32_t n, char *to,
+				  uint32_t used, uint32_t room, uint32_t *places)
+{
+	uint32_t	done;
+
+	for (uint32_t i = 0; i < n; i += done)
+	{
+		uint32_t	ntuples;
+
+		done = fixed_tuples(schema, buf, items + i, n - i, to + used, used,
+							room - used, places + i, &ntuples);
+		used += ntuples * schema->fixed_size;
+		if (done > 0)
+			continue;
+		for (done = 1; i + done < n && items[i + done].offset == items[i].offset;)
+			done++;
+		used = make_tuples(schema, EUNO_TUPLE_ANY, buf, items + i, done, to,
+						   used, room, places + i);
+	}
+	return used;
+}
+
 uint32_t
 euno_key_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 				const EunoItemKey *items, uint32_t n, char *to, uint32_t used,
 				uint32_t room, uint32_t *places)
 {
-	for (uint32_t i = 0; i < n; i++)
+	Assert(used % MAXIMUM_ALIGNOF == 0);
+	if (schema->fixed_len > 0)
+		return make_fixed_tuples(schema, buf, items, n, to, used, room, places);
+	switch (schema->shape)
 	{
-		Assert(used % MAXIMUM_ALIGNOF == 0);
-		if (i > 0 && items[i].offset == items[i - 1].offset)
-		{
-			places[i] = places[i - 1];
-			continue;
-		}
-		if (items[i].keylen == schema->fixed_len)
-		{
-			uint32_t	ntuples;
-			uint32_t	done = fixed_tuples(schema, buf, items + i, n - i,
-											to + used, used, room - used,
-											places + i, &ntuples);
-
-			used += ntuples * schema->fixed_size;
-			if (done > 0)
-			{
-				i += done - 1;
-				continue;
-			}
-		}
-		places[i] = 0;
-		if (used + tuple_room(schema, &items[i]) > room)
-			continue;
-		places[i] = used;
-		used += other_tuple(schema, buf + items[i].offset, &items[i],
-							(IndexTuple) (to + used));
-		Assert(used + MAXIMUM_ALIGNOF <= places[i] + tuple_room(schema, &items[i]));
+		case EUNO_TUPLE_STRING:
+			return make_tuples(schema, EUNO_TUPLE_STRING, buf, items, n, to,
+							   used, room, places);
+		case EUNO_TUPLE_VARLENA:
+			return make_tuples(schema, EUNO_TUPLE_VARLENA, buf, items, n, to,
+							   used, room, places);
+		case EUNO_TUPLE_ROW:
+			return make_tuples(schema, EUNO_TUPLE_ROW, buf, items, n, to, used,
+							   room, places);
+		default:
+			return make_tuples(schema, schema->shape, buf, items, n, to, used,
+							   room, places);
 	}
-	return used;
 }

@@ -117,7 +117,7 @@ typedef enum EunoTupleShape
 	EUNO_TUPLE_STRING,			/* BYTES order, and one string, not DESC, is all */
 	EUNO_TUPLE_VARLENA,			/* the same of one that is decoded, */
 	EUNO_TUPLE_DECODED,			/* and of what else is */
-	EUNO_TUPLE_COLUMNS,			/* BYTES order, and several columns are all */
+	EUNO_TUPLE_COLUMNS,			/* BYTES order, several columns of common kinds */
 	EUNO_TUPLE_ROW				/* COMPARE order: tuples take rows as they are */
 } EunoTupleShape;
 

@@ -334,6 +334,25 @@ shape_of(const EunoKeyColumn *col)
 	return string ? EUNO_TUPLE_STRING : EUNO_TUPLE_VARLENA;
 }
 
+/* Are an index's columns all keys, in BYTES order, of kinds of columns_tuple? */
+static bool
+has_common_columns(const EunoKeySchema *schema)
+{
+	if (schema->natts > schema->nkeys)
+		return false;
+	for (int i = 0; i < schema->nkeys; i++)
+	{
+		const EunoKeyColumn *col = &schema->cols[i];
+
+		if (col->kind == EUNO_KIND_TEXT || col->kind == EUNO_KIND_BPCHAR ?
+			col->desc || !col->may_short :
+			!col->integer && col->kind != EUNO_KIND_FLOAT8 &&
+			(col->kind != EUNO_KIND_FIXED || col->desc))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Where values are in index tuples, and which can be made in short ways: see
  * key_image.c.
@@ -390,7 +409,7 @@ describe_tuple(EunoKeySchema *schema)
 		schema->fixed_len = 0;
 	if (bytes)
 		schema->shape = one ? shape_of(first) :
-			nincluded == 0 ? EUNO_TUPLE_COLUMNS : EUNO_TUPLE_ANY;
+			has_common_columns(schema) ? EUNO_TUPLE_COLUMNS : EUNO_TUPLE_ANY;
 	else
 		schema->shape = is_row_data(schema) ? EUNO_TUPLE_ROW : EUNO_TUPLE_ANY;
 }

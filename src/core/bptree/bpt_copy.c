@@ -155,7 +155,8 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 	{
 		uint32_t	off = euno_load16(&view->offs[i]);
 		uint64_t	head = euno_load64(&view->heads[i]);
-		const uint8_t *tail = leaf + off + 2;
+		uint32_t	pos = off + 2;
+		const uint8_t *tail;
 		uint32_t	payload_len = 0;
 		uint32_t	ntids = 1;
 		uint32_t	list_len = 0;
@@ -172,19 +173,20 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 		len = info & BPT_REC_LEN;
 		if (info & BPT_REC_PAYLOAD)
 		{
-			payload_len = bpt_load_u16(tail);
-			tail += 2;
+			payload_len = bpt_load_u16(leaf + pos);
+			pos += 2;
 		}
 		if (info & BPT_REC_LIST)
 		{
-			ntids += euno_load8(tail);
-			list_len = bpt_load_u16(tail + 1);
-			tail += 3;
+			ntids += euno_load8(leaf + pos);
+			list_len = bpt_load_u16(leaf + pos + 1);
+			pos += 3;
 		}
 		tail_len = opaque ? len : len > 8 ? len - 8 : 0;
-		if (tail - leaf + tail_len + payload_len + list_len + BPT_SLACK > size ||
+		if (pos + tail_len + payload_len + list_len + BPT_SLACK > size ||
 			prefix_len + len > BPT_MAX_COMPOSITE)
 			break;
+		tail = leaf + pos;
 		if (keys)
 		{
 			uint8_t    *to = buf + at;
@@ -208,8 +210,12 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 			copy_tail(buf + end, tail + tail_len, payload_len);
 			end += ALIGN8(payload_len);
 		}
-		tid = opaque ? head & EUNO_TID_MAX :
-			euno_bpt_suffix_tid(view, head, tail, len);
+		if (opaque)
+			tid = head & EUNO_TID_MAX;
+		else if (tail_len >= EUNO_TID_BYTES)
+			tid = euno_load_be(tail + tail_len - EUNO_TID_BYTES, EUNO_TID_BYTES);
+		else
+			tid = euno_bpt_suffix_tid(view, head, tail, len);
 		if (ntids > 1)
 		{
 			ntids = copy_list(batch, n, tail + tail_len + payload_len, list_len,
