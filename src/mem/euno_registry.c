@@ -248,18 +248,22 @@ euno_tree_describe(int number, EunoTreeDescription *result)
 }
 
 void
-euno_tree_want_again(Oid database, Oid index_oid)
+euno_tree_attempt_ended(Oid database, Oid index_oid, bool again)
 {
 	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
 	for (int i = 0; i < euno_registry->used; i++)
 	{
 		EunoTreeSlot *slot = &euno_registry->slots[i];
 
-		if (slot->key.database == database && slot->index_oid == index_oid)
+		if (slot->key.database != database || slot->index_oid != index_oid)
+			continue;
+		if (again)
 		{
 			slot->wanted = true;
 			slot->tried_at = 0;
 		}
+		else if (slot->tried_at != 0)
+			slot->tried_at = GetCurrentTimestamp();
 	}
 	LWLockRelease(euno_registry_lock);
 }

@@ -163,8 +163,9 @@ typedef struct EunoTreeSlot
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */
 	int64		tried_at;		/* TimestampTz: when the last attempt of a
-								 * worker to build it began; 0: it succeeded, or
-								 * nothing speaks against another one */
+								 * worker to build it failed, or began; 0: it
+								 * succeeded, or nothing speaks against another
+								 * one */
 	bool		from_snapshot;	/* not built since the server started */
 	bool		must_stay;		/* writes depend on it: never evicted by others */
 
@@ -279,8 +280,11 @@ typedef struct EunoTreeDescription
 
 extern bool euno_tree_describe(int number, EunoTreeDescription *result);
 
-/* A rebuild was interrupted: the launcher is to see to this tree once more. */
-extern void euno_tree_want_again(Oid database, Oid index_oid);
+/*
+ * A worker's attempt to build a tree has ended without one.  It was interrupted:
+ * the launcher is to see to it once more.  It has failed: not for a while.
+ */
+extern void euno_tree_attempt_ended(Oid database, Oid index_oid, bool again);
 
 /*
  * The launcher says that it is there; others that they have found trees that

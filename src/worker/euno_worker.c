@@ -292,16 +292,15 @@ try_index(void (*action) (Oid), Oid index_oid, MemoryContext context)
 
 		/* First, for the error may have come while locks were held. */
 		AbortCurrentTransaction();
+		euno_tree_attempt_ended(MyDatabaseId, index_oid,
+								error->sqlerrcode == ERRCODE_QUERY_CANCELED);
 		if (error->sqlerrcode != ERRCODE_QUERY_CANCELED)
 			euno_worker_stats_error(error->message);
 		else
-		{
 			ereport(LOG,
 					(errmsg("rebuild of euno index with OID %u was interrupted", index_oid),
 					 errdetail("It is tried again later."),
 					 error->context ? errcontext_msg("%s", error->context) : 0));
-			euno_tree_want_again(MyDatabaseId, index_oid);
-		}
 		FreeErrorData(error);
 		RESUME_INTERRUPTS();
 	}

@@ -91,6 +91,39 @@ sleep 0.5;
 # Who wants it while a worker is at it may have it tried once more.
 cmp_ok($node->safe_psql('postgres', $errors), '<=', $before + 4, 'but not again and again, nor with others');
 
+# However long it takes to fail: not again within half a naptime.
+$node->append_conf('postgresql.conf', 'euno.naptime = 2s');
+$node->reload;
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION breaks_late(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN 1; END $$;
+	CREATE TABLE l AS SELECT 0 AS a;
+	CREATE INDEX l_a ON l USING euno (breaks_late(a));
+	ALTER INDEX l_a SET TABLESPACE elsewhere;
+	CREATE OR REPLACE FUNCTION breaks_late(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+		RAISE LOG 'begins at % ms', (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+		PERFORM pg_sleep(1.5);
+		RAISE LOG 'fails at % ms', (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+		RETURN 1 / $1; END $$;
+});
+my @attempts;
+for my $try (1 .. 300)
+{
+	$node->safe_psql('postgres', 'EXPLAIN SELECT * FROM l WHERE breaks_late(a) = 1 AND a > 5');
+	@attempts = slurp_file($node->logfile) =~ /(begins|fails) at (\d+) ms/g;
+	last if @attempts > 8;
+	sleep 0.1;
+}
+my $shortest = 1e9;
+for (my $i = 2; $i + 3 < @attempts; $i += 4)
+{
+	$shortest = $attempts[ $i + 3 ] - $attempts[ $i + 1 ] if $shortest > $attempts[ $i + 3 ] - $attempts[ $i + 1 ];
+}
+cmp_ok($shortest, '>=', 1000, 'after a late failure there is a pause, too');
+cmp_ok($shortest, '<', 1e9, 'and then another attempt');
+$node->safe_psql('postgres', 'DROP TABLE l');
+$node->append_conf('postgresql.conf', 'euno.naptime = 1h');
+$node->reload;
+
 # A database's settings for its sessions are not for the workers.
 $node->safe_psql('postgres', q{
 	CREATE TABLE s (a int);
