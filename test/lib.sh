@@ -15,11 +15,12 @@ lib_clean_environment()
 	for name in $(compgen -e); do
 		case $name in
 			PG_CONFIG) ;;
-			PG*) unset "$name" ;;
+			PG*|LC_*) unset "$name" ;;
 		esac
 	done
 	unset LANGUAGE CDPATH MAKEFLAGS MFLAGS MAKELEVEL
-	export LC_ALL=C.UTF-8 TZ=UTC
+	# PostgreSQL's modules for tests in Perl take LC_ALL away.
+	export LC_ALL=C.UTF-8 LANG=C.UTF-8 TZ=UTC
 	umask 022
 }
 
