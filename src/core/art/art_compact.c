@@ -235,7 +235,7 @@ replace(Compact *c)
 	if (fewer > 0)
 	{
 		art_count(c->cx, c->tree, 0, -fewer);
-		(void) euno_add64(&art_body(c->tree)->dropped, (uint64_t) fewer);
+		(void) euno_add64(&art_stripe(c->cx, c->tree)->dropped, (uint64_t) fewer);
 	}
 	euno_lock_release(c->place.lock, env);
 	euno_lock_release_obsolete(&c->node->lock, env);

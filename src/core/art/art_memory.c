@@ -41,13 +41,18 @@ euno_art_free(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 	cx->env->free(tree->alloc_arg, ART_DOMAIN, p, size);
 }
 
-/* Under the mutex: an empty block is at hand. */
+/* Under the mutex: adds an empty block, behind the one that is being filled. */
 static void
-limbo_add_spare(ArtStripe *stripe, ArtLimbo *block)
+limbo_add(ArtStripe *stripe, ArtLimbo *block)
 {
-	block->next = stripe->spare;
+	ArtLimbo   *first = stripe->blocks;
+
 	block->n = 0;
-	stripe->spare = block;
+	block->next = first == NULL ? NULL : first->next;
+	if (first == NULL)
+		euno_store_ptr(&stripe->blocks, block);
+	else
+		first->next = block;
 	stripe->room += ART_LIMBO_ITEMS;
 }
 
@@ -69,7 +74,7 @@ euno_art_reserve(EunoContext *cx, EunoTree *tree, uint32_t n)
 		euno_mutex_lock(&stripe->mutex, cx->env);
 		if (block != NULL && stripe->room < n)
 		{
-			limbo_add_spare(stripe, block);
+			limbo_add(stripe, block);
 			block = NULL;
 		}
 		done = stripe->room >= n;
@@ -101,15 +106,16 @@ euno_art_unreserve(EunoContext *cx, EunoTree *tree, uint32_t n)
 }
 
 /*
- * Under the mutex: nothing more will be noted in the open block.  Who
+ * Under the mutex: nothing more will be noted in the first block.  Who
  * remembers one of its nodes looks at the stamp: it has changed before the
  * epoch is advanced that the block waits for.
  */
 static void
 limbo_close(EunoContext *cx, EunoTree *tree, ArtStripe *stripe)
 {
-	ArtLimbo   *block = stripe->open;
+	ArtLimbo   *block = stripe->blocks;
 
+	euno_store_ptr(&stripe->blocks, block->next);
 	euno_store64(&art_body(tree)->stamp, euno_stamp_new(cx->process->epochs));
 	block->epoch = euno_epoch_retire(cx->process->epochs);
 	block->next = block;
@@ -119,7 +125,6 @@ limbo_close(EunoContext *cx, EunoTree *tree, ArtStripe *stripe)
 		stripe->closed->next = block;
 	}
 	euno_store_ptr(&stripe->closed, block);
-	euno_store_ptr(&stripe->open, NULL);
 }
 
 /*
@@ -133,14 +138,7 @@ art_retire(EunoContext *cx, EunoTree *tree, void *p, size_t size)
 	ArtLimbo   *block;
 
 	euno_mutex_lock(&stripe->mutex, cx->env);
-	block = stripe->open;
-	if (block == NULL)
-	{
-		block = stripe->spare;
-		euno_store_ptr(&stripe->open, block);
-		stripe->spare = block->next;
-		block->n = 0;
-	}
+	block = stripe->blocks;
 	block->items[block->n++] = (uint64_t) (uintptr_t) p |
 		(uint64_t) (size / 8) << SIZE_SHIFT;
 	if (block->n == ART_LIMBO_ITEMS)
@@ -218,17 +216,23 @@ euno_art_reclaim(EunoContext *cx, EunoTree *tree)
 				  euno_epoch_bound_lately(cx->process->epochs));
 }
 
-/* Closes the open block; what others have reserved must fit the spare ones. */
+/*
+ * Closes the first block, if it is not empty; what others have reserved must fit
+ * those behind it.
+ */
 static void
-close_open(EunoContext *cx, EunoTree *tree, ArtStripe *stripe)
+close_first(EunoContext *cx, EunoTree *tree, ArtStripe *stripe)
 {
-	if (euno_load_ptr(&stripe->open) == NULL ||
+	ArtLimbo   *block;
+
+	if (euno_load_ptr(&stripe->blocks) == NULL ||
 		!euno_mutex_trylock(&stripe->mutex))
 		return;
-	if (stripe->open != NULL &&
-		stripe->room >= ART_LIMBO_ITEMS - stripe->open->n)
+	block = stripe->blocks;
+	if (block != NULL && block->n > 0 &&
+		stripe->room >= ART_LIMBO_ITEMS - block->n)
 	{
-		stripe->room -= ART_LIMBO_ITEMS - stripe->open->n;
+		stripe->room -= ART_LIMBO_ITEMS - block->n;
 		limbo_close(cx, tree, stripe);
 	}
 	euno_mutex_unlock(&stripe->mutex, cx->env);
@@ -242,7 +246,7 @@ euno_art_reclaim_all(EunoContext *cx, EunoTree *tree)
 	uint64_t	bound;
 
 	for (int i = 0; i < ART_STRIPES; i++)
-		close_open(cx, tree, &stripes[i]);
+		close_first(cx, tree, &stripes[i]);
 	bound = euno_epoch_bound(cx->process->epochs, 0);
 	for (int i = 0; i < ART_STRIPES; i++)
 		give_back(cx, tree, &stripes[i], bound);

@@ -180,14 +180,14 @@ typedef struct ArtStripe
 {
 	EunoCounter	entries;		/* the own word: of the process of this number */
 	uint64_t	inners;
+	uint64_t	dropped;		/* inner nodes that compact and removers took out */
 
-	/* written under the mutex; open and closed are looked at without */
+	/* written under the mutex; the blocks are looked for without */
 	EunoLock	mutex;
-	ArtLimbo   *open;			/* is being filled */
-	ArtLimbo   *spare;			/* empty ones */
+	ArtLimbo   *blocks;			/* the first is being filled, others are empty */
 	ArtLimbo   *closed;			/* the newest; its "next" is the oldest */
-	uint64_t	room;			/* items that fit open and spare and that
-								 * nobody has reserved */
+	uint64_t	room;			/* items that fit "blocks" and that nobody has
+								 * reserved */
 } ArtStripe;
 
 _Static_assert(sizeof(ArtStripe) == 64, "a cache line");
@@ -221,7 +221,6 @@ typedef struct ArtBody
 	uint64_t	near_domains;	/* that shall have maps, as bits, and the first */
 
 	uint64_t	loaded;			/* inner nodes */
-	uint64_t	dropped;		/* those that compact and removers took out */
 
 	/* where compact goes on; under its mutex */
 	EunoLock	compact_mutex;

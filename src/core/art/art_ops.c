@@ -107,7 +107,8 @@ stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *to)
 	to->leaves = to->entries;
 	to->domains = euno_load64(&body->near_domains);
 	to->inner_bytes = euno_art_near_bytes(tree, cx->domain);
-	to->merges = euno_load64(&body->dropped);
+	for (int i = 0; i < ART_STRIPES; i++)
+		to->merges += euno_load64(&body->stripes[i].dropped);
 
 	/* Those who insert would all write to a counter of their own. */
 	to->splits = to->inners + to->merges - euno_load64(&body->loaded);
