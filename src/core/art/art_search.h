@@ -189,7 +189,10 @@ art_fetch_node(ArtRef ref, uint8_t byte)
 	const uint8_t *place;
 
 	if (type == ART_N256)
+	{
+		euno_fetch(node + ART_NODE_HEADER + sizeof(ArtRef) * byte);
 		return;
+	}
 	if (layout->size <= ART_SMALL)
 	{
 		for (uint32_t at = 64; at < layout->size; at += 64)
