@@ -412,7 +412,7 @@ struct EunoTree
 {
 	EunoTreeConfig config;
 	void	   *alloc_arg;
-	uint8_t		body[4096] __attribute__((aligned(64)));
+	uint8_t		body[8192] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
 /*

@@ -39,7 +39,7 @@ extern bool subject_holds(const EunoTreeOps *ops, const Shape *shape);
  */
 extern uint32_t small(const EunoTreeOps *ops);
 
-#define MAX_ACTORS 64
+#define MAX_ACTORS 128
 
 typedef struct Fixture
 {

@@ -614,7 +614,7 @@ typedef struct Grouped
 } Grouped;
 
 static const Grouped grouped[] = {
-	{"sparse int8", number_key, 360},
+	{"sparse int8", number_key, 480},
 	{"mixed lengths", letters_key, 220},
 	{"comparator", compared_key, 100},
 };

@@ -579,6 +579,9 @@ work_once(Worker *worker, MobRole role)
 	}
 }
 
+_Static_assert(1 + ART_STRIPES < MAX_ACTORS && 1 + BPT_STRIPES < MAX_ACTORS,
+			   "each has a slot");
+
 /* In each kind of tree another one counts where the first does. */
 static uint32_t
 number_of(uint32_t slot)

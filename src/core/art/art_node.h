@@ -174,7 +174,7 @@ _Static_assert(sizeof(ArtLimbo) == ART_LIMBO_SIZE, "a block of limbo");
  * What processes change at every operation, a line for each process or a few:
  * counters, and the limbo of what they have unlinked.
  */
-#define ART_STRIPES		56
+#define ART_STRIPES		120
 
 typedef struct ArtStripe
 {

@@ -301,7 +301,7 @@ typedef struct BptDirectory
 } BptDirectory;
 
 /* At least one for each domain. */
-#define BPT_STRIPES		24
+#define BPT_STRIPES		92
 
 typedef struct BptStripe
 {
