@@ -737,7 +737,7 @@ make_tuples(const EunoKeySchema *schema, EunoTupleShape shape,
 	return used;
 }
 
-/* The same of columns of fixed length, where others are few. */
+/* The same of columns of fixed length; of those that are NULL one by one. */
 static uint32_t
 make_fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 				  const EunoItemKey *items, uint32_t n, char *to,
@@ -749,13 +749,18 @@ make_fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 	{
 		uint32_t	ntuples;
 
-		done = fixed_tuples(schema, buf, items + i, n - i, to + used, used,
-							room - used, places + i, &ntuples);
-		used += ntuples * schema->fixed_size;
-		if (done > 0)
-			continue;
-		for (done = 1; i + done < n && items[i + done].offset == items[i].offset;)
-			done++;
+		if (items[i].keylen == schema->fixed_len)
+		{
+			done = fixed_tuples(schema, buf, items + i, n - i, to + used, used,
+								room - used, places + i, &ntuples);
+			used += ntuples * schema->fixed_size;
+			if (done > 0)
+				continue;
+		}
+		for (done = 1; i + done < n; done++)
+			if (items[i + done].keylen == schema->fixed_len &&
+				items[i + done].offset != items[i].offset)
+				break;
 		used = make_tuples(schema, EUNO_TUPLE_ANY, buf, items + i, done, to,
 						   used, room, places + i);
 	}
