@@ -493,6 +493,47 @@ columns_tuple(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
 	return end_tuple(data, at, schema->varlenas ? INDEX_VAR_MASK : 0, itup);
 }
 
+/*
+ * The columns of a packed row whose tuple has them elsewhere, one after the
+ * other.  0: one is NULL, or a long varlena.
+ */
+static pg_noinline uint32_t
+row_columns_tuple(const EunoKeySchema *schema, const uint8_t *row,
+				  uint32_t len, IndexTuple itup)
+{
+	const EunoKeyColumn *end_col = schema->cols + schema->nkeys;
+	const char *base = (const char *) row;
+	char	   *data = (char *) itup + IndexInfoFindDataOffset(0);
+	uint32_t	off = 1;		/* the bitmap */
+	uint32_t	at = 0;
+
+	if (unlikely(len == 0 || row[0] != (1 << schema->nkeys) - 1))
+		return 0;
+	for (const EunoKeyColumn *col = schema->cols; col < end_col; col++)
+	{
+		uint32_t	n = (uint32_t) col->attlen;
+
+		if (col->attlen == -1)
+		{
+			if (unlikely(off >= len || !VARATT_IS_SHORT(base + off)))
+				return 0;
+			n = VARSIZE_SHORT(base + off);
+		}
+		else
+		{
+			off = TYPEALIGN(col->align, off);
+			memset(data + at, 0, MAXIMUM_ALIGNOF);
+			at = TYPEALIGN(col->align, at);
+		}
+		if (unlikely(n == 0 || off > len || n > len - off))
+			return 0;
+		memcpy(data + at, base + off, n);
+		at += n;
+		off += n;
+	}
+	return end_tuple(data, at, schema->varlenas ? INDEX_VAR_MASK : 0, itup);
+}
+
 /* The only value of a key, a varlena that has to be decoded.  0: it is NULL. */
 static pg_attribute_always_inline uint32_t
 varlena_tuple(const EunoKeySchema *schema, const uint8_t *key,
@@ -561,6 +602,10 @@ other_tuple(const EunoKeySchema *schema, EunoTupleShape shape,
 		case EUNO_TUPLE_ROW:
 			if (item->payloadlen == 0)
 				size = row_tuple(schema, key, item->keylen, itup);
+			break;
+		case EUNO_TUPLE_ROW_COLUMNS:
+			if (item->payloadlen == 0)
+				size = row_columns_tuple(schema, key, item->keylen, itup);
 			break;
 		case EUNO_TUPLE_ANY:
 			break;

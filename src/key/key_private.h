@@ -118,7 +118,8 @@ typedef enum EunoTupleShape
 	EUNO_TUPLE_VARLENA,			/* the same of one that is decoded, */
 	EUNO_TUPLE_DECODED,			/* and of what else is */
 	EUNO_TUPLE_COLUMNS,			/* BYTES order, several columns of common kinds */
-	EUNO_TUPLE_ROW				/* COMPARE order: tuples take rows as they are */
+	EUNO_TUPLE_ROW,				/* COMPARE order: tuples take rows as they are, */
+	EUNO_TUPLE_ROW_COLUMNS		/* or column by column */
 } EunoTupleShape;
 
 struct EunoKeySchema

@@ -303,21 +303,21 @@ describe_row(EunoKeySchema *schema)
 }
 
 /*
- * Are a row's values, if none is NULL, where they are in an index tuple?  Its
- * bitmap takes as much as the first value's alignment; one that begins with a
- * short varlena has nothing behind that.
+ * How a tuple is made in COMPARE order.  A row's values, if none is NULL, may
+ * be where they are in an index tuple: its bitmap takes as much as the first
+ * value's alignment, but a first one with a short header is not aligned.
  */
-static bool
-is_row_data(const EunoKeySchema *schema)
+static EunoTupleShape
+row_shape(const EunoKeySchema *schema)
 {
 	const EunoKeyColumn *first = &schema->cols[0];
 
 	if (schema->natts > schema->nkeys || schema->nkeys > 8)
-		return false;
+		return EUNO_TUPLE_ANY;
 	for (int i = 1; i < schema->nkeys; i++)
 		if (first->attlen == -1 || schema->cols[i].align > first->align)
-			return false;
-	return true;
+			return EUNO_TUPLE_ROW_COLUMNS;
+	return EUNO_TUPLE_ROW;
 }
 
 /* How a tuple of one column, in BYTES order, is made. */
@@ -407,11 +407,13 @@ describe_tuple(EunoKeySchema *schema)
 			IndexInfoFindDataOffset(0);
 	else
 		schema->fixed_len = 0;
-	if (bytes)
-		schema->shape = one ? shape_of(first) :
-			has_common_columns(schema) ? EUNO_TUPLE_COLUMNS : EUNO_TUPLE_ANY;
+	if (!bytes)
+		schema->shape = row_shape(schema);
+	else if (one)
+		schema->shape = shape_of(first);
 	else
-		schema->shape = is_row_data(schema) ? EUNO_TUPLE_ROW : EUNO_TUPLE_ANY;
+		schema->shape = has_common_columns(schema) ? EUNO_TUPLE_COLUMNS :
+			EUNO_TUPLE_ANY;
 }
 
 EunoKeySchema *
