@@ -117,9 +117,14 @@ put_decoded(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
 	uint8_t    *to;
 	Datum		value;
 
+	if (unlikely(end - p < col->encoded))
+		euno_row_overrun(col->encoded, end - p);
 	pad(image, col->align);
 	to = (uint8_t *) image->data + image->at;
-	(void) euno_encode_get(col, p, end, lost, &to, &value);
+	if (col->kind == EUNO_KIND_INTERVAL)
+		euno_interval_get(col->desc, p, lost, to);
+	else
+		(void) euno_encode_get(col, p, end, lost, &to, &value);
 	image->at += col->attlen;
 }
 
@@ -136,7 +141,7 @@ put_other(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *lost,
 		euno_copy_bytes(col->desc, scratch, p, col->attlen);
 		return;
 	}
-	(void) euno_encode_get(col, p, p + col->attlen, lost, &scratch, &value);
+	(void) euno_encode_get(col, p, p + col->encoded, lost, &scratch, &value);
 	if (col->attbyval)
 		store_att_byval(to, value, col->attlen);
 }
@@ -162,14 +167,14 @@ put_column(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
 {
 	const uint8_t *next;
 
-	if (col->kind <= EUNO_KIND_FIXED)
+	if (col->encoded > 0)
 	{
-		if (unlikely(end - p < col->attlen))
-			euno_row_overrun(col->attlen, end - p);
+		if (unlikely(end - p < col->encoded))
+			euno_row_overrun(col->encoded, end - p);
 		pad(image, col->align);
 		put_fixed(col, p, lost, image->data + image->at);
 		image->at += col->attlen;
-		return p + col->attlen;
+		return p + col->encoded;
 	}
 	next = last && p < end ? end : euno_encode_skip(col, p, end);
 	if (col->kind == EUNO_KIND_TEXT || col->kind == EUNO_KIND_BPCHAR)
@@ -315,7 +320,7 @@ fixed_tuple(const EunoKeySchema *schema, const uint8_t *key, IndexTuple itup)
 	while (key < end)
 	{
 		put_fixed(col, key + 1, NULL, data + col->tuple_at);
-		key += 1 + col->attlen;
+		key += 1 + col->encoded;
 		col++;
 	}
 	for (; col < schema->cols + schema->natts; col++)
@@ -674,6 +679,12 @@ fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
 	else if (col->kind == EUNO_KIND_FIXED && col->attlen == 16 && !col->desc)
 		for (uint32_t i = 0; i < n; i++, to += size)
 			memcpy(to, keys + offsets[i], 16);
+	else if (col->kind == EUNO_KIND_INTERVAL)
+		for (uint32_t i = 0; i < n; i++, to += size)
+			euno_interval_get(col->desc, keys + offsets[i], NULL, to);
+	else if (col->kind == EUNO_KIND_TIMETZ)
+		for (uint32_t i = 0; i < n; i++, to += size)
+			euno_timetz_get(col->desc, keys + offsets[i], to);
 	else
 		for (uint32_t i = 0; i < n; i++, to += size)
 			put_fixed(col, keys + offsets[i], NULL, to);
@@ -738,7 +749,7 @@ fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 
 		buf++;					/* the marker */
 		fixed_column(col, buf, offsets, count, to + col->tuple_at, size);
-		buf += col->attlen;
+		buf += col->encoded;
 	}
 	for (int k = schema->nkeys; k < schema->natts; k++)
 	{
@@ -782,7 +793,10 @@ make_tuples(const EunoKeySchema *schema, EunoTupleShape shape,
 	return used;
 }
 
-/* The same of columns of fixed length; of those that are NULL one by one. */
+/*
+ * The same of columns of fixed length; where one is NULL, or has lost something,
+ * one by one.
+ */
 static uint32_t
 make_fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 				  const EunoItemKey *items, uint32_t n, char *to,
@@ -803,10 +817,9 @@ make_fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 				continue;
 		}
 		for (done = 1; i + done < n; done++)
-			if (items[i + done].keylen == schema->fixed_len &&
-				items[i + done].offset != items[i].offset)
+			if (is_fixed(schema, buf + items[i + done].offset, &items[i + done]))
 				break;
-		used = make_tuples(schema, EUNO_TUPLE_ANY, buf, items + i, done, to,
+		used = make_tuples(schema, schema->shape, buf, items + i, done, to,
 						   used, room, places + i);
 	}
 	return used;

@@ -91,6 +91,7 @@ typedef struct EunoKeyColumn
 	int16		lossy;			/* its number among lossy columns, or -1 */
 	bool		integer;		/* encoded as a big endian number whose bits */
 	uint64_t	flip;			/* are the value's but for these */
+	uint16		encoded;		/* bytes of its encoding; 0: that depends */
 	uint16		tuple_at;		/* fixed lengths: where it is in tuples' data */
 	uint16		row_at;			/* before the schema's text, or of an INCLUDE
 								 * column in fixed_row: where it is in rows */

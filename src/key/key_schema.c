@@ -247,6 +247,10 @@ describe_key_column(Relation index, int i, EunoKeyColumn *col,
 		col->kind = EUNO_KIND_OPAQUE;
 	if (col->kind == EUNO_KIND_ENUM)
 		col->labels = euno_labels_of(getBaseType(att->atttypid));
+	if (col->kind == EUNO_KIND_INTERVAL)
+		col->encoded = EUNO_INTERVAL_BYTES;
+	else if (col->kind <= EUNO_KIND_FIXED && col->kind != EUNO_KIND_OPAQUE)
+		col->encoded = (uint16) col->attlen;
 
 	col->approximates = euno_column_approximates(col);
 
@@ -389,13 +393,13 @@ describe_tuple(EunoKeySchema *schema)
 		}
 		schema->varlenas = schema->varlenas || col->attlen == -1;
 		fixed = fixed &&
-			(i < schema->nkeys ? col->kind <= EUNO_KIND_FIXED : col->attlen > 0);
+			(i < schema->nkeys ? col->encoded : col->attlen) > 0;
 		if (!fixed)
 			continue;
 		col->tuple_at = att_align_nominal(schema->fixed_size, col->attalign);
 		schema->fixed_size = col->tuple_at + col->attlen;
 		if (i < schema->nkeys)
-			schema->fixed_len += 1 + col->attlen;
+			schema->fixed_len += 1 + col->encoded;
 		else
 		{
 			col->row_at = att_align_nominal(schema->fixed_row, col->attalign);

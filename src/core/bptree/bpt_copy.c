@@ -110,9 +110,10 @@ copy_tail(uint8_t *to, const uint8_t *from, uint32_t n)
  */
 static uint32_t
 copy_list(EunoBatch *batch, uint32_t n, const uint8_t *list, uint32_t len,
-		  EunoTid first, uint32_t ntids, int step, const EunoItemKey *item)
+		  EunoTid first, uint32_t ntids, int step, bool keys, EunoItemKey item)
 {
 	EunoTid    *tids = batch->tids + n;
+	EunoItemKey *items = keys ? batch->keys + n : NULL;
 	uint8_t		own[BPT_LIST_BYTES + BPT_SLACK];
 
 	if (len > BPT_LIST_BYTES || n + ntids > batch->max_items)
@@ -127,8 +128,8 @@ copy_list(EunoBatch *batch, uint32_t n, const uint8_t *list, uint32_t len,
 		tids[k] = tids[ntids - 1 - k];
 		tids[ntids - 1 - k] = tid;
 	}
-	for (uint32_t k = 0; k < ntids && batch->want_keys; k++)
-		batch->keys[n + k] = *item;
+	for (uint32_t k = 0; k < ntids && items != NULL; k++)
+		items[k] = item;
 	return ntids;
 }
 
@@ -207,8 +208,11 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 			item.keylen = (uint16_t) keylen;
 			item.payloadlen = (uint16_t) payload_len;
 			end += ALIGN8(keylen);
-			copy_tail(buf + end, tail + tail_len, payload_len);
-			end += ALIGN8(payload_len);
+			if (payload_len > 0)
+			{
+				copy_tail(buf + end, tail + tail_len, payload_len);
+				end += ALIGN8(payload_len);
+			}
 		}
 		if (opaque)
 			tid = head & EUNO_TID_MAX;
@@ -219,7 +223,7 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 		if (ntids > 1)
 		{
 			ntids = copy_list(batch, n, tail + tail_len + payload_len, list_len,
-							  tid, ntids, step, &item);
+							  tid, ntids, step, keys, item);
 			if (ntids == 0)
 				break;
 		}

@@ -148,7 +148,8 @@ place_fixed(const BptLeaf *leaf, const uint64_t *heads, uint32_t n,
 
 		if (!binary)
 			at = expected_about(leaf, heads, i, n, slots, &before, &after);
-		at = (part * at + (PARTS - part) * (i * step >> 16)) / PARTS;
+		if (part < PARTS)
+			at = (part * at + (PARTS - part) * (i * step >> 16)) / PARTS;
 		at = at < next ? next : at > most ? most : at;
 		place[i] = (uint16_t) at;
 		next = at + 1;

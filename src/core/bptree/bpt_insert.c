@@ -112,7 +112,7 @@ insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		{
 			if (!bpt_place_lock(cx, &place))
 				continue;
-			euno_bpt_leaf_put(place.leaf, &put);
+			euno_bpt_leaf_put(place.leaf, &place.view, &put);
 			bpt_count(cx, tree, 1);
 			if (cx->want_leaf)
 				cx->leaf = place.leaf->number;

@@ -116,27 +116,28 @@ put_fixed(BptLeaf *leaf, BptView *view, const BptPut *put)
 }
 
 /*
- * Does what was planned.  The caller has locked the leaf at the version at
- * which the plan was made.
+ * Does what was planned.  The caller has locked the leaf at the version of the
+ * view from which the plan was made, the leaf's own or that of a copy; it is
+ * not to be used afterwards.
  */
 void
-euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put)
+euno_bpt_leaf_put(BptLeaf *leaf, BptView *view, const BptPut *put)
 {
-	BptView		view;
 	uint32_t	count;
 	uint32_t	heap;
 
-	(void) euno_bpt_view(leaf, &view);
-	if (view.format == BPT_FIXED)
+	if (view->leaf != leaf)
+		(void) euno_bpt_view(leaf, view);
+	if (view->format == BPT_FIXED)
 	{
-		put_fixed(leaf, &view, put);
+		put_fixed(leaf, view, put);
 		return;
 	}
-	count = view.count;
+	count = view->count;
 	if (put->replace)
-		close_record(leaf, &view, count,
-					 euno_load16(&view.offs[put->slot]), put->freed);
-	heap = view.heap;
+		close_record(leaf, view, count,
+					 euno_load16(&view->offs[put->slot]), put->freed);
+	heap = view->heap;
 	for (uint32_t r = 0; r < put->nrecs; r++)
 	{
 		uint32_t	slot = put->slot + r;
@@ -144,9 +145,9 @@ euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put)
 		heap -= put->size[r];
 		euno_copy_in((uint8_t *) leaf + heap, put->record[r], put->size[r]);
 		if (r > 0 || !put->replace)
-			open_slot(&view, count++, slot);
-		euno_store64((uint64_t *) &view.heads[slot], put->head[r]);
-		euno_store16((uint16_t *) &view.offs[slot], (uint16_t) heap);
+			open_slot(view, count++, slot);
+		euno_store64((uint64_t *) &view->heads[slot], put->head[r]);
+		euno_store16((uint16_t *) &view->offs[slot], (uint16_t) heap);
 	}
 	euno_store16(&leaf->heap, (uint16_t) heap);
 	euno_store16(&leaf->count, (uint16_t) count);

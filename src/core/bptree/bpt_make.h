@@ -175,7 +175,7 @@ bpt_move_slots(const BptView *view, uint32_t to, uint32_t from, uint32_t n)
 }
 
 /* bpt_leaf.c */
-extern void euno_bpt_leaf_put(BptLeaf *leaf, const BptPut *put);
+extern void euno_bpt_leaf_put(BptLeaf *leaf, BptView *view, const BptPut *put);
 
 /* bpt_encode.c */
 extern void euno_bpt_items_init(BptWork *work, EunoTree *tree);

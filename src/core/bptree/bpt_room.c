@@ -10,6 +10,10 @@
  */
 #include "core/bptree/bpt_make.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 /* How many slots on either side are looked at before the other side is. */
 #define ROOM_STEP	16
 #define NO_ROOM		UINT32_MAX
@@ -18,43 +22,68 @@
 #define ROOM_FAR	(2 * ROOM_STEP)
 #define ROOM_MOST	8
 
-/*
- * Has one of slots [from, to) the head of the slot before it?  Of a whole step
- * the processor can compare all without waiting for one; of fewer: maybe.
- */
-static inline bool
-may_repeat(const BptView *view, uint32_t from, uint32_t to)
+#ifdef __SSE2__
+/* Which halves of two heads are those of the heads before them, as lanes? */
+static inline __m128i
+same_halves(const uint64_t *heads)
 {
-	const uint64_t *heads = view->heads + from;
-	bool		same = to - from != ROOM_STEP;
-
-	for (int k = 0; k < ROOM_STEP && !same; k += 4)
-		same = (heads[k - 1] == heads[k]) | (heads[k] == heads[k + 1]) |
-			(heads[k + 1] == heads[k + 2]) | (heads[k + 2] == heads[k + 3]);
-	return same;
+	return _mm_cmpeq_epi32(_mm_loadu_si128((const __m128i *) heads),
+						   _mm_loadu_si128((const __m128i *) (heads - 1)));
 }
 
-/* Does a slot repeat the one before it?  Most do not even have its head. */
-static inline bool
-repeats(const BptView *view, uint32_t i)
+/* The same of eight heads, as bits. */
+static inline uint32_t
+same_halves_of_8(const uint64_t *heads)
 {
-	return view->heads[i] == view->heads[i - 1] && bpt_same_entry(view, i);
+	__m128i		low = _mm_packs_epi32(same_halves(heads),
+									  same_halves(heads + 2));
+	__m128i		high = _mm_packs_epi32(same_halves(heads + 4),
+									   same_halves(heads + 6));
+
+	return (uint32_t) _mm_movemask_epi8(_mm_packs_epi16(low, high));
+}
+#endif
+
+/*
+ * Which of slots [from, to), at most ROOM_STEP, have the head of the slot
+ * before them?  Bit 2k stands for slot from + k.  Of a whole step the processor
+ * compares several at once.
+ */
+static inline uint32_t
+same_heads(const BptView *view, uint32_t from, uint32_t to)
+{
+	const uint64_t *heads = view->heads + from;
+	uint32_t	same = 0;
+
+#ifdef __SSE2__
+	if (to - from == ROOM_STEP)
+	{
+		same = same_halves_of_8(heads) | same_halves_of_8(heads + 8) << 16;
+		return same & same >> 1 & 0x55555555;
+	}
+#endif
+	for (int k = 0; k < (int) (to - from); k++)
+		same |= (uint32_t) (heads[k - 1] == heads[k]) << (2 * k);
+	return same;
 }
 
 /* The first slot in [from, to) that repeats the one before it; or "to". */
 static uint32_t
 first_repeat(const BptView *view, uint32_t from, uint32_t to)
 {
-	while (from < to)
-	{
-		uint32_t	end = from + ROOM_STEP < to ? from + ROOM_STEP : to;
+	uint32_t	end;
 
-		if (!may_repeat(view, from, end))
-			from = end;
-		for (; from < end; from++)
+	for (; from < to; from = end)
+	{
+		uint32_t	same;
+
+		end = from + ROOM_STEP < to ? from + ROOM_STEP : to;
+		for (same = same_heads(view, from, end); same != 0; same &= same - 1)
 		{
-			if (repeats(view, from))
-				return from;
+			uint32_t	i = from + (uint32_t) __builtin_ctz(same) / 2;
+
+			if (bpt_same_entry(view, i))
+				return i;
 		}
 	}
 	return to;
@@ -64,16 +93,21 @@ first_repeat(const BptView *view, uint32_t from, uint32_t to)
 static uint32_t
 last_repeat(const BptView *view, uint32_t from, uint32_t to)
 {
-	while (from < to)
-	{
-		uint32_t	end = from + ROOM_STEP < to ? to - ROOM_STEP : from;
+	uint32_t	begin;
 
-		if (!may_repeat(view, end, to))
-			to = end;
-		while (to > end)
+	for (; from < to; to = begin)
+	{
+		uint32_t	same;
+
+		begin = from + ROOM_STEP < to ? to - ROOM_STEP : from;
+		same = same_heads(view, begin, to);
+		while (same != 0)
 		{
-			if (repeats(view, --to))
-				return to;
+			uint32_t	bit = 31 - (uint32_t) __builtin_clz(same);
+
+			if (bpt_same_entry(view, begin + bit / 2))
+				return begin + bit / 2;
+			same ^= UINT32_C(1) << bit;
 		}
 	}
 	return 0;
@@ -184,9 +218,10 @@ bring_left(const BptView *view, uint32_t slot, uint32_t distance)
 /*
  * Makes room for an entry left of slot "slot", the first of its entry.  What has
  * more than one slot gives one away; the nearest does, on either side, or the
- * free room at the end; if it is far away, others behind it do, too.  Next to the new entry it may have several to give: the new one gets
- * them up to the place that its key suggests.  Sets [*from, *to), the slots to
- * be written.  False if there is no room.
+ * free room at the end; if it is far away, others behind it do, too.  Next to
+ * the new entry it may have several to give: the new one gets them up to the
+ * place that its key suggests.  Sets [*from, *to), the slots to be written.
+ * False if there is no room.
  */
 bool
 euno_bpt_make_room(BptView *view, uint32_t slot, uint32_t near, uint32_t *from,
