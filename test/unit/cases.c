@@ -294,6 +294,7 @@ const Case	cases[] = {
 	{"near-build-3", KEYS_FAN, "i0-3 i40-43 i44 i45", {"D2 c4", "M c0 i5", "i4 r40 m"}, 2, 8, CASE_RADIX},
 	{"near-build-part", KEYS_FAN, "i0 i1 i44 i45", {"D2", "i40 c0"}, 2, 8, CASE_RADIX | CASE_SINGLE},
 	{"near-root", KEYS_FAN, "i0 i1 i40 i41 i44 i45 r44 r45", {"D2", "m c0 c40"}, 2, 8, CASE_RADIX | CASE_SINGLE},
+	{"near-fill", KEYS_FAN, "i0-3 i40 i41 i44 i45", {"D2", "i42 i43 m M i4 i5 c40"}, 2, 8, CASE_RADIX | CASE_SINGLE},
 	{"near-drop", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"D1", "c0 c4", "c4 c0"}, 2, 8, CASE_RADIX},
 	{"near-again", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"D1 D2", "c0 i4 c4", "i5 m"}, 2, 8, CASE_RADIX | CASE_COUNTED},
 	{"near-earn", KEYS_FAN, "i0-3 i40 i41 i44 i45 D1 D2", {"i4 i42 m", "c0 c40 c1 M c4"}, 2, 8, CASE_RADIX | CASE_COUNTED},
