@@ -12,6 +12,29 @@
  */
 #include "core/bptree/bpt.h"
 
+/*
+ * The key of slot i, and its length; NULL if it is not within the leaf, which is
+ * torn.  Of all that euno_bpt_slot says of a record, a search needs no more.
+ */
+static inline const uint8_t *
+key_of_slot(BptView *view, uint32_t i, uint32_t *len)
+{
+	uint32_t	at = euno_load16(&view->offs[i]);
+	uint32_t	info;
+
+	if (at >= view->body && at + 8 <= view->size)
+	{
+		info = bpt_load_u16((const uint8_t *) view->leaf + at);
+		at += 2 + ((info & BPT_REC_PAYLOAD) != 0 ? 2 : 0) +
+			((info & BPT_REC_LIST) != 0 ? 3 : 0);
+		*len = info & BPT_REC_LEN;
+		if (at + *len + BPT_SLACK <= view->size && *len <= BPT_MAX_COMPOSITE)
+			return (const uint8_t *) view->leaf + at;
+	}
+	view->torn = true;
+	return NULL;
+}
+
 /* COMPARE: the sign of (key) - (slot i); 0 if torn. */
 int
 euno_bpt_compare_opaque_slot(EunoContext *cx, BptView *view, const BptKey *key,
@@ -19,16 +42,17 @@ euno_bpt_compare_opaque_slot(EunoContext *cx, BptView *view, const BptKey *key,
 {
 	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	EunoTid		tid = euno_load64(&view->heads[i]) & EUNO_TID_MAX;
-	BptSlot		slot;
+	uint32_t	len;
+	const uint8_t *its = key_of_slot(view, i, &len);
 	int			c;
 
-	if (!euno_bpt_slot(view, i, &slot))
+	if (its == NULL)
 		return 0;
-	euno_copy_out(bytes, slot.tail, slot.len);
+	euno_copy_out(bytes, its, len);
 	if (!bpt_comparable(view))
 		return 0;
-	c = bpt_approximation(cx, judge, key, bytes, slot.len);
-	return c != 0 ? c : euno_bpt_compare_opaque(cx, key, bytes, slot.len, tid);
+	c = bpt_approximation(cx, judge, key, bytes, len);
+	return c != 0 ? c : euno_bpt_compare_opaque(cx, key, bytes, len, tid);
 }
 
 /*
