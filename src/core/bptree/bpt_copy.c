@@ -200,7 +200,7 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 				copy_tail(to, tail, len);
 			else
 			{
-				euno_copy_out(to, bpt_low(view->leaf), prefix_len);
+				copy_tail(to, bpt_low(view->leaf), prefix_len);
 				euno_put_word(to + prefix_len, head);
 				copy_tail(to + prefix_len + 8, tail, tail_len);
 				keylen -= EUNO_TID_BYTES;
