@@ -118,23 +118,31 @@ long_step_get(const uint8_t *from, const uint8_t *end, EunoTid previous)
 	return (Step) {from, step_from(previous, blocks, offset)};
 }
 
+/* A number of one byte, or of two: the lowest ones of a word. */
+static inline uint32_t
+short_number(uint32_t word, uint32_t two)
+{
+	return (word & 0x7F) | (word >> 1 & 0x3F80 & -two);
+}
+
 /*
- * Most distances have one byte or two, by no rule that the processor could
- * learn, and most offsets one: no branch tells these apart.
+ * Most distances and offsets have one byte or two, by no rule that the processor
+ * could learn: no branch tells these apart.
  */
 static inline Step
 step_get(const uint8_t *from, const uint8_t *end, EunoTid previous)
 {
 	uint32_t	word = first_bytes(from);
-	uint32_t	two = word >> 7 & 1;	/* bytes has the distance */
+	uint32_t	two = word >> 7 & 1;	/* bytes has the distance, */
 	uint32_t	rest = word >> (8 + 8 * two);
+	uint32_t	also = rest >> 7 & 1;	/* and these the offset */
 
-	if (__builtin_expect(((word & two << 15) | (rest & 0x80)) != 0, 0))
+	if (__builtin_expect(((word & two << 15) | (rest & also << 15)) != 0, 0))
 		return long_step_get(from, end, previous);
-	from += 2 + two;
+	from += 2 + two + also;
 	return (Step) {from <= end ? from : NULL,
-		step_from(previous, (word & 0x7F) | (word >> 1 & 0x3F80 & -two),
-				  rest & 0x7F)};
+		step_from(previous, short_number(word, two),
+				  short_number(rest, also))};
 }
 
 /*
