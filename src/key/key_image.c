@@ -660,7 +660,30 @@ euno_key_tuple(const EunoKeySchema *schema, const uint8_t *key,
 /* Tuples that fixed_tuples makes at once. */
 #define FIXED_GROUP		64
 
-/* One column of n keys, each "size" bytes from the last. */
+/*
+ * One column of n keys, an enum, each "size" bytes from the last.  A label is
+ * looked up by its place; rows side by side mostly have the same one.
+ */
+static void
+enum_column(const EunoKeyColumn *col, const uint8_t *keys,
+			const uint32_t *offsets, uint32_t n, char *to, uint32_t size)
+{
+	uint32_t	last = 0;
+
+	for (uint32_t i = 0; i < n; i++, to += size)
+	{
+		uint32_t	place;
+
+		memcpy(&place, keys + offsets[i], sizeof(place));
+		if (i > 0 && place == last)
+			memcpy(to, to - size, sizeof(Oid));
+		else
+			put_other(col, keys + offsets[i], NULL, to);
+		last = place;
+	}
+}
+
+/* The same of any kind. */
 static void
 fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
 			 const uint32_t *offsets, uint32_t n, char *to, uint32_t size)
@@ -679,6 +702,8 @@ fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
 	else if (col->kind == EUNO_KIND_FIXED && col->attlen == 16 && !col->desc)
 		for (uint32_t i = 0; i < n; i++, to += size)
 			memcpy(to, keys + offsets[i], 16);
+	else if (col->kind == EUNO_KIND_ENUM)
+		enum_column(col, keys, offsets, n, to, size);
 	else if (col->kind == EUNO_KIND_INTERVAL)
 		for (uint32_t i = 0; i < n; i++, to += size)
 			euno_interval_get(col->desc, keys + offsets[i], NULL, to);
@@ -690,7 +715,7 @@ fixed_column(const EunoKeyColumn *col, const uint8_t *keys,
 			put_fixed(col, keys + offsets[i], NULL, to);
 }
 
-/* The same of an INCLUDE column. */
+/* An INCLUDE column of n rows, each "size" bytes from the last. */
 static void
 included_column(const EunoKeyColumn *col, const uint8_t *rows,
 				const uint32_t *offsets, uint32_t n, char *to, uint32_t size)

@@ -325,7 +325,7 @@ short_key_init(const BptView *view, uint8_t *prefix, ShortKey *key)
 	key->len = view->prefix_len + view->suffix_len - EUNO_TID_BYTES;
 	key->past = key->len > key->prefix_len + 8 ?
 		key->len - key->prefix_len - 8 : 0;
-	memset(prefix, 0, 8);
+	memset(prefix, 0, 16);
 	euno_copy_out(prefix, bpt_low(view->leaf), view->prefix_len);
 	memcpy(&key->word, prefix, 8);
 	key->prefix = prefix;
@@ -340,8 +340,10 @@ short_key_put(const ShortKey *key, TidPlace place, uint64_t head,
 			  const uint8_t *tail, uint8_t *to)
 {
 	memcpy(to, &key->word, 8);
-	if (key->prefix_len > 8)
+	if (key->prefix_len > 16)
 		memcpy(to + 8, key->prefix + 8, key->prefix_len - 8);
+	else if (key->prefix_len > 8)
+		memcpy(to + 8, key->prefix + 8, 8);
 	euno_put_word(to + key->prefix_len, head);
 	if (place >= TID_IN_TAIL && key->past > 0)
 		euno_copy_out(to + key->prefix_len + 8, tail, key->past);
