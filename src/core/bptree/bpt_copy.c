@@ -89,8 +89,8 @@ copy_slot(BptRead *rd, uint32_t i, uint32_t from, uint32_t to, bool forward)
 }
 
 /*
- * A string of a record, of which 8 bytes more can be read, and written.  Most
- * have no more than those.
+ * A string of a leaf, of which 8 bytes more can be read, and written.  Most have
+ * no more than those.
  */
 static inline void
 copy_tail(uint8_t *to, const uint8_t *from, uint32_t n)
