@@ -827,8 +827,11 @@ make_fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 				  const EunoItemKey *items, uint32_t n, char *to,
 				  uint32_t used, uint32_t room, uint32_t *places)
 {
+	EunoTupleShape other = schema->shape;
 	uint32_t	done;
 
+	if (other == EUNO_TUPLE_COLUMNS)
+		other = EUNO_TUPLE_ANY; /* what is not fixed is not for columns_tuple */
 	for (uint32_t i = 0; i < n; i += done)
 	{
 		uint32_t	ntuples;
@@ -844,8 +847,8 @@ make_fixed_tuples(const EunoKeySchema *schema, const uint8_t *buf,
 		for (done = 1; i + done < n; done++)
 			if (is_fixed(schema, buf + items[i + done].offset, &items[i + done]))
 				break;
-		used = make_tuples(schema, schema->shape, buf, items + i, done, to,
-						   used, room, places + i);
+		used = make_tuples(schema, other, buf, items + i, done, to, used, room,
+						   places + i);
 	}
 	return used;
 }
