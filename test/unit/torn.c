@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * torn.c
- *	  Entries are copied of a leaf that somebody writes to: whatever is read,
- *	  nothing outside of the leaf is, and nothing written outside of the batch.
- *	  And of one that nobody writes to: the right ones.
+ *	  Entries are copied of a leaf that somebody writes to, or looked at by a
+ *	  search: whatever is read, nothing outside of the leaf is, and nothing
+ *	  written outside of the batch.  And of one that nobody writes to: the right
+ *	  ones.
  *
  * Leaves and batches are as large as they must be and no larger, so that
  * AddressSanitizer sees the first byte that is too much.
@@ -118,6 +119,26 @@ damage(Random *random, Copying *copying)
 	}
 }
 
+/* A search in COMPARE order looks at each key, and finds that it is too late. */
+static void
+look_at_keys(const Copying *copying)
+{
+	BptView		view = copying->rd.place.view;
+	BptKey		key = {0};
+
+	if (view.format != BPT_OPAQUE)
+		return;
+	view.lock = &copying->leaf->lock;
+	view.version = ~euno_lock_version(view.lock);
+	for (uint32_t i = 0; i < view.count; i++)
+	{
+		view.torn = false;
+		CHECK(euno_bpt_compare_opaque_slot(copying->rd.cx, &view, &key,
+										   BPT_COMPARATOR, i) == 0 && view.torn,
+			  "a key of a leaf that was written to is compared");
+	}
+}
+
 static void
 check_batch(const Copying *copying)
 {
@@ -207,7 +228,10 @@ test_shape(const Shape *shape, uint64_t seed)
 			if (prepare(&c, &random, leaf, &copying))
 			{
 				if (try % 3 != 0)
+				{
 					damage(&random, &copying);
+					look_at_keys(&copying);
+				}
 				all = euno_bpt_copy_range(&copying.rd, &copying.from,
 										  &copying.to, copying.forward);
 				check_batch(&copying);
