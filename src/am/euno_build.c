@@ -87,6 +87,7 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 
 	euno_key_abbreviation(idx->schema, config.abbreviation);
 	slot->heap_oid = index->rd_index->indrelid;
+	slot->modifiers = euno_key_modifiers(idx->schema);
 	pg_atomic_write_u32(&slot->replicate, euno_replicate(index));
 	slot->must_stay = index->rd_index->indisunique ||
 		index->rd_index->indisexclusion;

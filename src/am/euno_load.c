@@ -27,15 +27,17 @@
 #define EXPECT_LEAST (UINT64CONST(8) * 1024 * 1024)
 
 /*
- * Somebody may have taken the tree from us: it was found to be inconsistent,
- * or its memory was needed more elsewhere.
+ * Somebody has taken the tree from us: its memory was needed, which is noted
+ * with when it may come back, or it was found to be inconsistent.
  */
 static void
-give_up(Relation index)
+give_up(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 {
+	if (slot->retry_at > GetCurrentTimestamp())
+		euno_index_error(idx, index, EUNO_NO_MEMORY);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
-			 errmsg("euno index \"%s\" was evicted while it was being built",
+			 errmsg("euno index \"%s\" was given up while it was being built",
 					RelationGetRelationName(index))));
 }
 
@@ -175,7 +177,7 @@ load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 		{
 			CHECK_FOR_INTERRUPTS();
 			if (!euno_tree_is_our_build(slot))
-				give_up(index);
+				give_up(idx, index, slot);
 			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
 			if (loaded % EXPECT_EVERY == 0)
 				expect_rest(slot, (double) loaded, total);
@@ -243,7 +245,7 @@ merge_side(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!euno_tree_is_our_build(slot))
-			give_up(index);
+			give_up(idx, index, slot);
 		status = read_side(idx, slot, reader);
 		for (uint32 i = 0; status == EUNO_OK && i < batch->nitems; i++)
 		{
@@ -270,10 +272,10 @@ euno_load_finish(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 {
 	EUNO_STOP_POINT("build-loaded");
 	if (!euno_tree_start_merge(slot))
-		give_up(index);
+		give_up(idx, index, slot);
 	EUNO_STOP_POINT("build-merging");
 	merge_side(idx, index, slot);
 	EUNO_STOP_POINT("build-end");
 	if (!euno_index_finish_build(idx))
-		give_up(index);
+		give_up(idx, index, slot);
 }

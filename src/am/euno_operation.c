@@ -181,7 +181,8 @@ unwind(int nest_level)
 		if (op->building)
 		{
 			euno_make_room = NULL;
-			if (op->out_of_memory)
+			/* If it was given up for want of memory, that is noted */
+			if (op->out_of_memory && euno_tree_is_our_build(op->held))
 				euno_full_note(op->held, euno_tree_bytes(op->held));
 			euno_tree_abandon_build(op->held);
 		}
@@ -335,6 +336,29 @@ pop_operation(EunoIndex *idx)
 	note_within(idx->cx.process);
 }
 
+/*
+ * Looks for the tree; false if there is none.  One whose keys were formed when
+ * columns had other types is given up: who finds that, or has built it, has
+ * locked out everybody to whom they have other ones.
+ */
+static bool
+find_tree(EunoIndex *idx)
+{
+	EunoTreeSlot *slot;
+
+	flush_index(idx);
+	slot = idx->slot = euno_tree_lookup_generation(&idx->key, &idx->generation);
+	if (slot == NULL)
+		return false;
+
+	/* Here, and not at each pin, for ALTER makes us open the index anew. */
+	if (pg_atomic_read_u32(&slot->replicate) != idx->replicate)
+		pg_atomic_write_u32(&slot->replicate, idx->replicate);
+	if (unlikely(slot->modifiers != euno_key_modifiers(idx->schema)))
+		(void) euno_tree_retire(slot, idx->generation, 0);
+	return true;
+}
+
 EunoState
 euno_index_pin(EunoIndex *idx, EunoContext **cx)
 {
@@ -373,18 +397,11 @@ euno_index_pin(EunoIndex *idx, EunoContext **cx)
 		}
 		euno_epoch_exit(process);
 
-		flush_index(idx);
-		idx->slot = euno_tree_lookup_generation(&idx->key,
-												&idx->generation);
-		if (idx->slot == NULL)
+		if (!find_tree(idx))
 		{
 			euno_epoch_enter(process);
 			return EUNO_STATE_ABSENT;
 		}
-
-		/* Here, and not at each pin, for ALTER INDEX makes us open it anew. */
-		if (pg_atomic_read_u32(&idx->slot->replicate) != idx->replicate)
-			pg_atomic_write_u32(&idx->slot->replicate, idx->replicate);
 	}
 
 	if (unlikely(state == EUNO_STATE_RETIRING || state == EUNO_STATE_FREE))

@@ -79,6 +79,13 @@ extern bool euno_key_is_integer(const EunoKeySchema *schema);
 extern bool euno_key_posting(const EunoKeySchema *schema);
 
 /*
+ * What the columns' types say of what encodings leave out.  Entries that were
+ * formed by another schema of the same index, but for these, cannot be deformed:
+ * ALTER TABLE changes a column's type and keeps the index.
+ */
+extern uint64 euno_key_modifiers(const EunoKeySchema *schema);
+
+/*
  * Forms the entry of a row, its key and payload in "buf" (EUNO_KEY_FORM_BYTES,
  * 8-byte aligned).  Detoasts; may palloc and leave garbage in
  * CurrentMemoryContext.  Longer than EUNO_MAX_ENTRY: ERROR

@@ -18,8 +18,11 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
 #include "port/pg_bswap.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 #include "key/key_private.h"
 
@@ -311,7 +314,7 @@ euno_encode_get_varlena(const EunoKeyColumn *col, const uint8_t *p,
 						const uint8_t *end, const uint8_t *lost, uint8_t *to)
 {
 	if (col->kind == EUNO_KIND_NUMERIC)
-		return euno_numeric_get(col->desc, p, end, lost, to);
+		return euno_numeric_get(col->desc, col->modifier, p, end, lost, to);
 	if (col->kind == EUNO_KIND_INET)
 		return euno_inet_get(col->desc, p, end, to);
 	if (col->kind >= EUNO_KIND_ARRAY)
@@ -368,11 +371,60 @@ euno_encode_skip(const EunoKeyColumn *col, const uint8_t *p,
 	}
 }
 
+/* The longest char(n) of which blanks are not kept. */
+#define MOST_CHARACTERS	256
+
+uint16
+euno_type_modifier(EunoKeyKind kind, Oid type, int32 typmod)
+{
+	char	   *text;
+	int			n = 0;
+
+	/* Others may take modifiers for something else. */
+	type = getBaseTypeAndTypmod(type, &typmod);
+	if (kind == EUNO_KIND_NUMERIC && type == NUMERICOID)
+	{
+		/* numeric.c alone knows how it is made */
+		text = DatumGetCString(DirectFunctionCall1(numerictypmodout,
+												   Int32GetDatum(typmod)));
+		if (sscanf(text, "(%*d,%d)", &n) != 1 || n < 0)
+			n = 0;
+	}
+	else if (kind == EUNO_KIND_BPCHAR && type == BPCHAROID)
+		n = typmod - VARHDRSZ;
+	return n > 0 && (kind == EUNO_KIND_NUMERIC || n <= MOST_CHARACTERS) ?
+		(uint16) n : 0;
+}
+
+/* How many characters these bytes are; most texts are ASCII. */
+static uint32_t
+count_characters(const char *text, uint32_t n)
+{
+	const uint64_t high = UINT64_MAX / UINT8_MAX * 0x80;
+	uint64_t	seen = 0;
+	uint32_t	i;
+
+	for (i = 0; i + sizeof(uint64_t) <= n; i += sizeof(uint64_t))
+		seen |= euno_get_word((const uint8_t *) text + i);
+	for (; i < n; i++)
+		seen |= (uint8_t) text[i];
+	return (seen & high) == 0 ? n :
+		(uint32_t) pg_mbstrlen_with_len(text, (int) n);
+}
+
 uint32_t
-euno_lost_blanks(const uint8_t *lost)
+euno_blanks(const EunoKeyColumn *col, const uint8_t *lost, const char *text,
+			uint32_t n)
 {
 	uint32_t	blanks;
 
+	if (lost == NULL)
+	{
+		if (col->modifier == 0)
+			return 0;
+		n = count_characters(text, n);
+		return col->modifier > n ? col->modifier - n : 0;
+	}
 	memcpy(&blanks, lost, sizeof(blanks));
 	if (unlikely(blanks > EUNO_MAX_ENTRY))
 		overrun();
@@ -457,9 +509,9 @@ euno_encode_get(const EunoKeyColumn *col, const uint8_t *p,
 	}
 	if (col->kind == EUNO_KIND_TEXT || col->kind == EUNO_KIND_BPCHAR)
 		euno_copy_bytes(col->desc, data, p, n);
-	if (col->kind == EUNO_KIND_BPCHAR && lost != NULL)
+	if (col->kind == EUNO_KIND_BPCHAR)
 	{
-		uint32_t	blanks = euno_lost_blanks(lost);
+		uint32_t	blanks = euno_blanks(col, lost, (char *) data, n);
 
 		memset(data + n, ' ', blanks);
 		n += blanks;
@@ -506,17 +558,18 @@ euno_encode_lost(const EunoKeyColumn *col, Datum value, uint8_t *p,
 	{
 		uint16		lost;
 
-		len = euno_numeric_lost(v, &lost) ? sizeof(lost) : 0;
+		len = euno_numeric_lost(col->modifier, v, &lost) ? sizeof(lost) : 0;
 		memcpy(p, &lost, len);
 	}
 	else
 	{
-		uint32_t	n = VARSIZE_ANY_EXHDR(v);
-		uint32_t	blanks = n - euno_unpadded(VARDATA_ANY(v), n);
+		const char *text = VARDATA_ANY(v);
+		uint32_t	n = euno_unpadded(text, VARSIZE_ANY_EXHDR(v));
+		uint32_t	blanks = VARSIZE_ANY_EXHDR(v) - n;
 
 		Assert(col->kind == EUNO_KIND_BPCHAR);
 		*hidden += blanks;
-		len = blanks > 0 ? sizeof(blanks) : 0;
+		len = blanks == euno_blanks(col, NULL, text, n) ? 0 : sizeof(blanks);
 		memcpy(p, &blanks, len);
 	}
 	if ((Pointer) v != DatumGetPointer(value))

@@ -43,39 +43,6 @@ pad(Image *image, uint32_t align)
 	image->at = TYPEALIGN(align, image->at);
 }
 
-/* A varlena's header: n bytes of it follow, to be put there. */
-static inline char *
-put_header(const EunoKeyColumn *col, uint32_t n, Image *image)
-{
-	char	   *header;
-
-	if (likely(n <= SHORT_STRING) && col->may_short)
-	{
-		header = image->data + image->at;
-		SET_VARSIZE_SHORT(header, n + VARHDRSZ_SHORT);
-		image->at += VARHDRSZ_SHORT + n;
-		return header + VARHDRSZ_SHORT;
-	}
-	pad(image, col->align);
-	header = image->data + image->at;
-	SET_VARSIZE(header, n + VARHDRSZ);
-	image->at += VARHDRSZ + n;
-	return header + VARHDRSZ;
-}
-
-/* A string, and the blanks that it has lost. */
-static inline void
-put_string(const EunoKeyColumn *col, const uint8_t *p, uint32_t n,
-		   const uint8_t *lost, Image *image)
-{
-	uint32_t	blanks = lost == NULL ? 0 : euno_lost_blanks(lost);
-	char	   *to = put_header(col, n + blanks, image);
-
-	euno_copy_bytes(col->desc, (uint8_t *) to, p, n);
-	if (blanks > 0)
-		memset(to + n, ' ', blanks);
-}
-
 /*
  * Behind a long header what is where it would be behind a short one: n bytes.
  */
@@ -91,22 +58,46 @@ move_behind_long_header(const EunoKeyColumn *col, uint32_t n, Image *image)
 	image->at = at + VARHDRSZ + n;
 }
 
+/* The header of a varlena whose n bytes are where one is short. */
+static inline void
+end_varlena(const EunoKeyColumn *col, uint32_t n, Image *image)
+{
+	if (likely(n <= SHORT_STRING) && col->may_short)
+	{
+		SET_VARSIZE_SHORT(image->data + image->at, n + VARHDRSZ_SHORT);
+		image->at += VARHDRSZ_SHORT + n;
+	}
+	else
+		move_behind_long_header(col, n, image);
+}
+
 /* A numeric, a network address, a bytea, an array, a range. */
 static inline void
 put_varlena(const EunoKeyColumn *col, const uint8_t *p, const uint8_t *end,
 			const uint8_t *lost, Image *image)
 {
-	char	   *to = image->data + image->at;
-	uint32_t	n = euno_encode_get_varlena(col, p, end, lost,
-											(uint8_t *) to + VARHDRSZ_SHORT);
+	char	   *to = image->data + image->at + VARHDRSZ_SHORT;
 
-	if (likely(n <= SHORT_STRING) && col->may_short)
+	end_varlena(col, euno_encode_get_varlena(col, p, end, lost, (uint8_t *) to),
+				image);
+}
+
+/* A text, or a bpchar and the blanks that it has lost. */
+static inline void
+put_string(const EunoKeyColumn *col, const uint8_t *p, uint32_t n,
+		   const uint8_t *lost, Image *image)
+{
+	char	   *to = image->data + image->at + VARHDRSZ_SHORT;
+
+	euno_copy_bytes(col->desc, (uint8_t *) to, p, n);
+	if (col->kind == EUNO_KIND_BPCHAR)
 	{
-		SET_VARSIZE_SHORT(to, n + VARHDRSZ_SHORT);
-		image->at += VARHDRSZ_SHORT + n;
+		uint32_t	blanks = euno_blanks(col, lost, to, n);
+
+		memset(to + n, ' ', blanks);
+		n += blanks;
 	}
-	else
-		move_behind_long_header(col, n, image);
+	end_varlena(col, n, image);
 }
 
 /* An interval, or a name. */
@@ -401,19 +392,20 @@ only_lost(const EunoKeySchema *schema, const uint8_t *key,
 	return euno_lost_next(&lost, &schema->cols[0]);
 }
 
-/* A string, not DESC, that may have lost blanks.  0: it is long, or NULL. */
+/* A bpchar, not DESC, and the blanks that it has lost.  0: it is long, or NULL. */
 static inline uint32_t
 blanks_tuple(const EunoKeySchema *schema, const uint8_t *key,
 			 const EunoItemKey *item, IndexTuple itup)
 {
-	const uint8_t *lost = only_lost(schema, key, item);
 	char	   *data = (char *) itup + IndexInfoFindDataOffset(0);
-	uint32_t	blanks = lost == NULL ? 0 : euno_lost_blanks(lost);
+	uint32_t	blanks;
 	uint32_t	n;
 
 	if (unlikely(key[0] != EUNO_MARK_VALUE || item->keylen < 2))
 		return 0;
 	n = VARHDRSZ_SHORT + item->keylen - 2;
+	blanks = euno_blanks(&schema->cols[0], only_lost(schema, key, item),
+						 (const char *) key + 1, n - VARHDRSZ_SHORT);
 	if (unlikely(n + blanks > VARATT_SHORT_MAX))
 		return 0;
 	SET_VARSIZE_SHORT(data, n + blanks);
@@ -467,6 +459,7 @@ columns_tuple(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
 	const uint8_t *end = key + keylen;
 	char	   *data = (char *) itup + IndexInfoFindDataOffset(0);
 	uint32_t	at = 0;
+	uint32_t	blanks;
 	uint32_t	n;
 
 	for (const EunoKeyColumn *col = schema->cols; col < end_col; col++, p += n)
@@ -478,8 +471,14 @@ columns_tuple(const EunoKeySchema *schema, const uint8_t *key, uint32_t keylen,
 			n = copy_string(data + at + VARHDRSZ_SHORT, p, end);
 			if (unlikely(n > SHORT_STRING))
 				return 0;
-			SET_VARSIZE_SHORT(data + at, n + VARHDRSZ_SHORT);
+			blanks = col->kind == EUNO_KIND_BPCHAR ?
+				euno_blanks(col, NULL, data + at + VARHDRSZ_SHORT, n) : 0;
+			if (unlikely(n + blanks > SHORT_STRING))
+				return 0;
+			SET_VARSIZE_SHORT(data + at, n + blanks + VARHDRSZ_SHORT);
 			at += VARHDRSZ_SHORT + n++;
+			memset(data + at, ' ', blanks);
+			at += blanks;
 			continue;
 		}
 		n = col->attlen;
@@ -590,9 +589,10 @@ other_tuple(const EunoKeySchema *schema, EunoTupleShape shape,
 	switch (shape)
 	{
 		case EUNO_TUPLE_STRING:
-			size = item->payloadlen == 0 ?
-				string_tuple(key, item->keylen, itup) :
-				blanks_tuple(schema, key, item, itup);
+			size = string_tuple(key, item->keylen, itup);
+			break;
+		case EUNO_TUPLE_BLANKS:
+			size = blanks_tuple(schema, key, item, itup);
 			break;
 		case EUNO_TUPLE_COLUMNS:
 			if (item->payloadlen == 0)

@@ -16,9 +16,9 @@
  * Of a negative number all bytes are complemented.  None is a prefix of
  * another one, for the last digit says that it is.
  *
- * What is lost is how many decimals are shown, if more than the digits need,
- * and which of its two forms a short number was stored in (before PostgreSQL
- * 9.1 there was only the long one).
+ * What is lost is how many decimals are shown, if more than the digits need and
+ * than the column's type says ("scale"), and which of its two forms a short
+ * number was stored in (before PostgreSQL 9.1 there was only the long one).
  *
  * What a number looks like in memory is numeric.c's affair, but the same on
  * disk in all versions since then; numeric_send and numeric_recv, which
@@ -186,20 +186,21 @@ read_number(const struct varlena *v, Number *number)
 		number->first = (uint8_t) (FIRST_WEIGHT + number->weight);
 }
 
-/* How many decimals a number needs, its last digit being this one. */
+/*
+ * How many decimals are shown of a number of which nothing was lost: those that
+ * it needs, its last digit being this one, or the scale, if that is more.
+ */
 static inline int
-least_dscale(int weight, uint32_t ndigits, uint16 last)
+usual_dscale(int scale, int weight, uint32_t ndigits, uint16 last)
 {
 	int			decimals = DIGIT_DECIMALS * ((int) ndigits - 1 - weight);
 
-	if (decimals <= 0)
-		return 0;
-	while (last % 10 == 0)
+	while (decimals > scale && last % 10 == 0)
 	{
 		last /= 10;
 		decimals--;
 	}
-	return decimals;
+	return Max(decimals, scale);
 }
 
 uint32_t
@@ -275,7 +276,7 @@ euno_numeric_skip(bool desc, const uint8_t *p, const uint8_t *end)
 }
 
 uint32_t
-euno_numeric_get(bool desc, const uint8_t *p, const uint8_t *end,
+euno_numeric_get(bool desc, int scale, const uint8_t *p, const uint8_t *end,
 				 const uint8_t *lost, uint8_t *to)
 {
 	uint8_t		flip;
@@ -285,7 +286,7 @@ euno_numeric_get(bool desc, const uint8_t *p, const uint8_t *end,
 	int16		weight = first == FIRST_ZERO ? 0 : (int16) (first - FIRST_WEIGHT);
 	uint32_t	ndigits;
 	uint32_t	header;
-	int			dscale = 0;
+	int			dscale = scale;
 
 	flips = (uint16) (flip << 8 | flip);
 	if (unlikely(first >= FIRST_INFINITY))
@@ -303,7 +304,7 @@ euno_numeric_get(bool desc, const uint8_t *p, const uint8_t *end,
 	if (lost != NULL)
 		dscale = get_16(lost);
 	else if (ndigits > 0)
-		dscale = least_dscale(weight, ndigits,
+		dscale = usual_dscale(scale, weight, ndigits,
 							  (pg_ntoh16(get_16(end - DIGIT_BYTES)) ^ flips) / 2);
 	header = put_header(lost != NULL ? (dscale & LOST_LONG) != 0 :
 						!has_short_form(dscale, weight), negative,
@@ -315,19 +316,19 @@ euno_numeric_get(bool desc, const uint8_t *p, const uint8_t *end,
 }
 
 bool
-euno_numeric_lost(const struct varlena *v, uint16 *lost)
+euno_numeric_lost(int scale, const struct varlena *v, uint16 *lost)
 {
 	Number		number;
-	int			least = 0;
+	int			usual = scale;
 
 	read_number(v, &number);
 	if (number.first >= FIRST_INFINITY)
 		return false;
 	if (number.ndigits > 0)
-		least = least_dscale(number.weight, number.ndigits,
+		usual = usual_dscale(scale, number.weight, number.ndigits,
 							 get_16(number.digits +
 									(number.ndigits - 1) * DIGIT_BYTES));
 	*lost = number.dscale | (number.is_long ? LOST_LONG : 0);
-	return number.dscale != least ||
+	return number.dscale != usual ||
 		number.is_long == has_short_form(number.dscale, number.weight);
 }

@@ -93,6 +93,8 @@ typedef struct EunoKeyColumn
 	uint64_t	flip;			/* are the value's but for these */
 	uint16		encoded;		/* bytes of its encoding; 0: that depends */
 	uint16		tuple_at;		/* fixed lengths: where it is in tuples' data */
+	uint16		modifier;		/* of a numeric or bpchar, what its type's says:
+								 * see euno_type_modifier */
 	uint16		row_at;			/* before the schema's text, or of an INCLUDE
 								 * column in fixed_row: where it is in rows */
 	Oid			collation;
@@ -115,8 +117,9 @@ typedef struct EunoKeyColumn
 typedef enum EunoTupleShape
 {
 	EUNO_TUPLE_ANY,
-	EUNO_TUPLE_STRING,			/* BYTES order, and one string, not DESC, is all */
-	EUNO_TUPLE_VARLENA,			/* the same of one that is decoded, */
+	EUNO_TUPLE_STRING,			/* BYTES order, and one text, not DESC, is all */
+	EUNO_TUPLE_BLANKS,			/* the same of bpchar, */
+	EUNO_TUPLE_VARLENA,			/* of a varlena that is decoded, */
 	EUNO_TUPLE_DECODED,			/* and of what else is */
 	EUNO_TUPLE_COLUMNS,			/* BYTES order, several columns of common kinds */
 	EUNO_TUPLE_ROW,				/* COMPARE order: tuples take rows as they are, */
@@ -130,6 +133,7 @@ struct EunoKeySchema
 	int			nkeys;			/* key columns */
 	int			natts;			/* key and INCLUDE columns */
 	int			nlossy;			/* key columns whose encoding can lose */
+	uint64_t	modifiers;		/* of the first four of these, 16 bits each */
 	int			opaque;			/* the first key column without one, or -1 */
 	bool		varlenas;		/* some column is one */
 	EunoTupleShape shape;
@@ -340,23 +344,33 @@ extern uint32_t euno_encode_get_varlena(const EunoKeyColumn *col,
 extern uint32_t euno_encode_lost(const EunoKeyColumn *col, Datum value,
 								 uint8_t *p, uint64_t *hidden);
 
-/* How many blanks a bpchar has lost. */
-extern uint32_t euno_lost_blanks(const uint8_t *lost);
+/*
+ * What a column's type says, by its modifier, of what the encoding of this kind
+ * leaves out, and so need not be kept with each value: how many decimals a
+ * numeric shows, how many characters a bpchar has with its blanks.  0: nothing.
+ */
+extern uint16 euno_type_modifier(EunoKeyKind kind, Oid type, int32 typmod);
+
+/* How many blanks are behind the n bytes of a bpchar that this was lost of. */
+extern uint32_t euno_blanks(const EunoKeyColumn *col, const uint8_t *lost,
+							const char *text, uint32_t n);
 
 /*
  * key_numeric.c: the same for numeric.  "put" is as above.  "skip" returns
  * NULL if the encoding has no end.  "get" decodes one that has, [p, end),
  * without a varlena's header, at "to" (any alignment; at most 8 bytes more
  * than it has), and returns the length.  "lost": is something lost, and what?
+ * "scale" is the column's modifier.
  */
 extern uint32_t euno_numeric_put(bool desc, const struct varlena *v,
 								 uint8_t *p, uint32_t avail);
 extern const uint8_t *euno_numeric_skip(bool desc, const uint8_t *p,
 										const uint8_t *end);
-extern uint32_t euno_numeric_get(bool desc, const uint8_t *p,
+extern uint32_t euno_numeric_get(bool desc, int scale, const uint8_t *p,
 								 const uint8_t *end, const uint8_t *lost,
 								 uint8_t *to);
-extern bool euno_numeric_lost(const struct varlena *v, uint16 *lost);
+extern bool euno_numeric_lost(int scale, const struct varlena *v,
+							  uint16 *lost);
 
 /* key_inet.c: the same for inet and cidr, of which nothing is lost. */
 extern uint32_t euno_inet_put(bool desc, const struct varlena *v, uint8_t *p,

@@ -276,6 +276,25 @@ order_by_comparison(EunoKeySchema *schema)
 			schema->cols[i].kind = EUNO_KIND_OPAQUE;
 }
 
+/* What the types of the first columns that lose say of that. */
+static void
+note_modifiers(Relation index, EunoKeySchema *schema)
+{
+	const int	bits = 8 * sizeof(uint16);
+
+	for (int i = 0; i < schema->nkeys; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+		EunoKeyColumn *col = &schema->cols[i];
+
+		if (col->lossy < 0 || bits * col->lossy >= 64)
+			continue;
+		col->modifier = euno_type_modifier(col->kind, att->atttypid,
+										   att->atttypmod);
+		schema->modifiers |= (uint64_t) col->modifier << bits * col->lossy;
+	}
+}
+
 /*
  * Where values are in rows without NULLs, up to a text that approximates, if
  * that is simple to say: see key_approx.c.
@@ -328,14 +347,15 @@ row_shape(const EunoKeySchema *schema)
 static EunoTupleShape
 shape_of(const EunoKeyColumn *col)
 {
-	bool		string = col->kind == EUNO_KIND_TEXT ||
-		col->kind == EUNO_KIND_BPCHAR;
-
 	if (col->kind == EUNO_KIND_INTERVAL || col->kind == EUNO_KIND_NAME)
 		return EUNO_TUPLE_DECODED;
-	if (!col->may_short || (string && col->desc))
+	if (!col->may_short)
 		return EUNO_TUPLE_ANY;
-	return string ? EUNO_TUPLE_STRING : EUNO_TUPLE_VARLENA;
+	if (col->kind == EUNO_KIND_TEXT)
+		return col->desc ? EUNO_TUPLE_ANY : EUNO_TUPLE_STRING;
+	if (col->kind == EUNO_KIND_BPCHAR)
+		return col->desc ? EUNO_TUPLE_ANY : EUNO_TUPLE_BLANKS;
+	return EUNO_TUPLE_VARLENA;
 }
 
 /* Are an index's columns all keys, in BYTES order, of kinds of columns_tuple? */
@@ -385,7 +405,10 @@ describe_tuple(EunoKeySchema *schema)
 		if (col->kind == EUNO_KIND_INTERVAL)
 			schema->tuple_more += sizeof(Interval);
 		if (col->kind == EUNO_KIND_BPCHAR)
+		{
+			schema->tuple_more += col->modifier;
 			schema->lost_more = EUNO_MAX_ENTRY;
+		}
 		if (col->kind >= EUNO_KIND_ARRAY)
 		{
 			schema->tuple_more += ARR_OVERHEAD_NONULLS(MAXDIM);
@@ -463,6 +486,8 @@ euno_key_schema(Relation index, MemoryContext context)
 	}
 	if (schema->opaque >= 0)
 		order_by_comparison(schema);
+	else
+		note_modifiers(index, schema);
 	describe_row(schema);
 	describe_tuple(schema);
 
@@ -517,6 +542,12 @@ EunoOrder
 euno_key_order(const EunoKeySchema *schema)
 {
 	return schema->order;
+}
+
+uint64
+euno_key_modifiers(const EunoKeySchema *schema)
+{
+	return schema->modifiers;
 }
 
 bool

@@ -159,6 +159,8 @@ typedef struct EunoTreeSlot
 									 * it, or left it to another builder */
 	pg_atomic_uint32 worker_asker;	/* the process that has a worker build it, 0
 									 * if there is none */
+	uint64		modifiers;		/* euno_key_modifiers of its keys, once a build
+								 * has begun */
 	bool		drop_when_retired;
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */

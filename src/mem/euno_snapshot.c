@@ -78,6 +78,7 @@ typedef struct TreeImage
 	uint32		must_stay;
 	uint32		replicate;
 	FullTransactionId creator;
+	uint64		modifiers;
 	int64		ops;			/* bytes from euno_bptree_ops */
 	EunoTree	tree;
 	EunoPool	pools[EUNO_MAX_DOMAINS];
@@ -200,6 +201,7 @@ write_tree(SnapshotFile *file, EunoTreeSlot *slot)
 	image.key = slot->key;
 	image.index_oid = slot->index_oid;
 	image.heap_oid = slot->heap_oid;
+	image.modifiers = slot->modifiers;
 	image.must_stay = slot->must_stay;
 	image.replicate = pg_atomic_read_u32(&slot->replicate);
 	image.creator = slot->creator;
@@ -345,6 +347,7 @@ adopt_tree(const TreeImage *image)
 	if (slot == NULL)
 		return NULL;
 	slot->heap_oid = image->heap_oid;
+	slot->modifiers = image->modifiers;
 	slot->must_stay = image->must_stay != 0;
 	pg_atomic_write_u32(&slot->replicate, image->replicate);
 	slot->creator = image->creator;

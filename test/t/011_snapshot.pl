@@ -24,8 +24,9 @@ CREATE INDEX t_art ON t USING euno (a) WITH (structure = art);
 CREATE INDEX t_bc ON t USING euno (b, c compared DESC) INCLUDE (a);
 CREATE UNIQUE INDEX t_c ON t USING euno (c compared);
 CREATE INDEX t_part ON t USING euno ((a % 100)) WHERE a > 10000;
-CREATE UNLOGGED TABLE u (a int);
+CREATE UNLOGGED TABLE u (a int, p numeric(10, 2) GENERATED ALWAYS AS (a / 4.0) STORED);
 CREATE INDEX u_a ON u USING euno (a);
+CREATE INDEX u_p ON u USING euno (p);
 INSERT INTO u SELECT generate_series(1, 1000);
 CREATE DATABASE other;
 SQL
@@ -63,6 +64,7 @@ sub all_answers
 	same_answers($node, 'postgres',
 		'SELECT count(*), sum(a) FROM t WHERE a % 100 = 17 AND a > 10000', "$name, t_part");
 	same_answers($node, 'postgres', 'SELECT count(*), sum(a) FROM u WHERE a > 0', "$name, u_a");
+	same_answers($node, 'postgres', 'SELECT p FROM u WHERE p > 0 ORDER BY p', "$name, u_p");
 	check_indexes($node, 'postgres', $name);
 	check_indexes($node, 'other', "$name, other");
 	return;
@@ -96,7 +98,7 @@ for my $mode ('fast', 'smart')
 	append_to_file("$file.tmp", 'what a shutdown that was killed has left');
 	$node->start;
 	ok(!-e $file && !-e "$file.tmp", 'which is gone when the server runs');
-	like(log_since(), qr/wrote euno indexes to [^\n]*: 7 of them.*read euno indexes from [^\n]*: 7 of them/s, 'written and read');
+	like(log_since(), qr/wrote euno indexes to [^\n]*: 8 of them.*read euno indexes from [^\n]*: 8 of them/s, 'written and read');
 	is(states() . states('other'), 'readyready', "after a $mode restart all trees are ready");
 	is($node->safe_psql('postgres',
 			'SELECT indexrelname, entries, bytes FROM euno_stat_indexes ORDER BY 1'),

@@ -332,6 +332,25 @@ $builder->query('SELECT 1');
 like($builder->{stderr}, qr/cannot use euno index "t_selfish" while this session is building it/, 'its builder does not wait for itself');
 $_->quit for $holder, $builder;
 
+# One that waits for something else then says that there is no memory.
+$node->safe_psql('postgres', <<'SQL');
+DROP TABLE t;
+CREATE TABLE t (a int) WITH (parallel_workers = 0);
+CREATE INDEX t_a ON t USING euno (a);
+SELECT euno_evict('t_a');
+SQL
+$holder = $node->background_psql('postgres');
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+$builder = $node->background_psql('postgres', on_error_stop => 0);
+$builder->query_until(qr/begun/, "\\set VERBOSITY verbose\nSET euno.debug_stop = 'build-loaded:1';\n\\echo begun\nSELECT euno_rebuild('t_a');\n");
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}), 'somebody builds');
+$node->safe_psql('postgres', 'INSERT INTO t SELECT g FROM generate_series(1, 400000) g');
+is(state_of($node, 't_a'), 'retiring', 'what is built is given up');
+$holder->query_safe('SELECT pg_advisory_unlock(1)');
+$builder->query('SELECT 1');
+like($builder->{stderr}, qr/ERROR:  53200: out of memory for euno index "t_a"/, 'its builder says why');
+$_->quit for $holder, $builder;
+
 # What removes entries is no search: of indexes that nobody searches rows are
 # updated, so that inserts remove old versions, and VACUUM the rest.
 $node->safe_psql('postgres', <<'SQL');
