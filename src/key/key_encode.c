@@ -401,13 +401,18 @@ static uint32_t
 count_characters(const char *text, uint32_t n)
 {
 	const uint64_t high = UINT64_MAX / UINT8_MAX * 0x80;
+	const uint8_t *p = (const uint8_t *) text;
 	uint64_t	seen = 0;
-	uint32_t	i;
 
-	for (i = 0; i + sizeof(uint64_t) <= n; i += sizeof(uint64_t))
-		seen |= euno_get_word((const uint8_t *) text + i);
-	for (; i < n; i++)
-		seen |= (uint8_t) text[i];
+	if (n < sizeof(uint64_t))
+		for (uint32_t i = 0; i < n; i++)
+			seen |= p[i];
+	else
+	{
+		seen = euno_get_word(p + n - sizeof(uint64_t));
+		for (uint32_t i = 0; i < n - sizeof(uint64_t); i += sizeof(uint64_t))
+			seen |= euno_get_word(p + i);
+	}
 	return (seen & high) == 0 ? n :
 		(uint32_t) pg_mbstrlen_with_len(text, (int) n);
 }
