@@ -93,7 +93,7 @@ CREATE FUNCTION files() RETURNS text LANGUAGE sql AS $$ SELECT string_agg(pg_rel
 SELECT files() AS files \gset
 \set values 'SELECT (SELECT string_agg(p::text, \' \') FROM (SELECT p FROM altered WHERE p > 0 ORDER BY p) x) AS p, (SELECT string_agg(format(\'[%s %s]\', pg_column_size(c), p), \' \') FROM (SELECT c, p FROM altered WHERE c > \'\' ORDER BY c) x) AS c, (SELECT string_agg(d::text, \' \') FROM (SELECT d FROM altered WHERE d > 0 ORDER BY d) x) AS d;'
 \set states 'SELECT indexrelname, state FROM euno_stat_indexes WHERE relname = \'altered\' ORDER BY 1;'
-\set rebuild 'SELECT euno_rebuild(\'altered_p\'), euno_rebuild(\'altered_c\'), euno_rebuild(\'altered_d\');'
+\set rebuild 'SELECT euno_rebuild(\'altered_p\'), euno_rebuild(\'altered_c\'), euno_rebuild(\'altered_d\'), euno_rebuild(\'altered_e\');'
 \set check 'SELECT euno_index_check(\'altered_p\', true), euno_index_check(\'altered_c\', true), euno_index_check(\'altered_d\', true);'
 \set alter 'ALTER TABLE altered ALTER p TYPE numeric, ALTER c TYPE bpchar COLLATE "C", ALTER d TYPE numeric;'
 EXPLAIN (COSTS off) :values
@@ -125,8 +125,8 @@ ROLLBACK;
 BEGIN;
 :alter
 ROLLBACK;
-:values
 :states
+:values
 -- of the fifth column that loses something the index keeps all
 BEGIN;
 ALTER TABLE altered ALTER p TYPE numeric;
