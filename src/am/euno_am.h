@@ -392,6 +392,7 @@ extern void eunocostestimate(PlannerInfo *root, IndexPath *path,
 							 double *correlation, double *pages);
 extern bool euno_planner_is_ours(const IndexOptInfo *info);
 extern void euno_planner_init(void);
+extern void euno_unread_init(void);
 extern RestrictInfo *euno_row_compare_whole(const IndexOptInfo *index,
 											RestrictInfo *condition);
 extern bool euno_row_compare_is_among(const List *conditions);

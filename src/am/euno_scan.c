@@ -126,6 +126,8 @@ keep_scan(EunoScan *so)
 		return false;
 	if (so->itup != NULL)
 		pfree(so->itup);
+	if (so->empty != NULL)
+		pfree(so->empty);
 	*so = (EunoScan)
 	{
 		.idx = idx,.context = so->context,.plan = so->plan,.current = window,
@@ -183,7 +185,7 @@ eunorescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 		so->spare = so->marked_window;
 	so->marked_window = NULL;
 	so->is_marked = false;
-	so->begun = so->plain = false;
+	so->begun = so->plain = so->unread = false;
 	so->distance = 0;
 	so->predicate.wanted = IsolationIsSerializable() &&
 		scan->xs_snapshot != NULL && IsMVCCSnapshot(scan->xs_snapshot);
@@ -285,6 +287,7 @@ begin(IndexScanDesc scan)
 	so->begun = true;
 	so->use_hazards = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
 	so->want_keys = so->use_hazards || !so->range.exact;
+	euno_unread_begin(scan);
 	so->pins = euno_recent_begin(scan);
 	so->pinned = so->coming = InvalidBlockNumber;
 	so->plain = so->pins && !so->want_keys;
@@ -345,6 +348,20 @@ accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	return true;
 }
 
+/* Where nobody reads columns: may the window's item be returned? */
+static inline bool
+accept_unread(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
+{
+	EunoScan   *so = scan->opaque;
+
+	EUNO_STOP_POINT("scan-unread");
+	so->hazard_set = true;
+	if (!euno_hazard_of_batch(so->idx, tid, &window->read) &&
+		!euno_unread_visible(scan, tid))
+		return false;
+	return true;
+}
+
 /* Of the page of the row last returned, where so->pins. */
 static inline Buffer
 pinned_buffer(IndexScanDesc scan)
@@ -377,7 +394,8 @@ next_tuple(IndexScanDesc scan, bool forward)
 		else
 			break;
 		tid = window->tids[window->pos];
-		if (so->want_keys && !accept_item(scan, window, tid))
+		if (so->want_keys ? !accept_item(scan, window, tid) :
+			so->unread && !accept_unread(scan, window, tid))
 			continue;
 		if (unlikely(window->ahead.wanted) && forward == window->forward)
 			euno_ahead_step(scan, window);
@@ -445,6 +463,25 @@ next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
 	return true;
 }
 
+/* The next row of a scan whose columns nobody reads. */
+static inline bool
+next_unread(IndexScanDesc scan, EunoWindow *window, bool forward)
+{
+	EunoScan   *so = scan->opaque;
+	EunoTid		tid;
+
+	if (window->pos + 1 >= (int32) window->nitems || scan->kill_prior_tuple ||
+		forward != window->forward || EUNO_STOPS_ARE_SET())
+		return next_tuple(scan, forward);
+	tid = window->tids[window->pos + 1];
+	so->hazard_set = true;
+	if (!euno_hazard_of_batch(so->idx, tid, &window->read))
+		return next_tuple(scan, forward);
+	window->pos++;
+	euno_tid_unpack(tid, &scan->xs_heaptid);
+	return true;
+}
+
 /*
  * Most calls return a row on the same page as the one before, of which only
  * the TID is wanted, or one whose index tuple has been made already.  Those
@@ -459,6 +496,8 @@ eunogettuple(IndexScanDesc scan, ScanDirection direction)
 	bool		forward = ScanDirectionIsForward(direction);
 	EunoTid		tid;
 
+	if (so->unread)
+		return next_unread(scan, window, forward);
 	if (!so->plain)
 		return next_formed(scan, window, forward);
 	if (scan->kill_prior_tuple || window->ahead.wanted ||

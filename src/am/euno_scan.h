@@ -101,6 +101,10 @@ typedef struct EunoScan
 	BlockNumber coming;			/* the page after it, if it was asked for */
 	bool		plain;			/* begun, pins, and wants no keys: every item of
 								 * its windows is a result as it is */
+	bool		unread;			/* begun, and nobody reads the columns of what it
+								 * returns: its windows are without keys */
+	bool		looked;			/* for who reads them */
+	IndexTuple	empty;			/* what it returns if nobody does, or NULL */
 	bool		ahead_known;	/* look_ahead is set */
 	bool		look_ahead;
 	uint32		distance;		/* how many rows to look ahead */
@@ -201,6 +205,17 @@ extern void euno_ahead_near(IndexScanDesc scan, EunoWindow *window,
 /* ---- euno_tuple.c ---- */
 
 extern void euno_tuple_form(IndexScanDesc scan, EunoWindow *window);
+
+/* ---- euno_unread.c: index-only scans whose columns nobody reads ---- */
+
+extern void euno_unread_look(IndexScanDesc scan);
+
+/*
+ * Before the first tuple of a scan, which may have been rescanned: says whether
+ * that is known by now, and may do without keys then.
+ */
+extern void euno_unread_begin(IndexScanDesc scan);
+extern bool euno_unread_visible(IndexScanDesc scan, EunoTid tid);
 
 /* ---- euno_kill.c ---- */
 

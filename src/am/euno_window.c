@@ -580,6 +580,8 @@ euno_window_read(IndexScanDesc scan, bool forward)
 	bool		found = false;
 
 	euno_window_leave(scan);
+	if (unlikely(so->reads == 1) && scan->xs_want_itup && !so->looked)
+		euno_unread_look(scan);
 	if (scan->parallel_scan && !euno_shared_scan_take(scan, forward))
 		return false;
 
