@@ -86,17 +86,17 @@ CREATE TABLE altered (p numeric(10, 2), c char(10) COLLATE "C", d price) WITH (a
 CREATE INDEX altered_p ON altered USING euno (p);
 CREATE INDEX altered_c ON altered USING euno (c, p) WITH (structure = art);
 CREATE UNIQUE INDEX altered_d ON altered USING euno (d);
-CREATE INDEX altered_e ON altered USING euno (d, d, d, d, p);
 INSERT INTO altered SELECT g, g, g FROM generate_series(1, 3) g;
 VACUUM altered;
 CREATE FUNCTION files() RETURNS text LANGUAGE sql AS $$ SELECT string_agg(pg_relation_filenode(oid)::text, ' ' ORDER BY relname) FROM pg_class WHERE relname LIKE 'altered\__' $$;
 SELECT files() AS files \gset
 \set values 'SELECT (SELECT string_agg(p::text, \' \') FROM (SELECT p FROM altered WHERE p > 0 ORDER BY p) x) AS p, (SELECT string_agg(format(\'[%s %s]\', pg_column_size(c), p), \' \') FROM (SELECT c, p FROM altered WHERE c > \'\' ORDER BY c) x) AS c, (SELECT string_agg(d::text, \' \') FROM (SELECT d FROM altered WHERE d > 0 ORDER BY d) x) AS d;'
+\set plans 'EXPLAIN (COSTS off) SELECT p FROM altered WHERE p > 0 ORDER BY p; EXPLAIN (COSTS off) SELECT c, p FROM altered WHERE c > \'\' ORDER BY c; EXPLAIN (COSTS off) SELECT d FROM altered WHERE d > 0 ORDER BY d;'
 \set states 'SELECT indexrelname, state FROM euno_stat_indexes WHERE relname = \'altered\' ORDER BY 1;'
-\set rebuild 'SELECT euno_rebuild(\'altered_p\'), euno_rebuild(\'altered_c\'), euno_rebuild(\'altered_d\'), euno_rebuild(\'altered_e\');'
+\set rebuild 'SELECT euno_rebuild(\'altered_p\'), euno_rebuild(\'altered_c\'), euno_rebuild(\'altered_d\');'
 \set check 'SELECT euno_index_check(\'altered_p\', true), euno_index_check(\'altered_c\', true), euno_index_check(\'altered_d\', true);'
 \set alter 'ALTER TABLE altered ALTER p TYPE numeric, ALTER c TYPE bpchar COLLATE "C", ALTER d TYPE numeric;'
-EXPLAIN (COSTS off) :values
+:plans
 :values
 -- The scale stays, and the trees
 ALTER TABLE altered ALTER p TYPE numeric(12, 2);
@@ -128,17 +128,19 @@ ROLLBACK;
 :states
 :values
 -- of the fifth column that loses something the index keeps all
+CREATE INDEX altered_e ON altered USING euno (d, d, d, d, p);
 BEGIN;
 ALTER TABLE altered ALTER p TYPE numeric;
 EXPLAIN (COSTS off) SELECT d, p FROM altered WHERE d > 0 ORDER BY d, p;
 SELECT d, p FROM altered WHERE d > 0 ORDER BY d, p;
 ROLLBACK;
+DROP INDEX altered_e;
 -- goes for good; a write sees it first
 :alter
 SELECT files() = :'files' AS same_files;
 INSERT INTO altered VALUES (4.5, '4', 4.5), (4.50, '4  ', 4.51);
 :rebuild
-EXPLAIN (COSTS off) :values
+:plans
 :values
 :check
 INSERT INTO altered VALUES (1, '1', 1.00);
