@@ -41,6 +41,26 @@ sub search
 	return;
 }
 
+# A session builds an index of t until it waits for lock 1; inserts into t, which take
+# all memory, have it given up.  What the builder says then.
+sub given_up
+{
+	my ($index, $settings) = @_;
+	my $holder = $node->background_psql('postgres');
+	my $builder = $node->background_psql('postgres', on_error_stop => 0);
+
+	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	$builder->query_until(qr/begun/, "\\set VERBOSITY verbose\n$settings;\n\\echo begun\nSELECT euno_rebuild('$index');\n");
+	ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}), "$index is built");
+	$node->safe_psql('postgres', 'INSERT INTO t SELECT 100000 + g FROM generate_series(1, 400000) g');
+	is(state_of($node, $index), 'retiring', "$index is given up");
+	$holder->query_safe('SELECT pg_advisory_unlock(1)');
+	$builder->query('SELECT 1');
+	my $said = $builder->{stderr};
+	$_->quit for $holder, $builder;
+	return $said;
+}
+
 # A prepared plan with the index that is going to be evicted, and an open cursor.
 my $session = $node->background_psql('postgres');
 $session->query_safe(
@@ -320,17 +340,8 @@ END $$;
 CREATE INDEX t_selfish ON t USING euno (selfish(a));
 SELECT euno_evict('t_selfish');
 SQL
-my $holder = $node->background_psql('postgres');
-$holder->query_safe('SELECT pg_advisory_lock(1)');
-my $builder = $node->background_psql('postgres', on_error_stop => 0);
-$builder->query_until(qr/begun/, "SET my.selfish = 'on'; SET statement_timeout = '60s';\n\\echo begun\nSELECT euno_rebuild('t_selfish');\n");
-ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}), 'somebody builds');
-$node->safe_psql('postgres', 'INSERT INTO t SELECT 100000 + g FROM generate_series(1, 400000) g');
-is(state_of($node, 't_selfish'), 'retiring', 'what is built is given up');
-$holder->query_safe('SELECT pg_advisory_unlock(1)');
-$builder->query('SELECT 1');
-like($builder->{stderr}, qr/cannot use euno index "t_selfish" while this session is building it/, 'its builder does not wait for itself');
-$_->quit for $holder, $builder;
+like(given_up('t_selfish', "SET my.selfish = 'on'; SET statement_timeout = '60s'"),
+	qr/cannot use euno index "t_selfish" while this session is building it/, 'its builder does not wait for itself');
 
 # One that waits for something else then says that there is no memory.
 $node->safe_psql('postgres', <<'SQL');
@@ -339,17 +350,8 @@ CREATE TABLE t (a int) WITH (parallel_workers = 0);
 CREATE INDEX t_a ON t USING euno (a);
 SELECT euno_evict('t_a');
 SQL
-$holder = $node->background_psql('postgres');
-$holder->query_safe('SELECT pg_advisory_lock(1)');
-$builder = $node->background_psql('postgres', on_error_stop => 0);
-$builder->query_until(qr/begun/, "\\set VERBOSITY verbose\nSET euno.debug_stop = 'build-loaded:1';\n\\echo begun\nSELECT euno_rebuild('t_a');\n");
-ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}), 'somebody builds');
-$node->safe_psql('postgres', 'INSERT INTO t SELECT g FROM generate_series(1, 400000) g');
-is(state_of($node, 't_a'), 'retiring', 'what is built is given up');
-$holder->query_safe('SELECT pg_advisory_unlock(1)');
-$builder->query('SELECT 1');
-like($builder->{stderr}, qr/ERROR:  53200: out of memory for euno index "t_a"/, 'its builder says why');
-$_->quit for $holder, $builder;
+like(given_up('t_a', "SET euno.debug_stop = 'build-loaded:1'"), qr/ERROR:  53200: out of memory for euno index "t_a"/,
+	'its builder says why');
 
 # What removes entries is no search: of indexes that nobody searches rows are
 # updated, so that inserts remove old versions, and VACUUM the rest.
@@ -387,7 +389,7 @@ SELECT euno_evict('built_a'), euno_evict('built_b');
 SQL
 ($ret, $stdout, $stderr) = $node->psql('upkeep', "SET euno.debug_stop = 'bulkdelete-removed:error';\nVACUUM failed");
 like($stderr, qr/"bulkdelete-removed" was reached/, 'VACUUM fails');
-$holder = $node->background_psql('upkeep');
+my $holder = $node->background_psql('upkeep');
 $holder->query_safe('SELECT pg_advisory_lock(1)');
 my @builders = map { $node->background_psql('upkeep') } 'a', 'b';
 $builders[$_]->query_until(qr/begun/, "SET euno.debug_stop = 'build-loaded:1';\n\\echo begun\nSELECT euno_rebuild('built_" . ('a', 'b')[$_] . "');\n") for 0, 1;
