@@ -53,6 +53,8 @@ SELECT q, (look(q)).* FROM unnest(ARRAY[
 	'SELECT x, (SELECT count(*) FROM u WHERE a > x) FROM generate_series(-500, 20000, 500) x',
 	'SELECT x, c FROM generate_series(0, 4) x, LATERAL (SELECT count(*) AS c FROM u WHERE g = x OFFSET 0) y',
 	'WITH c AS MATERIALIZED (SELECT count(*) FROM u WHERE a < 15000) SELECT * FROM c',
+	'SELECT count(*) FROM (SELECT a FROM u WHERE a > 5 ORDER BY a LIMIT 3000) x',
+	'SELECT count(*) FROM (SELECT 1 FROM u WHERE a > 9000 UNION ALL (SELECT a FROM u WHERE a < 5000 LIMIT 900) OFFSET 7) x',
 	'SELECT count(*) FROM u WHERE a > 100 UNION ALL SELECT count(*) FROM u WHERE b < ''3''',
 	'SELECT count(*) > 5000 FROM u WHERE a > (SELECT count(*) / 2 FROM u)']) q;
 -- somebody does
@@ -65,12 +67,32 @@ SELECT q, (look(q)).* FROM unnest(ARRAY[
 	'SELECT count(*) FROM u WHERE g > 1 GROUP BY g',
 	'SELECT count(DISTINCT g) FROM u WHERE g > 1',
 	'SELECT count(*) FROM (SELECT DISTINCT n FROM u) x',
-	'SELECT count(*) FROM (SELECT a FROM u WHERE a > 5 ORDER BY a LIMIT 3000) x',
+	'SELECT count(*) FROM (SELECT g FROM u WHERE g > 1 ORDER BY g FETCH FIRST 3000 ROWS WITH TIES) x',
+	'SELECT count(*) FROM (SELECT a FROM u WHERE a > 5 UNION SELECT a FROM u WHERE a < 0) x',
+	'SELECT count(DISTINCT a) FROM (SELECT a FROM u WHERE a > 5 UNION ALL SELECT a FROM u WHERE a < 0) x',
 	'SELECT max(b) FROM u WHERE b > ''1'' AND a > 0',
 	'SELECT count(*) OVER () FROM u WHERE a > 19000',
 	'SELECT n, a, g FROM u WHERE n > 30',
 	'SELECT (SELECT count(*) FROM u WHERE a = x) FROM generate_series(1, 100) x']) q;
 \pset format aligned
+
+-- The partitions of a table
+CREATE TABLE parts (a int, b int) PARTITION BY RANGE (a);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (5000);
+CREATE TABLE parts_2 (x text, b int, a int);
+ALTER TABLE parts_2 DROP x;
+ALTER TABLE parts ATTACH PARTITION parts_2 FOR VALUES FROM (5000) TO (20000);
+CREATE TABLE parts_3 PARTITION OF parts DEFAULT PARTITION BY RANGE (a);
+CREATE TABLE parts_3_1 PARTITION OF parts_3 DEFAULT;
+INSERT INTO parts SELECT g, g % 9 FROM generate_series(1, 30000) g;
+CREATE INDEX ON parts USING euno (a, b);
+VACUUM ANALYZE parts;
+EXPLAIN (COSTS off) SELECT count(*) FROM parts WHERE a > 3000;
+SELECT (look('SELECT count(*) FROM parts')).unread, count(*) FROM parts;
+SELECT (look('SELECT count(*) FROM parts WHERE a > 3000')).unread, count(*) FROM parts WHERE a > 3000;
+SELECT (look('SELECT count(b) FROM parts WHERE a > 3000')).unread, count(b) FROM parts WHERE a > 3000;
+SELECT (look('SELECT tableoid, count(*) FROM parts WHERE a > 3000 GROUP BY tableoid')).unread,
+	array_agg(count) FROM (SELECT count(*) FROM parts WHERE a > 3000 GROUP BY tableoid ORDER BY 1) x;
 
 -- In workers
 SET max_parallel_workers_per_gather = 2;

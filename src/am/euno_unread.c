@@ -7,8 +7,8 @@
  * index-only scan has to return a tuple, and its slot gets every column of it.
  * But who reads that slot can be seen: a scan that goes on for longer than one
  * batch looks for itself among the nodes of the queries that are running, and
- * if the node above it is an aggregate without grouping in whose expressions
- * there is no column, any tuple will do.  Then keys need not be copied out of
+ * if its rows go to an aggregate without grouping in whose expressions there is
+ * no column, any tuple will do.  Then keys need not be copied out of
  * the tree, nor index tuples made of them.
  *
  *-------------------------------------------------------------------------
@@ -112,40 +112,54 @@ hands_on(const IndexOnlyScanState *state)
 		 !contain_var_clause((Node *) plan->targetlist));
 }
 
-typedef struct Search
-{
-	const IndexScanDescData *scan;
-	bool		unread;
-} Search;
-
-/* Looks for the scan below a node, and for the node above it. */
+/*
+ * Is this scan the node, or what the node returns as it comes, of a partition
+ * perhaps?
+ */
 static bool
-find_scan(PlanState *state, void *arg)
+is_below(const PlanState *state, const IndexScanDescData *scan)
 {
-	Search	   *search = arg;
-	PlanState  *below = outerPlanState(state);
-
-	if (below != NULL && IsA(below, IndexOnlyScanState) &&
-		((IndexOnlyScanState *) below)->ioss_ScanDesc == search->scan)
+	if (state == NULL)
+		return false;
+	if (IsA(state, IndexOnlyScanState))
 	{
-		search->unread = IsA(state, AggState) &&
-			counts_rows((AggState *) state) &&
-			hands_on((IndexOnlyScanState *) below);
-		return true;
+		const IndexOnlyScanState *found = (const IndexOnlyScanState *) state;
+
+		return found->ioss_ScanDesc == scan && hands_on(found);
 	}
-	return planstate_tree_walker(state, find_scan, arg);
+	if (IsA(state, LimitState))
+		return ((const Limit *) state->plan)->limitOption == LIMIT_OPTION_COUNT &&
+			is_below(outerPlanState(state), scan);
+	if (IsA(state, AppendState))
+	{
+		const AppendState *append = (const AppendState *) state;
+
+		for (int i = 0; i < append->as_nplans; i++)
+		{
+			if (is_below(append->appendplans[i], scan))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Looks for an aggregate that counts the scan's rows. */
+static bool
+find_count(PlanState *state, void *scan)
+{
+	return (IsA(state, AggState) && counts_rows((AggState *) state) &&
+			is_below(outerPlanState(state), scan)) ||
+		planstate_tree_walker(state, find_count, scan);
 }
 
 static bool
 is_unread(IndexScanDesc scan)
 {
-	Search		search = {.scan = scan};
-
 	for (RunningQuery *query = running; query != NULL; query = query->outer)
 	{
 		if (query->desc->planstate != NULL &&
-			find_scan(query->desc->planstate, &search))
-			return search.unread;
+			find_count(query->desc->planstate, scan))
+			return true;
 	}
 	return false;
 }
