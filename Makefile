@@ -14,7 +14,8 @@
 #                           (also sim-validate, sim-smoke)
 #   make demo, make bench   euno beside btree on this machine; bench-quick in some
 #                           ten minutes, bench-core the trees alone;
-#                           bench-rebuild measures what follows a restart
+#                           bench-rebuild measures what follows a restart,
+#                           bench-moving whether the launcher follows a hot spot
 #
 # PG_CONFIG, CC and COPT mean what they mean to PGXS.  WERROR= builds with a
 # compiler that knows warnings this code has not met.
@@ -41,8 +42,9 @@ WERROR ?= -Werror
 # Goals that must work before PostgreSQL's development files are there, or
 # that PGXS has a rule of its own for (its "check" only says that it does
 # nothing).  When one of them is asked for, the rest goes to a second make.
-ALONE = check check-numa check-asserts check-core demo bench bench-quick bench-core bench-rebuild bench-moving unit unit-asan unit-tsan unit-fuzz unit-mutants \
-	sim sim-validate sim-smoke
+ALONE = check check-numa check-asserts check-core demo \
+	bench bench-quick bench-core bench-rebuild bench-moving \
+	unit unit-asan unit-tsan unit-fuzz unit-mutants sim sim-validate sim-smoke
 OTHERS = $(filter-out $(ALONE),$(MAKECMDGOALS))
 
 .PHONY: $(ALONE) syntax

@@ -135,7 +135,7 @@ CREATE FUNCTION euno_stat_get_indexes(
     OUT conflicts_same_key bigint, OUT conflicts_other_key bigint,
     OUT conflicts_split bigint, OUT conflicts_directory bigint,
     OUT contended_leaves bigint, OUT contended_writes bigint,
-    OUT filter_hits bigint, OUT copies integer, OUT parted_leaves bigint,
+    OUT annex_skips bigint, OUT copies integer, OUT parted_leaves bigint,
     OUT delegated_writes bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
@@ -211,7 +211,7 @@ SELECT i.indrelid AS relid, i.indexrelid,
        s.restarts, s.right_moves, s.lock_waits,
        s.conflicts_locked, s.conflicts_changed, s.conflicts_same_key,
        s.conflicts_other_key, s.conflicts_split, s.conflicts_directory,
-       s.contended_leaves, s.contended_writes, s.filter_hits,
+       s.contended_leaves, s.contended_writes, s.annex_skips,
        s.copies, s.parted_leaves, s.delegated_writes
   FROM pg_catalog.pg_index i
        JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
@@ -282,7 +282,7 @@ COMMENT ON COLUMN euno_stat_indexes.conflicts_split IS 'estimate: conflicts beca
 COMMENT ON COLUMN euno_stat_indexes.conflicts_directory IS 'conflicts at inner nodes';
 COMMENT ON COLUMN euno_stat_indexes.contended_leaves IS 'leaves whose writers of different keys do not wait for each other';
 COMMENT ON COLUMN euno_stat_indexes.contended_writes IS 'writes to such leaves';
-COMMENT ON COLUMN euno_stat_indexes.filter_hits IS 'lookups that needed to look at no more than the sorted part of such a leaf';
+COMMENT ON COLUMN euno_stat_indexes.annex_skips IS 'lookups that needed to look at no more than the sorted part of such a leaf';
 COMMENT ON COLUMN euno_stat_indexes.copies IS 'domains that have a copy of its inner nodes';
 COMMENT ON COLUMN euno_stat_indexes.parted_leaves IS 'leaves that were split between keys that sessions fought for';
 COMMENT ON COLUMN euno_stat_indexes.delegated_writes IS 'writes that another session made for the one that wanted them';

@@ -23,7 +23,7 @@ INSERT INTO st SELECT g, 'name ' || g FROM generate_series(3001, 3100) g;
 SELECT indexrelname, inserts, removals, descents >= inserts AS descents FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
 DELETE FROM st WHERE id <= 1000;
 VACUUM st;
-SELECT indexrelname, entries, removals, merges > 0 AS merged, contended_leaves, contended_writes, filter_hits, parted_leaves, delegated_writes FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
+SELECT indexrelname, entries, removals, merges > 0 AS merged, contended_leaves, contended_writes, annex_skips, parted_leaves, delegated_writes FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
 SELECT indexrelname, right_moves >= 0 AS right_moves, copies IS NOT NULL AS copies FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
 SELECT sum(conflicts_locked + conflicts_changed + conflicts_same_key + conflicts_other_key + conflicts_split + coalesce(conflicts_directory, 0)) FROM euno_stat_indexes WHERE relname = 'st';
 

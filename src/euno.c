@@ -70,7 +70,7 @@ shmem_request(void)
 	RequestAddinShmemSpace(euno_worker_shmem_size());
 	RequestAddinShmemSpace(euno_key_locks_shmem_size());
 	RequestAddinShmemSpace(euno_checking_shmem_size());
-	RequestNamedLWLockTranche("EunoRegistry", 1);
+	RequestNamedLWLockTranche(EUNO_REGISTRY_TRANCHE, 1);
 	RequestNamedLWLockTranche(EUNO_WORKER_TRANCHE, 1);
 	RequestNamedLWLockTranche(EUNO_PREDICATE_TRANCHE, EUNO_PREDICATE_STRIPES);
 }

@@ -279,14 +279,18 @@ euno_set_version_fields(IndexAmRoutine *amroutine)
 	pg_class_ownercheck(table, role)
 #endif
 
-/* Sleep where pg_stat_activity can see it. */
+/*
+ * Sleep where pg_stat_activity can see it, from 17 on by this name; README.md
+ * lists them.  Naming an event may raise.
+ */
 #include "utils/wait_event.h"
-static inline void
-euno_sleep(long microseconds)
-{
-	pgstat_report_wait_start(PG_WAIT_EXTENSION);
-	pg_usleep(microseconds);
-	pgstat_report_wait_end();
-}
+#define euno_sleep(name, microseconds) \
+	do { \
+		static uint32 event_ = 0; \
+		\
+		pgstat_report_wait_start(euno_wait_event(&event_, name)); \
+		pg_usleep(microseconds); \
+		pgstat_report_wait_end(); \
+	} while (0)
 
 #endif							/* EUNO_COMPAT_H */

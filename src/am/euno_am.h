@@ -123,9 +123,9 @@ extern EunoState euno_index_pin(EunoIndex *idx, EunoContext **cx);
 extern void euno_index_unpin(EunoIndex *idx);
 
 /*
- * Descents of this index since there were so many have been upkeep: to remove
- * entries, to compact, or to merge what was written during a build.  They are
- * no searches, by which it is decided which tree is given up (euno_full.c).
+ * The descents that the context has counted since it had "before" were upkeep:
+ * to remove entries, to compact, or to merge what was written during a build.
+ * When a tree is to be given up, only searches count in its favor (euno_full.c).
  */
 static inline void
 euno_count_upkeep(EunoIndex *idx, const EunoContext *cx, uint64 before)

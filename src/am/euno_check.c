@@ -90,7 +90,9 @@ check_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
 	if (status == EUNO_CANCELED)
 		euno_index_error(idx, check->index, status);
 	if (status != EUNO_OK)
-		report_tid(check, "a visible row has no entry", entry.tid);
+		report_tid(check, status == EUNO_CORRUPT ?
+				   "the way to a visible row's entry makes no sense" :
+				   "a visible row has no entry", entry.tid);
 }
 
 /* Does the entry's key equal that of the row it points to? */

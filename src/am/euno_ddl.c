@@ -51,6 +51,14 @@
 
 static ProcessUtility_hook_type previous_hook = NULL;
 
+/* Is this access method euno?  The server's own need not be asked. */
+static bool
+is_our_method(Oid method)
+{
+	return method >= FirstNormalObjectId &&
+		GetIndexAmRoutineByAmId(method, false)->ambuild == eunobuild;
+}
+
 /* This relation, if it is a euno index; else NULL. */
 static Relation
 open_if_ours(Oid oid)
@@ -80,8 +88,7 @@ is_ours(Oid oid)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	form = (Form_pg_class) GETSTRUCT(tuple);
-	ours = form->relkind == RELKIND_INDEX &&
-		GetIndexAmRoutineByAmId(form->relam, false)->ambuild == eunobuild;
+	ours = form->relkind == RELKIND_INDEX && is_our_method(form->relam);
 	ReleaseSysCache(tuple);
 	return ours;
 }
@@ -197,8 +204,7 @@ has_labels_of(Form_pg_class row, Oid type, bool *complete)
 	HeapTuple	tuple;
 	int			nkeys;
 
-	if (row->relkind != RELKIND_INDEX || row->relam < FirstNormalObjectId ||
-		GetIndexAmRoutineByAmId(row->relam, false)->ambuild != eunobuild)
+	if (row->relkind != RELKIND_INDEX || !is_our_method(row->relam))
 		return false;
 	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(row->oid));
 	if (!HeapTupleIsValid(tuple))

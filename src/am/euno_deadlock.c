@@ -25,9 +25,9 @@
 
 /*
  * Did the process, which leads our parallel query, start us in the operation
- * that it is in?  In one that it began after that it may wait for others, for
- * a comparator's statement may be a parallel one, too; in none it keeps nobody
- * waiting.
+ * that it is in?  If it has begun a further one since, the workers that it
+ * waits for may be those of that one's statement; if it has left all, it keeps
+ * no tree's memory.
  */
 static bool
 started_us_here(const PGPROC *proc, uint32 number)
@@ -54,8 +54,9 @@ waits_for_us(const PGPROC *proc, uint32 number, int pid)
 	ListCell   *lc;
 
 	/*
-	 * Else it will be done, as who waits for a page that another reads; only
-	 * others of its group may wait for locks.
+	 * One that waits neither for a lock nor for another process goes on by
+	 * itself; so does one that waits for a page which another reads.  (In a
+	 * parallel query the lock may be another member's wait: its own is IPC.)
 	 */
 	if ((sort != PG_WAIT_LOCK && sort != PG_WAIT_IPC) ||
 		proc->wait_event_info == WAIT_EVENT_BUFFER_IO)
@@ -120,7 +121,7 @@ static bool
 nap(int *waited)
 {
 	CHECK_FOR_INTERRUPTS();
-	euno_sleep(1000);
+	euno_sleep("EunoReaders", 1000);
 	return ++*waited % DeadlockTimeout == 0;
 }
 

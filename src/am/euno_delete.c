@@ -86,7 +86,7 @@ collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
 		const EunoTreeOps *ops = idx->slot->ops;
 		uint64		before = cx->counters.descents;
 
-		batch.max_items = Min(batch.max_items, ops->neighbors);
+		batch.max_items = Min(batch.max_items, ops->bottom_up_reach);
 		status = ops->read(cx, &idx->slot->tree, cursor, forward, &batch);
 		euno_count_upkeep(idx, cx, before);
 	}

@@ -165,7 +165,8 @@ euno_numa_pages(PG_FUNCTION_ARGS)
 #if HAVE_NUMA
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Relation	index = euno_open_index_by_oid(PG_GETARG_OID(0), AccessShareLock);
-	EunoTreeSlot *slot = NULL;
+	EunoIndex  *idx = NULL;
+	EunoContext *cx;
 	int			max_node;
 
 	InitMaterializedSRF(fcinfo, 0);
@@ -175,12 +176,16 @@ euno_numa_pages(PG_FUNCTION_ARGS)
 				 errmsg("this system does not tell where memory is")));
 	max_node = numa_max_node();
 	if (euno_preloaded)
-		slot = euno_tree_lookup(&euno_index_open(index)->key);
-	for (int d = 0; slot != NULL && d < euno_ndomains; d++)
+	{
+		idx = euno_index_open(index);
+		if (euno_index_hold(idx, &cx) != EUNO_STATE_READY)
+			idx = NULL;
+	}
+	for (int d = 0; idx != NULL && d < euno_ndomains; d++)
 	{
 		uint64	   *pages = palloc0(sizeof(uint64) * (max_node + 1));
 
-		count_pages(&slot->pools[d], pages, max_node);
+		count_pages(&idx->slot->pools[d], pages, max_node);
 		for (int node = 0; node <= max_node; node++)
 		{
 			Datum		values[4];
@@ -196,6 +201,8 @@ euno_numa_pages(PG_FUNCTION_ARGS)
 								 nulls);
 		}
 	}
+	if (idx != NULL)
+		euno_index_unhold(idx);
 	index_close(index, AccessShareLock);
 	return (Datum) 0;
 #else

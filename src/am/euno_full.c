@@ -113,7 +113,7 @@ finish_retired(void)
 		}
 		if (found || !pending)
 			break;
-		euno_sleep(1000);
+		euno_sleep("EunoReaders", 1000);
 	}
 	return found;
 }

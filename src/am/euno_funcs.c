@@ -195,7 +195,7 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	nulls[n + 1] = nulls[n + 2] = radix;
 	values[n++] = Int64GetDatum(stats->scattered);
 	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_CONTENDED));
-	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_MARK_EXITS));
+	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_ANNEX_SKIPS));
 	nulls[n] = !ready;
 	values[n++] = Int32GetDatum(stats->domains == 0 ? 0 :
 								pg_popcount64(stats->domains) - 1);

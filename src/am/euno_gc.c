@@ -10,12 +10,15 @@
  * TRUNCATE brings the old file back.
  *
  * Backends remember what their own transaction has made or dropped, look at
- * pg_class just before they commit, and free the trees just after.  That is
- * for speed: euno_gc_database would find these trees later.  What it could not
- * know without it is what the transaction may yet bring back by a rollback,
- * and so must stay.  Nor would it find trees with the names of files that they
- * do not match, as a table's move that is undone leaves them, or a database
- * that takes the place of another: these are freed here.
+ * pg_class just before they commit, and free the trees just after.  Most of
+ * this is for speed, since euno_gc_database finds such trees later.  Two things
+ * need it:
+ *
+ * - A transaction's own trees must stay when it has replaced or dropped their
+ *   files, for a rollback brings these back.
+ * - A tree can have the name of a file that is there but is not its own: after
+ *   a table's move that was undone, or when a database takes the place of
+ *   another.  Such trees are freed here.
  *
  *-------------------------------------------------------------------------
  */
@@ -409,7 +412,7 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 		if (suspect->maker == my_subid && !aborted)
 			suspect->maker = parent_subid;
 		else if (suspect->maker == my_subid)
-			suspect->successor = my_subid;	/* none, but it is past */
+			suspect->successor = my_subid;	/* none: drop_past is to drop it */
 	}
 	drop_past();
 }

@@ -51,10 +51,10 @@ typedef struct EunoHeapWalk
 	EState	   *estate;
 	TupleTableSlot *slot;
 	ExprState  *predicate;
-	bool		plain;			/* there are none: columns alone, few */
-	int			nfixed;			/* if so: columns of fixed length, the first
-								 * ones, */
-	uint32		fixed_end;		/* and where they end, if none is NULL */
+	bool		plain;			/* there are none, and few columns */
+	int			nfixed;			/* if so: the table's first columns that have a
+								 * fixed length */
+	uint32		fixed_end;		/* where these end in a tuple without NULLs */
 	Size		value_at;		/* where in the last tuple a value was */
 } EunoHeapWalk;
 

@@ -91,7 +91,7 @@ flush_index(EunoIndex *idx)
 	add_count(tally, EUNO_COUNT_LOCK_WAITS, counters->lock_waits);
 	add_count(tally, EUNO_COUNT_DELEGATED, counters->delegated);
 	add_count(tally, EUNO_COUNT_CONTENDED, counters->contended);
-	add_count(tally, EUNO_COUNT_MARK_EXITS, counters->mark_exits);
+	add_count(tally, EUNO_COUNT_ANNEX_SKIPS, counters->annex_skips);
 	for (int i = 0; i < EUNO_CAUSES; i++)
 		add_count(tally, EUNO_COUNT_CONFLICTS + i, counters->conflicts[i]);
 	euno_domains_count(stripe, counters);
@@ -126,9 +126,13 @@ flush_used_indexes(void)
 }
 
 /*
- * Says to the workers of a parallel query that is about to start within how
- * many operations that is, a comparator's statement for one; and to those that
- * there are, within how many we are now.
+ * Says in how many operations we are, one within the other (a comparator's
+ * statement is within one), in two places: in a setting, which parallel workers
+ * inherit when they are started, so that they know the depth of then; and in
+ * our slot of the epochs, for the depth of now.  If the two are equal, we are
+ * in the very operation that has started the worker, and may be waiting for it
+ * (euno_deadlock.c).  The variable is written past guc.c, which is no place for
+ * something that changes at each operation.
  */
 static inline void
 note_within(const EunoProcess *process)
@@ -263,9 +267,9 @@ check_within(int *value, void **extra, GucSource source)
 }
 
 /*
- * What is to be told to workers is a setting, for these are given all settings
- * that are not as they are by default: hence its source, but it is 0 all the
- * same.  Nobody may set it.
+ * Parallel workers are given those settings only that have another source than
+ * the default; so the depth is given another one here, with the same value, 0.
+ * Nobody else may set it.
  */
 void
 euno_operation_define(void)

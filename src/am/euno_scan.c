@@ -485,8 +485,8 @@ next_unread(IndexScanDesc scan, EunoWindow *window, bool forward)
 /*
  * Most calls return a row on the same page as the one before, of which only
  * the TID is wanted, or one whose index tuple has been made already.  Those
- * are dealt with here; all else is in next_tuple.  All calls are tail calls:
- * to save registers for others would be a third of the work.
+ * are dealt with here; all else is in next_tuple.  Every call is a tail call,
+ * for otherwise registers would be saved each time, a third of the work.
  */
 bool
 eunogettuple(IndexScanDesc scan, ScanDirection direction)

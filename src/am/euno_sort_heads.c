@@ -247,7 +247,8 @@ void
 euno_sort_heads(uint64 *items, uint64 *scratch, uint32 n, int words,
 				int word)
 {
-	static HeadSort sort;
+	static HeadSort sort;		/* it is large; nothing in here calls foreign
+								 * code, so there is never a second one */
 
 	sort.words = words;
 	sort.word = word;

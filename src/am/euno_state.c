@@ -233,7 +233,7 @@ let_others_go_on(EunoIndex *idx, EunoTreeSlot *slot, bool wait,
 	{
 		/* No lock_timeout for a builder in our group: nobody has a lock. */
 		CHECK_FOR_INTERRUPTS();
-		euno_sleep(1000);
+		euno_sleep("EunoBuild", 1000);
 	}
 	if (!wait)
 		return ++*waited < DeadlockTimeout && build_trylock(idx->oid);

@@ -91,7 +91,7 @@ wait_for_hazards(EunoTreeSlot *slot, BulkDelete *bulk)
 					(errcode(ERRCODE_SYSTEM_ERROR),
 					 errmsg("could not have all processes pass a memory barrier: %m")));
 		CHECK_FOR_INTERRUPTS();
-		euno_sleep(10000);
+		euno_sleep("EunoBarrier", 10000);
 	}
 	for (uint32 i = 0; i < epochs->nslots; i++)
 	{

@@ -96,12 +96,13 @@ typedef struct EunoCounters
 	uint64_t	right_moves;	/* hops along the leaf chain */
 	uint64_t	lock_waits;		/* a lock was held by somebody else */
 	uint64_t	delegated;		/* operations that another process performed */
-	uint64_t	remote;			/* descents to leaves in other domains, and inner
-								 * nodes visited, and those in other domains;
-								 * from a sample, unless count_all */
-	uint64_t	inner_nodes;
-	uint64_t	remote_inner_nodes;
-	uint64_t	mark_exits;		/* lookups that needed no segment of a contended
+
+	/* of a sample, unless count_all */
+	uint64_t	remote;			/* descents to leaves in other domains */
+	uint64_t	inner_nodes;	/* visited */
+	uint64_t	remote_inner_nodes; /* of these, in other domains */
+
+	uint64_t	annex_skips;	/* lookups that needed no segment of a contended
 								 * leaf */
 	uint64_t	contended;		/* writes to contended leaves */
 	uint64_t	conflicts[EUNO_CAUSES];

@@ -225,12 +225,12 @@ typedef struct EunoTreeOps
 
 	/* For test programs */
 	bool		bytes_only;		/* trees of COMPARE order cannot be created */
-	bool		moment;			/* a batch is the state of its span at one
+	bool		atomic_batches; /* a batch is the state of its span at one
 								 * moment; otherwise each entry has its own
 								 * moment between call and return */
 
-	uint32_t	neighbors;		/* entries before and after one that may make
-								 * room for it */
+	uint32_t	bottom_up_reach;	/* entries before and after a new one that
+									 * may make room for it if they are dead */
 
 	/*
 	 * An empty tree in *tree (zeroed, shared, 64-byte aligned memory, alloc_arg

@@ -10,12 +10,12 @@
 #include "core/euno_epoch.h"
 #include "core/euno_shared.h"
 
-/* Requests that a leader performs before it hands the queue over ... */
+/* Requests that a leader performs before it hands the queue to one who is awake. */
 #ifndef EUNO_LEADER_REQUESTS
 #define EUNO_LEADER_REQUESTS	64
 #endif
 
-/* ... to somebody who is awake, or who is not. */
+/* The same, to one who sleeps. */
 #define EUNO_LEADER_MOST		(4 * EUNO_LEADER_REQUESTS)
 
 /* Answers that are written at once. */

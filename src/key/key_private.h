@@ -89,8 +89,9 @@ typedef struct EunoKeyColumn
 	char		attalign;
 	uint8_t		align;			/* the same in bytes */
 	int16		lossy;			/* its number among lossy columns, or -1 */
-	bool		integer;		/* encoded as a big endian number whose bits */
-	uint64_t	flip;			/* are the value's but for these */
+	bool		integer;		/* encoded as a big endian integer */
+	uint64_t	flip;			/* if so: bits in which it differs from the value
+								 * (sign, DESC) */
 	uint16		encoded;		/* bytes of its encoding; 0: that depends */
 	uint16		tuple_at;		/* fixed lengths: where it is in tuples' data */
 	uint16		modifier;		/* of a numeric or bpchar, what its type's says:
@@ -139,17 +140,22 @@ struct EunoKeySchema
 	EunoTupleShape shape;
 	EunoKeyColumn *text;		/* a column that approximates, with nothing but
 								 * integers before it, of at most 8; else NULL */
-	uint8_t		no_nulls;		/* if there is one: the bitmap of a row without, */
-	uint8_t		plain;			/* and the bytes of those integers */
+	uint8_t		no_nulls;		/* with it: the bitmap of a row without NULLs */
+	uint8_t		plain;			/* with it: bytes of the integers before it */
 	uint8_t		abbreviation[EUNO_ABBREVIATION_HOW];	/* key_abbreviate.c */
-	uint32_t	expands;		/* an index tuple has at most so many times the
-								 * bytes of its key, */
-	uint32_t	tuple_more;		/* these and those of the payload, */
-	uint32_t	lost_more;		/* and these for what a payload lets come back */
-	uint32_t	fixed_len;		/* if all columns have a fixed length: that of a
-								 * key without NULLs, else 0, */
-	uint32_t	fixed_row;		/* of the row of its INCLUDE columns, likewise, */
-	uint32_t	fixed_size;		/* and of its index tuple */
+
+	/*
+	 * An index tuple takes at most expands * keylen + tuple_more bytes; with a
+	 * payload, payloadlen + lost_more besides.
+	 */
+	uint32_t	expands;
+	uint32_t	tuple_more;
+	uint32_t	lost_more;
+
+	/* Bytes, if all columns have a fixed length, and none is NULL; else 0. */
+	uint32_t	fixed_len;		/* of a key */
+	uint32_t	fixed_row;		/* of the row of INCLUDE columns */
+	uint32_t	fixed_size;		/* of an index tuple */
 	Oid			table;
 	char		name[NAMEDATALEN];
 	EunoKeyColumn cols[FLEXIBLE_ARRAY_MEMBER];	/* one per att */

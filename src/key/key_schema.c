@@ -149,10 +149,11 @@ describe_integer(EunoKeyColumn *col)
 }
 
 /*
- * Are there encodings for what values of the column's kind, an array or ranges
- * of a type, are made of?  They must lose nothing; enums are left out, for who
- * looks after their labels looks for columns of their type only, and names,
- * for they are much longer than their encodings.
+ * Of a column of arrays or ranges: has the type of their elements an encoding
+ * that loses nothing?  If so, col->element describes it.  Enums have none here,
+ * since ALTER TYPE ... ADD VALUE (euno_ddl.c) looks for columns of the enum's
+ * own type only; nor have names, which take 64 bytes each when they are decoded,
+ * however short their encodings.
  */
 static bool
 describe_elements(Oid type, EunoKeyColumn *col, MemoryContext context)

@@ -159,7 +159,7 @@ euno_registry_shmem_startup(void)
 {
 	HASHCTL		info;
 
-	euno_registry_lock = &GetNamedLWLockTranche("EunoRegistry")->lock;
+	euno_registry_lock = &GetNamedLWLockTranche(EUNO_REGISTRY_TRANCHE)->lock;
 	euno_registry = euno_shmem_alloc("euno registry", registry_size());
 	euno_registry->next_generation = 1;
 	pg_atomic_init_u32(&euno_registry->launcher_called, 0);

@@ -98,7 +98,7 @@ typedef enum EunoCount
 	EUNO_COUNT_LOCK_WAITS,
 	EUNO_COUNT_DELEGATED,		/* writes that another process performed */
 	EUNO_COUNT_CONTENDED,		/* writes to contended leaves */
-	EUNO_COUNT_MARK_EXITS,
+	EUNO_COUNT_ANNEX_SKIPS,
 	EUNO_COUNT_CONFLICTS,		/* EUNO_CAUSES of them */
 	EUNO_COUNTS = EUNO_COUNT_CONFLICTS + EUNO_CAUSES
 } EunoCount;
@@ -151,8 +151,11 @@ typedef struct EunoTreeSlot
 								 * builder) */
 	int			builder_pid;	/* while BUILDING or MERGING; set under
 								 * euno_registry_lock */
-	int			builder_level;	/* within how many of its operations, with the
-								 * build, it builds; set with builder_pid */
+	int			builder_level;	/* in how many operations the builder is, one
+								 * within the other, the build included; a
+								 * parallel worker started at this depth, or
+								 * deeper, is part of the build (euno_state.c);
+								 * set with builder_pid */
 	int			builders;		/* the builder and its workers; an estimate */
 	pg_atomic_uint32 replicate; /* EunoReplicate, as who used it last has it */
 	pg_atomic_uint32 worker_turns;	/* how often a worker for a session has built
@@ -232,6 +235,9 @@ extern bool (*euno_make_room) (void);
  * where it is.
  */
 extern void *euno_shmem_alloc(const char *name, Size size);
+
+/* One LWLock, asked for in _PG_init. */
+#define EUNO_REGISTRY_TRANCHE "EunoRegistry"
 
 extern void euno_registry_reserve(void);	/* _PG_init */
 extern Size euno_registry_shmem_size(void);

@@ -9,6 +9,7 @@
 
 #include "miscadmin.h"
 
+#include "euno_compat.h"
 #include "mem/registry_private.h"
 
 /*
@@ -171,7 +172,7 @@ euno_tree_retire(EunoTreeSlot *slot, uint64 generation, int wait_ms)
 			return true;
 		if (i >= wait_ms)
 			return false;
-		pg_usleep(1000);
+		euno_sleep("EunoReaders", 1000);
 	}
 }
 

@@ -36,6 +36,6 @@ typedef struct EunoTreeHashEntry
 
 extern EunoRegistry *euno_registry;
 extern HTAB *euno_tree_hash;
-extern LWLock *euno_registry_lock;	/* a tranche, "EunoRegistry" */
+extern LWLock *euno_registry_lock;	/* EUNO_REGISTRY_TRANCHE */
 
 #endif							/* EUNO_REGISTRY_PRIVATE_H */

@@ -44,8 +44,8 @@ typedef struct LeafKey
 typedef struct TreeMemory
 {
 	EunoPolicyMemory policy;
-	uint64		generation;		/* of the tree of which ... */
-	uint64		parted;			/* so many leaves were, in the round before */
+	uint64		generation;		/* of the tree that "parted" was counted in */
+	uint64		parted;			/* its parted leaves, in the round before */
 	int			nkeys;			/* of the leaves that the policy has in mind */
 	LeafKey		keys[EUNO_POLICY_LEAVES];
 } TreeMemory;

@@ -136,7 +136,7 @@ euno_build_by_worker(EunoIndex *idx, Relation index)
 		pg_atomic_write_u32(&slot->worker_asker, 0);
 	LockRelease(&turn, ExclusiveLock, false);
 	if (!is_asker)
-		euno_sleep(1000);
+		euno_sleep("EunoBuild", 1000);
 	else if (!is_ready && euno_tree_state(slot) != EUNO_STATE_READY &&
 		pg_atomic_read_u32(&slot->worker_turns) == done)
 		ereport(ERROR,

@@ -316,6 +316,7 @@ watch_workers(void)
 void
 euno_launcher_main(Datum arg)
 {
+	static uint32 event = 0;
 	MemoryContext context;
 	TimestampTz last_round;
 	long		rest;
@@ -361,7 +362,8 @@ euno_launcher_main(Datum arg)
 
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 Min(rest, sleep_time(last_round)), PG_WAIT_EXTENSION);
+						 Min(rest, sleep_time(last_round)),
+						 euno_wait_event(&event, "EunoLauncherMain"));
 		ResetLatch(MyLatch);
 	}
 }

@@ -19,6 +19,7 @@
 #include "utils/timestamp.h"
 
 #include "am/euno_am.h"
+#include "euno_compat.h"
 #include "mem/euno_domains.h"
 #include "mem/euno_registry.h"
 #include "worker/euno_policy.h"
@@ -90,7 +91,7 @@ fit_domains(EunoTreeSlot *slot, EunoContext *cx)
 		if (status != EUNO_NOT_FOUND)
 			return status;
 		CHECK_FOR_INTERRUPTS();
-		pg_usleep(1000);
+		euno_sleep("EunoDomains", 1000);
 	}
 }
 
@@ -107,6 +108,7 @@ euno_fit_domains(void)
 
 	for (int i = 0; euno_ndomains > 1 && i < euno_tree_count(); i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (fit_domains(euno_tree_by_number(i), &cx) != EUNO_OK)
 			status = EUNO_NO_MEMORY;
 	}
@@ -312,9 +314,13 @@ euno_maintain_trees(void)
 
 	/* First what is to go: the others want its room. */
 	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		change_domains(i, &cx, wanted[i], true);
+	}
 	for (int i = 0; i < n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		change_domains(i, &cx, wanted[i], false);
 		maintain_tree(i, &cx);
 	}

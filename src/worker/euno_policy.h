@@ -32,8 +32,9 @@ typedef struct EunoPolicyLeaf
 	uint32_t	leaf;			/* its number */
 	uint32_t	conflicts;
 	uint32_t	writes;			/* while it was contended */
-	uint32_t	same_key;		/* conflicts about one key, and about different */
-	uint32_t	other_key;		/* ones: those of a round count half in the next */
+	uint32_t	same_key;		/* conflicts about one key; those of a round
+								 * count half in the next */
+	uint32_t	other_key;		/* about different keys, likewise */
 } EunoPolicyLeaf;
 
 typedef struct EunoPolicyInput

@@ -334,6 +334,7 @@ euno_rebuild_main(Datum database)
 	}
 	foreach(lc, indexes)
 	{
+		QueryCancelPending = false; /* was meant for the one that is done */
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)
 		{

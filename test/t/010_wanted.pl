@@ -61,7 +61,7 @@ like(slurp_file($node->logfile), qr/euno index "t_a" of table "postgres\.public\
 $node->append_conf('postgresql.conf', 'euno.naptime = 1h');
 $node->reload;
 my $sleeps = "SELECT current_setting('euno.naptime') = '1h' AND count(*) = 1 FROM pg_stat_activity
-	WHERE backend_type LIKE 'euno%' AND wait_event = 'Extension'";
+	WHERE backend_type LIKE 'euno%' AND wait_event IN ('Extension', 'EunoLauncherMain')";
 ok($node->poll_query_until('postgres', $sleeps), 'the launcher sleeps');
 
 # Whoever wants a tree wakes it; if it cannot be built, not again for a naptime.

@@ -92,7 +92,7 @@ SET enable_bitmapscan = off;
 DROP INDEX IF EXISTS f_id;
 CREATE INDEX f_id ON f USING euno (id);
 SELECT count(*) FROM generate_series(1, 100) g, LATERAL (SELECT 1 FROM f WHERE id = g * 2 + 1 LIMIT 1) x;
-SELECT filter_hits FROM euno_stat_indexes WHERE indexrelname = 'f_id';
+SELECT annex_skips FROM euno_stat_indexes WHERE indexrelname = 'f_id';
 SQL
 	last if $hits > 0;
 }

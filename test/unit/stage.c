@@ -1275,7 +1275,7 @@ stage_run(const Schedule *schedule, uint32_t *steps)
 		return failure;
 	count();
 	return history_check(&history, start_set) ||
-		(!ops->moment && history_check_entries(&history, start_set)) ? NULL :
+		(!ops->atomic_batches && history_check_entries(&history, start_set)) ? NULL :
 		"no order of the operations explains what they saw";
 }
 

@@ -126,7 +126,7 @@ stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *to)
 #define ART_OPS(art_name, art_create) { \
 	.name = art_name, \
 	.bytes_only = true, \
-	.neighbors = 32, \
+	.bottom_up_reach = 32, \
 	.create = art_create, \
 	.insert = euno_art_insert, \
 	.remove = euno_art_remove, \

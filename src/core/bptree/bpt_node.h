@@ -295,8 +295,8 @@ typedef struct BptDirectory
 	EunoLock	mutex;
 	uint64_t	inners;
 	uint64_t	inner_bytes;	/* that these take */
-	uint64_t	built_inners;	/* when it was last built, and of how many leaves; */
-	uint64_t	built_leaves;	/* 0: it was not */
+	uint64_t	built_inners;	/* "inners" when it was last built; 0: it was not */
+	uint64_t	built_leaves;	/* leaves then */
 	uint8_t		pad1[24];
 } BptDirectory;
 

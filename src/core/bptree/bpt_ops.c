@@ -81,8 +81,8 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 
 const EunoTreeOps euno_bptree_ops = {
 	.name = "bptree",
-	.moment = true,
-	.neighbors = UINT32_MAX,	/* reading ends with the leaf */
+	.atomic_batches = true,
+	.bottom_up_reach = UINT32_MAX,	/* reading ends with the leaf */
 	.create = euno_bpt_create,
 	.insert = euno_bpt_insert,
 	.remove = euno_bpt_remove,

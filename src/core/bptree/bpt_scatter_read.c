@@ -274,7 +274,7 @@ euno_bpt_scatter_point(EunoContext *cx, const BptLeaf *leaf,
 	bpt_spot(&shape, key->bytes + shape.base, &spot);
 	if ((euno_load64(&annex->marks[spot.segment]) & spot.mark) == 0)
 	{
-		cx->counters.mark_exits++;
+		cx->counters.annex_skips++;
 		return true;
 	}
 	segment = &annex->segments[spot.segment];
