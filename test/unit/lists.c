@@ -35,6 +35,9 @@ make_tids(Random *random, List *list)
 		uint64_t	offset = random_below(random, 4) == 0 ? 0xFFFF : 300;
 
 		list->tids[i] = tid;
+		/* Now and then one that takes six bytes. */
+		if (random_below(random, 200) == 0 && tid >> 16 < UINT32_C(1) << 30)
+			blocks += UINT32_C(1) << (28 + random_below(random, 3));
 		if (blocks == 0 && (tid & 0xFFFF) < offset)
 			tid += 1 + random_below(random, (uint32_t) (offset - (tid & 0xFFFF)));
 		else
@@ -157,6 +160,35 @@ check_remove(Random *random, const List *list)
 			(list->n - sub - 1) * sizeof(EunoTid));
 	CHECK(first == left.tids[0], "the first TID, without number %u", sub);
 	check_list(left.bytes, len, left.tids, list->n - 1, "removed");
+	CHECK(len <= list->len, "%u bytes, and without number %u %u", list->len, sub,
+		  len);
+}
+
+/* What a step takes, in bytes. */
+static void
+check_sizes(void)
+{
+	static const struct
+	{
+		EunoTid		from;
+		EunoTid		to;
+		uint32_t	size;
+	}			steps[] = {
+		{0x10001, 0x10020, 1},
+		{0x10001, 0x10021, 2},
+		{0x10001, 0x100001, 2},
+		{0x10001, 0x110001, 3},
+		{0x10001, UINT64_C(0x10000001), 3},
+		{0x10001, UINT64_C(0x10010001), 4},
+		{0x10001, UINT64_C(0xFFFFFFFE0001), 6},
+		{0x101FF, 0x10200, 7},
+		{0x1FFFF, 0x20001, 7},
+	};
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		CHECK(euno_bpt_list_step(steps[i].from, steps[i].to) == steps[i].size,
+			  "step %zu has %u bytes", i,
+			  euno_bpt_list_step(steps[i].from, steps[i].to));
 }
 
 int
@@ -166,6 +198,7 @@ main(void)
 	List		list;
 
 	tap_begin("lists: coded, looked into, changed");
+	check_sizes();
 	for (uint32_t round = 0; round < ROUNDS && tap_bad() < 10; round++)
 	{
 		make_tids(&random, &list);

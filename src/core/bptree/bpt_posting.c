@@ -3,146 +3,102 @@
  * bpt_posting.c
  *	  Posting lists: the further TIDs of one key.
  *
- * Each TID is coded by its distance from the one before: the block distance
- * as a variable-length number (7 bits a byte, low bits first), then the
- * offset, as a distance if the block is the same.  Taking one TID out never
- * makes a list longer, so a removal never needs room.  Behind a list that is
- * read there are BPT_SLACK bytes more, which mean nothing.
+ * Each TID is coded by its distance from the one before, a number of at most
+ * seven bytes, low ones first, of which the lowest three bits say how many there
+ * are behind the first.  Distances are of TIDs with the block just above the lowest
+ * bits of the offset, and its other bits, which are 0 but in tables of very many
+ * rows a page, above the block; they are modulo 2^48.  So the distance over the
+ * TID between two others, which is the sum of two, never takes more bytes than
+ * both: a removal never needs room.  Behind a list that is read there are
+ * BPT_SLACK bytes more, which mean nothing.
  *
  *-------------------------------------------------------------------------
  */
 #include "core/bptree/bpt.h"
 
-static uint32_t
-number_size(uint64_t n)
-{
-	uint32_t	size = 1;
+/* Bits of the offset that are below the block. */
+#define LOW_BITS	9
+#define LOW_MASK	((UINT64_C(1) << LOW_BITS) - 1)
 
-	while (n >= 0x80)
-	{
-		n >>= 7;
-		size++;
-	}
-	return size;
+/* The first three bits of a step: how many bytes follow the first. */
+#define SIZE_BITS	3
+#define SIZE_MASK	((UINT64_C(1) << SIZE_BITS) - 1)
+
+static inline uint64_t
+pack(EunoTid tid)
+{
+	return (tid & 0xFFFF & ~LOW_MASK) << 32 | tid >> 16 << LOW_BITS |
+		(tid & LOW_MASK);
 }
 
-static uint8_t *
-number_put(uint8_t *to, uint64_t n)
+static inline EunoTid
+unpack(uint64_t packed)
 {
-	while (n >= 0x80)
-	{
-		*to++ = (uint8_t) (n | 0x80);
-		n >>= 7;
-	}
-	*to++ = (uint8_t) n;
-	return to;
+	return (packed >> 32 & 0xFFFF & ~LOW_MASK) |
+		(packed << (16 - LOW_BITS) & (uint64_t) UINT32_MAX << 16) |
+		(packed & LOW_MASK);
 }
 
-/* NULL when the number does not end before "end". */
-static const uint8_t *
-number_get(const uint8_t *from, const uint8_t *end, uint64_t *n)
+static inline uint64_t
+distance(EunoTid previous, EunoTid tid)
 {
-	*n = 0;
-	for (unsigned shift = 0; from < end && shift < 42; shift += 7)
-	{
-		uint8_t		byte = *from++;
-
-		*n |= (uint64_t) (byte & 0x7F) << shift;
-		if ((byte & 0x80) == 0)
-			return from;
-	}
-	return NULL;
-}
-
-/* Four bytes, the first one lowest. */
-static inline uint32_t
-first_bytes(const uint8_t *from)
-{
-	uint32_t	word;
-
-	memcpy(&word, from, sizeof(word));
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	word = __builtin_bswap32(word);
-#endif
-	return word;
+	return (pack(tid) - pack(previous)) & EUNO_TID_MAX;
 }
 
 /* Bytes that "tid" takes after "previous", which is smaller. */
 uint32_t
 euno_bpt_list_step(EunoTid previous, EunoTid tid)
 {
-	uint64_t	blocks = (tid >> 16) - (previous >> 16);
-	uint64_t	offset = tid & 0xFFFF;
+	uint64_t	rest = distance(previous, tid) >> (8 - SIZE_BITS);
+	uint32_t	size = 1;
 
-	if (blocks == 0)
-		offset -= previous & 0xFFFF;
-	return number_size(blocks) + number_size(offset);
+	for (; rest > 0; rest >>= 8)
+		size++;
+	return size;
 }
 
 static uint8_t *
 step_put(uint8_t *to, EunoTid previous, EunoTid tid)
 {
-	uint64_t	blocks = (tid >> 16) - (previous >> 16);
-	uint64_t	offset = tid & 0xFFFF;
+	uint32_t	size = euno_bpt_list_step(previous, tid);
+	uint64_t	step = distance(previous, tid) << SIZE_BITS | (size - 1);
 
-	if (blocks == 0)
-		offset -= previous & 0xFFFF;
-	to = number_put(to, blocks);
-	return number_put(to, offset);
+	for (; size > 0; size--, step >>= 8)
+		*to++ = (uint8_t) step;
+	return to;
+}
+
+/* Eight bytes, the first one lowest. */
+static inline uint64_t
+first_bytes(const uint8_t *from)
+{
+	uint64_t	word;
+
+	memcpy(&word, from, sizeof(word));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	return word;
 }
 
 /* A step: the TID that it leads to, and what follows it, NULL if it is none. */
 typedef struct Step
 {
 	const uint8_t *next;
-	EunoTid		tid;
+	uint64_t	packed;
 } Step;
 
-static inline EunoTid
-step_from(EunoTid previous, uint64_t blocks, uint64_t offset)
-{
-	offset += blocks == 0 ? previous & 0xFFFF : 0;
-	return ((blocks << 16) + (previous & ~UINT64_C(0xFFFF)) +
-			(offset & 0xFFFF)) & EUNO_TID_MAX;
-}
-
-static __attribute__((noinline)) Step
-long_step_get(const uint8_t *from, const uint8_t *end, EunoTid previous)
-{
-	uint64_t	blocks;
-	uint64_t	offset;
-
-	if ((from = number_get(from, end, &blocks)) == NULL ||
-		(from = number_get(from, end, &offset)) == NULL)
-		return (Step) {NULL, 0};
-	return (Step) {from, step_from(previous, blocks, offset)};
-}
-
-/* A number of one byte, or of two: the lowest ones of a word. */
-static inline uint32_t
-short_number(uint32_t word, uint32_t two)
-{
-	return (word & 0x7F) | (word >> 1 & 0x3F80 & -two);
-}
-
-/*
- * Most distances and offsets have one byte or two, by no rule that the processor
- * could learn: no branch tells these apart.
- */
 static inline Step
-step_get(const uint8_t *from, const uint8_t *end, EunoTid previous)
+step_get(const uint8_t *from, const uint8_t *end, uint64_t previous)
 {
-	uint32_t	word = first_bytes(from);
-	uint32_t	two = word >> 7 & 1;	/* bytes has the distance, */
-	uint32_t	rest = word >> (8 + 8 * two);
-	uint32_t	also = rest >> 7 & 1;	/* and these the offset */
+	uint64_t	word = first_bytes(from);
 
-	if (__builtin_expect(((word & two << 15) | (rest & also << 15)) != 0, 0))
-		return long_step_get(from, end, previous);
-	from += 2 + two + also;
+	/* Bits of the word that are not the step's. */
+	uint32_t	above = (uint32_t) (~word & SIZE_MASK) * 8;
+
+	from += 1 + (word & SIZE_MASK);
 	return (Step) {from <= end ? from : NULL,
-		step_from(previous, short_number(word, two),
-				  short_number(rest, also))};
+		previous + (word << above >> above >> SIZE_BITS)};
 }
 
 /*
@@ -159,19 +115,19 @@ euno_bpt_list_encode(const EunoTid *tids, uint32_t n, uint8_t *to)
 	return (uint32_t) (p - to);
 }
 
-/* The same of a list all of whose steps have two bytes. */
+/* The same of a list all of whose steps have one byte. */
 static bool
-decode_short(const uint8_t *list, uint32_t n, EunoTid *tids)
+decode_short(const uint8_t *list, uint32_t n, uint64_t packed, EunoTid *tids)
 {
-	EunoTid		tid = tids[0];
 	uint8_t		seen = 0;
 
-	for (uint32_t i = 1; i < n; i++, list += 2)
+	for (uint32_t i = 1; i < n; i++, list++)
 	{
-		tid = tids[i] = step_from(tid, list[0], list[1]);
-		seen |= list[0] | list[1];
+		seen |= *list;
+		packed += *list >> SIZE_BITS;
+		tids[i] = unpack(packed);
 	}
-	return (seen & 0x80) == 0;
+	return (seen & SIZE_MASK) == 0;
 }
 
 /*
@@ -183,17 +139,17 @@ euno_bpt_list_decode(const uint8_t *list, uint32_t len, EunoTid first,
 					 uint32_t n, EunoTid *tids)
 {
 	const uint8_t *end = list + len;
-	Step		step = {list, first};
+	Step		step = {list, pack(first)};
 
 	tids[0] = first;
-	if (len == 2 * (n - 1))
-		return decode_short(list, n, tids);
+	if (len == n - 1)
+		return decode_short(list, n, step.packed, tids);
 	for (uint32_t i = 1; i < n; i++)
 	{
-		step = step_get(step.next, end, step.tid);
+		step = step_get(step.next, end, step.packed);
 		if (step.next == NULL)
 			return false;
-		tids[i] = step.tid;
+		tids[i] = unpack(step.packed);
 	}
 	return step.next == end;
 }
@@ -209,17 +165,17 @@ euno_bpt_list_find(const uint8_t *list, uint32_t len, EunoTid first,
 				   uint32_t n, EunoTid bound, uint32_t *at, EunoTid *before,
 				   EunoTid *there)
 {
-	Step		step = {list, first};
+	Step		step = {list, pack(first)};
 	uint32_t	i;
 
 	*before = first;
 	*at = 0;
 	for (i = 1; i < n; i++)
 	{
-		step = step_get(step.next, list + len, *before);
+		step = step_get(step.next, list + len, step.packed);
 		if (step.next == NULL)
 			return 0;
-		*there = step.tid;
+		*there = unpack(step.packed);
 		if (*there >= bound)
 			break;
 		*before = *there;
@@ -247,11 +203,11 @@ euno_bpt_list_insert(const uint8_t *list, uint32_t len, uint32_t at,
 	p = step_put(p + at, before, tid);
 	if (rest < end)
 	{
-		Step		step = step_get(rest, end, before);
+		Step		step = step_get(rest, end, pack(before));
 
-		if (step.next == NULL || step.tid <= tid)
+		if (step.next == NULL || unpack(step.packed) <= tid)
 			return 0;
-		p = step_put(p, tid, step.tid);
+		p = step_put(p, tid, unpack(step.packed));
 		memcpy(p, step.next, (size_t) (end - step.next));
 		p += end - step.next;
 	}
@@ -269,13 +225,13 @@ euno_bpt_list_remove(uint8_t *list, uint32_t *len, EunoTid first, uint32_t sub)
 	const uint8_t *end = list + *len;
 	uint8_t    *to = list;		/* the step to the TID that goes, or the next */
 	EunoTid		before = first;
-	Step		step = {list, first};
+	Step		step = {list, pack(first)};
 
 	for (uint32_t i = 0; i < sub; i++)
 	{
 		to = list + (step.next - list);
-		before = step.tid;
-		step = step_get(step.next, end, before);
+		before = unpack(step.packed);
+		step = step_get(step.next, end, step.packed);
 		if (step.next == NULL)
 			return first;		/* no list */
 	}
@@ -284,12 +240,12 @@ euno_bpt_list_remove(uint8_t *list, uint32_t *len, EunoTid first, uint32_t sub)
 		*len = (uint32_t) (to - list);
 		return first;
 	}
-	step = step_get(step.next, end, step.tid);
+	step = step_get(step.next, end, step.packed);
 	if (step.next == NULL)
 		return first;			/* no list */
 	if (sub > 0)
-		to = step_put(to, before, step.tid);
+		to = step_put(to, before, unpack(step.packed));
 	memmove(to, step.next, (size_t) (end - step.next));
 	*len = (uint32_t) (to - list) + (uint32_t) (end - step.next);
-	return sub > 0 ? first : step.tid;
+	return sub > 0 ? first : unpack(step.packed);
 }
