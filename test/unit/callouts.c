@@ -73,7 +73,7 @@ test_callouts(const EunoTreeOps *ops, const Shape *shape)
 {
 	tap_begin("%s, %s: nothing is locked when core calls out", ops->name,
 			  shape->name);
-	open_both(ops, shape, 3000);
+	open_both(ops, shape, 6000);
 	c.fixture.source->called = look_around;
 	alarm(ALARM_SECONDS);
 	for (uint32_t round = 0; round < 4 && tap_bad() == 0; round++)

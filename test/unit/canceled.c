@@ -220,7 +220,7 @@ interrupt_hot(Actor *actor)
 static void
 interrupt_merges(const EunoTreeOps *ops, const Shape *shape)
 {
-	Universe   *universe = universe_make(shape, 2000 / shape->weight, seed);
+	Universe   *universe = universe_make(shape, 3000 / shape->weight, seed);
 	EunoEnvironment env = canceled_env();
 	Case		c;
 	BptBody    *body;
