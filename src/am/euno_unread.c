@@ -8,8 +8,8 @@
  * But who reads that slot can be seen: a scan that goes on for longer than one
  * batch looks for itself among the nodes of the queries that are running, and
  * if its rows go to an aggregate without grouping in whose expressions there is
- * no column, any tuple will do.  Then keys need not be copied out of
- * the tree, nor index tuples made of them.
+ * no column, any tuple will do.  Then keys need not be copied out of the tree,
+ * nor index tuples made of them.
  *
  *-------------------------------------------------------------------------
  */
@@ -113,11 +113,11 @@ hands_on(const IndexOnlyScanState *state)
 }
 
 /*
- * Is this scan the node, or what the node returns as it comes, of a partition
- * perhaps?
+ * Does the node return the scan's rows as they are?  It is the scan, or takes them
+ * from there: Append, if they are a partition's, or LIMIT.
  */
 static bool
-is_below(const PlanState *state, const IndexScanDescData *scan)
+passes_on(const PlanState *state, const IndexScanDescData *scan)
 {
 	if (state == NULL)
 		return false;
@@ -129,14 +129,14 @@ is_below(const PlanState *state, const IndexScanDescData *scan)
 	}
 	if (IsA(state, LimitState))
 		return ((const Limit *) state->plan)->limitOption == LIMIT_OPTION_COUNT &&
-			is_below(outerPlanState(state), scan);
+			passes_on(outerPlanState(state), scan);
 	if (IsA(state, AppendState))
 	{
 		const AppendState *append = (const AppendState *) state;
 
 		for (int i = 0; i < append->as_nplans; i++)
 		{
-			if (is_below(append->appendplans[i], scan))
+			if (passes_on(append->appendplans[i], scan))
 				return true;
 		}
 	}
@@ -148,7 +148,7 @@ static bool
 find_count(PlanState *state, void *scan)
 {
 	return (IsA(state, AggState) && counts_rows((AggState *) state) &&
-			is_below(outerPlanState(state), scan)) ||
+			passes_on(outerPlanState(state), scan)) ||
 		planstate_tree_walker(state, find_count, scan);
 }
 

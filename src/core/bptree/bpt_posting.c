@@ -3,14 +3,17 @@
  * bpt_posting.c
  *	  Posting lists: the further TIDs of one key.
  *
- * Each TID is coded by its distance from the one before, a number of at most
- * seven bytes, low ones first, of which the lowest three bits say how many there
- * are behind the first.  Distances are of TIDs with the block just above the lowest
- * bits of the offset, and its other bits, which are 0 but in tables of very many
- * rows a page, above the block; they are modulo 2^48.  So the distance over the
- * TID between two others, which is the sum of two, never takes more bytes than
- * both: a removal never needs room.  Behind a list that is read there are
- * BPT_SLACK bytes more, which mean nothing.
+ * Each is a step: the distance from the TID before it, in one to seven bytes, low
+ * ones first.  The lowest three bits of the first byte say how many follow it, so
+ * where the next step begins does not depend on the rest.
+ *
+ * For distances, a TID is packed: the lowest bits of its offset, above them the
+ * block, and above that the offset's other bits, which are 0 but in tables of very
+ * many rows a page.  Distances are modulo 2^48.  Where a TID is taken out, two of
+ * them become their sum, which never takes more bytes than both: a removal never
+ * needs room.
+ *
+ * Behind a list that is read there are BPT_SLACK bytes more, which mean nothing.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +23,7 @@
 #define LOW_BITS	9
 #define LOW_MASK	((UINT64_C(1) << LOW_BITS) - 1)
 
-/* The first three bits of a step: how many bytes follow the first. */
+/* The lowest bits of a step: how many bytes follow the first. */
 #define SIZE_BITS	3
 #define SIZE_MASK	((UINT64_C(1) << SIZE_BITS) - 1)
 
@@ -115,7 +118,7 @@ euno_bpt_list_encode(const EunoTid *tids, uint32_t n, uint8_t *to)
 	return (uint32_t) (p - to);
 }
 
-/* The same of a list all of whose steps have one byte. */
+/* Decodes a list if all of its steps have one byte, else returns false. */
 static bool
 decode_short(const uint8_t *list, uint32_t n, uint64_t packed, EunoTid *tids)
 {
