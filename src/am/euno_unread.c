@@ -113,8 +113,8 @@ hands_on(const IndexOnlyScanState *state)
 }
 
 /*
- * Does the node return the scan's rows as they are?  It is the scan, or takes them
- * from there: Append, if they are a partition's, or LIMIT.
+ * Does the node return the scan's rows as they are?  It is the scan, or takes
+ * them from there: Append, if they are a partition's, or LIMIT.
  */
 static bool
 passes_on(const PlanState *state, const IndexScanDescData *scan)

@@ -3,17 +3,18 @@
  * bpt_posting.c
  *	  Posting lists: the further TIDs of one key.
  *
- * Each is a step: the distance from the TID before it, in one to seven bytes, low
- * ones first.  The lowest three bits of the first byte say how many follow it, so
- * where the next step begins does not depend on the rest.
+ * Each is a step: the distance from the TID before it, in one to seven bytes,
+ * low ones first.  The lowest three bits of the first byte say how many follow
+ * it, so where the next step begins does not depend on the rest.
  *
- * For distances, a TID is packed: the lowest bits of its offset, above them the
- * block, and above that the offset's other bits, which are 0 but in tables of very
- * many rows a page.  Distances are modulo 2^48.  Where a TID is taken out, two of
- * them become their sum, which never takes more bytes than both: a removal never
- * needs room.
+ * For distances, a TID is packed: the lowest bits of its offset, above them
+ * the block, and above that the offset's other bits, which are 0 but in tables
+ * of very many rows a page.  Distances are modulo 2^48.  Where a TID is taken
+ * out, two of them become their sum, which never takes more bytes than both: a
+ * removal never needs room.
  *
- * Behind a list that is read there are BPT_SLACK bytes more, which mean nothing.
+ * Behind a list that is read there are BPT_SLACK bytes more, which mean
+ * nothing.
  *
  *-------------------------------------------------------------------------
  */
