@@ -128,7 +128,7 @@ array_read(EunoContext *cx, EunoTree *tree, EunoCursor *cursor, bool forward,
 const EunoTreeOps array_ops = {
 	.name = "array",
 	.bytes_only = true,
-	.moment = true,
+	.atomic_batches = true,
 	.create = array_create,
 	.read = array_read,
 	.bulk_begin = array_bulk_begin,
