@@ -10,12 +10,12 @@
 #include "core/euno_epoch.h"
 #include "core/euno_shared.h"
 
-/* Requests that a leader performs before it hands the queue to one who is awake. */
+/* Requests that a leader performs before one who is awake gets the queue. */
 #ifndef EUNO_LEADER_REQUESTS
 #define EUNO_LEADER_REQUESTS	64
 #endif
 
-/* The same, to one who sleeps. */
+/* The same, before one who sleeps gets it. */
 #define EUNO_LEADER_MOST		(4 * EUNO_LEADER_REQUESTS)
 
 /* Answers that are written at once. */

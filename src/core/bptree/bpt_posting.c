@@ -72,19 +72,6 @@ step_put(uint8_t *to, EunoTid previous, EunoTid tid)
 	return to;
 }
 
-/* Eight bytes, the first one lowest. */
-static inline uint64_t
-first_bytes(const uint8_t *from)
-{
-	uint64_t	word;
-
-	memcpy(&word, from, sizeof(word));
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-	word = __builtin_bswap64(word);
-#endif
-	return word;
-}
-
 /* A step: the TID that it leads to, and what follows it, NULL if it is none. */
 typedef struct Step
 {
@@ -95,7 +82,7 @@ typedef struct Step
 static inline Step
 step_get(const uint8_t *from, const uint8_t *end, uint64_t previous)
 {
-	uint64_t	word = first_bytes(from);
+	uint64_t	word = __builtin_bswap64(euno_get_word(from));	/* low ones first */
 
 	/* Bits of the word that are not the step's. */
 	uint32_t	above = (uint32_t) (~word & SIZE_MASK) * 8;
