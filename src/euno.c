@@ -122,6 +122,6 @@ _PG_init(void)
 	euno_gc_init();
 	euno_planner_init();
 	euno_paths_init();
-	euno_unread_init();
+	euno_reader_init();
 	euno_ddl_init();
 }

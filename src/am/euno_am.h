@@ -392,7 +392,7 @@ extern void eunocostestimate(PlannerInfo *root, IndexPath *path,
 							 double *correlation, double *pages);
 extern bool euno_planner_is_ours(const IndexOptInfo *info);
 extern void euno_planner_init(void);
-extern void euno_unread_init(void);
+extern void euno_reader_init(void);
 extern RestrictInfo *euno_row_compare_whole(const IndexOptInfo *index,
 											RestrictInfo *condition);
 extern bool euno_row_compare_is_among(const List *conditions);
@@ -638,6 +638,16 @@ euno_hazard_set(EunoIndex *idx, EunoTid tid)
 	euno_hazard_announce(idx->cx.process, (uint64) idx->slot->number << 48 | tid);
 }
 
+/* Has neither a bulk delete nor a build begun since? */
+static inline bool
+euno_moment_is_now(const EunoIndex *idx, const EunoMoment *moment)
+{
+	EunoTreeSlot *slot = idx->slot;
+
+	return likely(pg_atomic_read_u64(&slot->generation) == moment->generation &&
+				  pg_atomic_read_u64(&slot->vacuum_epoch) == moment->vacuum_epoch);
+}
+
 /*
  * Announces a TID that was read of the tree after this moment.  False: a bulk
  * delete may have removed it since, so see whether its entry is still there
@@ -646,11 +656,8 @@ euno_hazard_set(EunoIndex *idx, EunoTid tid)
 static inline bool
 euno_hazard_of_batch(EunoIndex *idx, EunoTid tid, const EunoMoment *read)
 {
-	EunoTreeSlot *slot = idx->slot;
-
 	euno_hazard_set(idx, tid);
-	return likely(pg_atomic_read_u64(&slot->generation) == read->generation &&
-				  pg_atomic_read_u64(&slot->vacuum_epoch) == read->vacuum_epoch);
+	return euno_moment_is_now(idx, read);
 }
 
 static inline void

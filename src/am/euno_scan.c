@@ -128,6 +128,8 @@ keep_scan(EunoScan *so)
 		pfree(so->itup);
 	if (so->empty != NULL)
 		pfree(so->empty);
+	if (so->layout != NULL)
+		pfree(so->layout);
 	*so = (EunoScan)
 	{
 		.idx = idx,.context = so->context,.plan = so->plan,.current = window,
@@ -288,6 +290,8 @@ begin(IndexScanDesc scan)
 	so->use_hazards = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
 	so->want_keys = so->use_hazards || !so->range.exact;
 	euno_unread_begin(scan);
+	if (scan->xs_want_itup && !so->looked && so->first_batch > FIRST_BATCH)
+		euno_reader_look(scan);
 	so->pins = euno_recent_begin(scan);
 	so->pinned = so->coming = InvalidBlockNumber;
 	so->plain = so->pins && !so->want_keys;

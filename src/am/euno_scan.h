@@ -8,6 +8,7 @@
 #ifndef EUNO_SCAN_H
 #define EUNO_SCAN_H
 
+#include "nodes/execnodes.h"
 #include "storage/buf.h"
 
 #include "am/euno_am.h"
@@ -67,6 +68,9 @@ typedef struct EunoWindow
 	uint32		used;			/* of "tuples", if any were */
 	uint32	   *places;			/* where in it; 0: it has to be made alone */
 	char	   *tuples;			/* NULL until some are made, as places */
+	uint32		run;			/* first of some items that may be returned
+								 * directly (euno_direct.c) */
+	uint32		run_length;
 	EunoAhead	ahead;
 
 	/*
@@ -105,6 +109,10 @@ typedef struct EunoScan
 								 * returns: its windows are without keys */
 	bool		looked;			/* for who reads them */
 	IndexTuple	empty;			/* what it returns if nobody does, or NULL */
+	ExecProcNodeMtd direct;		/* its node's own function, if ours is in its
+								 * place */
+	bool		direct_forward; /* windows are, if the node goes forward */
+	struct EunoLayout *layout;	/* of index tuples, if so */
 	bool		ahead_known;	/* look_ahead is set */
 	bool		look_ahead;
 	uint32		distance;		/* how many rows to look ahead */
@@ -206,13 +214,27 @@ extern void euno_ahead_near(IndexScanDesc scan, EunoWindow *window,
 
 extern void euno_tuple_form(IndexScanDesc scan, EunoWindow *window);
 
-/* ---- euno_unread.c: index-only scans whose columns nobody reads ---- */
-
-extern void euno_unread_look(IndexScanDesc scan);
+/* ---- euno_reader.c: for whom an index-only scan reads ---- */
 
 /*
- * Before the first tuple of a scan, which may have been rescanned: says whether
- * that is known by now, and may do without keys then.
+ * Looks for the scan's node, once, between two windows or before the first,
+ * and begins what follows from what is found.
+ */
+extern void euno_reader_look(IndexScanDesc scan);
+
+/* ---- euno_direct.c ---- */
+
+/* The node gets its rows from windows; not where predicate locks are wanted. */
+extern void euno_direct_take(IndexOnlyScanState *node);
+
+/* ---- euno_unread.c: index-only scans whose columns nobody reads ---- */
+
+/* From the next window on. */
+extern void euno_unread_take(IndexScanDesc scan);
+
+/*
+ * Before the first tuple of a scan, which may have been rescanned: may do
+ * without keys, if that is known by now.
  */
 extern void euno_unread_begin(IndexScanDesc scan);
 extern bool euno_unread_visible(IndexScanDesc scan, EunoTid tid);

@@ -139,7 +139,7 @@ euno_window_restart(EunoScan *so)
 	window->cursor.lo = so->range.lo;
 	window->cursor.hi = so->range.hi;
 	euno_cursor_start(&window->cursor);
-	window->nitems = window->formed = 0;
+	window->nitems = window->formed = window->run_length = 0;
 	window->pos = -1;
 	window->placed = window->entire = false;
 	so->batch = so->range.exact && !so->range.parts ? so->first_batch :
@@ -202,7 +202,7 @@ save_marked_window(EunoScan *so)
 	fresh->entire = so->current->entire;
 	fresh->first = so->current->first;
 	fresh->last = so->current->last;
-	fresh->nitems = fresh->formed = 0;
+	fresh->nitems = fresh->formed = fresh->run_length = 0;
 	fresh->pos = -1;
 
 	so->marked_window = so->current;
@@ -581,7 +581,7 @@ euno_window_read(IndexScanDesc scan, bool forward)
 
 	euno_window_leave(scan);
 	if (unlikely(so->reads == 1) && scan->xs_want_itup && !so->looked)
-		euno_unread_look(scan);
+		euno_reader_look(scan);
 	if (scan->parallel_scan && !euno_shared_scan_take(scan, forward))
 		return false;
 
@@ -595,7 +595,7 @@ euno_window_read(IndexScanDesc scan, bool forward)
 			save_marked_window(so);
 		window = so->current;
 		window->forward = forward;
-		window->formed = 0;
+		window->formed = window->run_length = 0;
 		window->pos = -1;
 		window->sifted = false;
 		so->judged = so->itup_key = NULL;
