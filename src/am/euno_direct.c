@@ -1,26 +1,30 @@
 /*-------------------------------------------------------------------------
  *
  * euno_direct.c
- *	  Rows of index-only scans, from their windows to their nodes.
+ *	  Rows of a scan, from its windows to its node.
  *
- * To return a row takes the executor six functions, from the scan's node to
- * the access method and back, and that is most of the time of a scan which
- * only reads an index.  So the node of a scan that goes on for longer than one
- * batch gets a function of ours in the place of its own.  Where the window's
- * next rows are on pages that are visible to everybody, and their index tuples
- * have been made, ours puts one after the other into the node's slot; anything
- * else, a new window to begin with, it leaves to the node's own function.
+ * For each row the executor calls some ten functions, from the scan's node to
+ * the access method and to the table, and these take most of the time of a
+ * scan of many rows.  But a window says which rows come next.  So the node of a
+ * scan that goes on for longer than one batch gets a function of ours in the
+ * place of its own.  Ours looks at a run of rows together: of an index-only
+ * scan, whether their pages are visible to everybody; of a plain one, which of
+ * the rows of one page are visible, as a sequential scan does.  Then it puts
+ * one after the other into the node's slot.  Anything else, a new window or
+ * page to begin with, it leaves to the node's own function.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/heapam.h"
 #include "access/itup.h"
 #include "access/relscan.h"
 #include "access/visibilitymap.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/bufmgr.h"
 
 #include "am/euno_scan.h"
 #include "euno_compat.h"
@@ -29,17 +33,28 @@
 #define RUN_LENGTH		64
 
 /* Where columns are in an index tuple without NULLs. */
-typedef struct EunoLayout
+typedef struct Layout
 {
-	int			natts;			/* 0: not in the same place in all tuples */
+	int			natts;			/* 0: not at the same places in all tuples */
 	uint16		offset[INDEX_MAX_KEYS];
 	int16		length[INDEX_MAX_KEYS];
 	bool		byval[INDEX_MAX_KEYS];
-} EunoLayout;
+} Layout;
+
+/* What a scan has if our function is in its node. */
+struct EunoDirect
+{
+	ExecProcNodeMtd usual;		/* the node's own */
+	bool		forward;		/* windows are, if the node goes forward */
+	Layout		layout;			/* index-only scans */
+	OffsetNumber lines[RUN_LENGTH]; /* others: where the rows of a run are */
+};
+
+/* ---- index-only scans ---- */
 
 /* Only the last column may be of variable length. */
 static void
-make_layout(EunoLayout *layout, TupleDesc desc)
+make_layout(Layout *layout, TupleDesc desc)
 {
 	Size		offset = sizeof(IndexTupleData);
 
@@ -60,28 +75,27 @@ make_layout(EunoLayout *layout, TupleDesc desc)
 
 /* Puts the columns of an index tuple into a virtual slot. */
 static inline void
-store(const EunoLayout *layout, IndexTuple tuple, TupleDesc desc,
+store(const Layout *layout, IndexTuple tuple, TupleDesc desc,
 	  TupleTableSlot *slot)
 {
 	if (TTS_SHOULDFREE(slot))
 		ExecClearTuple(slot);
 	if (layout->natts == 0 || IndexTupleHasNulls(tuple))
-		index_deform_tuple(tuple, desc, slot->tts_values, slot->tts_isnull);
-	else
 	{
-		for (int i = 0; i < layout->natts; i++)
-		{
-			slot->tts_values[i] = fetch_att((char *) tuple + layout->offset[i],
-											layout->byval[i],
-											layout->length[i]);
-			slot->tts_isnull[i] = false;
-		}
+		index_deform_tuple(tuple, desc, slot->tts_values, slot->tts_isnull);
+		return;
+	}
+	for (int i = 0; i < layout->natts; i++)
+	{
+		slot->tts_values[i] = fetch_att((char *) tuple + layout->offset[i],
+										layout->byval[i], layout->length[i]);
+		slot->tts_isnull[i] = false;
 	}
 }
 
 /*
  * How many of the window's items from "from" on, which are less than "end", are
- * on pages that are visible to everybody?  What is returned of them needs no
+ * on pages that are visible to everybody?  Those may be returned without a
  * hazard: see src/README.md.
  */
 static uint32
@@ -107,13 +121,12 @@ count_visible(IndexScanDesc scan, const EunoWindow *window, uint32 from,
 
 /* May the window's item at "next" be returned, with others behind it? */
 static pg_noinline bool
-begin_run(IndexOnlyScanState *node, EunoWindow *window, uint32 next)
+begin_index_only_run(IndexOnlyScanState *node, EunoWindow *window, uint32 next)
 {
-	IndexScanDesc scan = node->ioss_ScanDesc;
-	EunoScan   *so = scan->opaque;
+	EunoScan   *so = node->ioss_ScanDesc->opaque;
 	uint32		end = so->unread ? window->nitems : window->formed;
 
-	if (window->forward != so->direct_forward || next >= end)
+	if (window->forward != so->direct->forward || next >= end)
 		return false;
 	end = Min(end, next + RUN_LENGTH);
 	for (uint32 i = next; !so->unread && i < end; i++)
@@ -122,53 +135,158 @@ begin_run(IndexOnlyScanState *node, EunoWindow *window, uint32 next)
 			end = i;
 	}
 	window->run = next;
-	window->run_length = count_visible(scan, window, next, end,
+	window->run_length = count_visible(node->ioss_ScanDesc, window, next, end,
 									   &node->ioss_VMBuffer);
 	return window->run_length > 0;
 }
 
-/* Returns the next row, in the node's slot, or NULL. */
-static inline TupleTableSlot *
-next_row(IndexOnlyScanState *node)
+/* Puts the next row into the node's slot. */
+static inline bool
+next_index_only(ScanState *state)
 {
+	IndexOnlyScanState *node = (IndexOnlyScanState *) state;
 	IndexScanDesc scan = node->ioss_ScanDesc;
 	EunoScan   *so = scan->opaque;
 	EunoWindow *window = so->current;
 	uint32		next = (uint32) (window->pos + 1);
-	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+	TupleTableSlot *slot = state->ss_ScanTupleSlot;
 
 	if (unlikely(next - window->run >= window->run_length) &&
-		!begin_run(node, window, next))
-		return NULL;
+		!begin_index_only_run(node, window, next))
+		return false;
 	window->pos = (int32) next;
 	pgstat_count_index_tuples(scan->indexRelation, 1);
 	euno_tid_unpack(window->tids[next], &scan->xs_heaptid);
 	if (!so->unread)
-		store(so->layout, (IndexTuple) (window->tuples + window->places[next]),
+		store(&so->direct->layout,
+			  (IndexTuple) (window->tuples + window->places[next]),
 			  scan->xs_itupdesc, slot);
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
-	return slot;
+	return true;
 }
 
-/* Takes the place of ExecIndexOnlyScan, and does what that does. */
-static TupleTableSlot *
-exec_direct(PlanState *state)
+/* ---- scans that visit the table ---- */
+
+/*
+ * The line of the version that the scan sees of a row, on a page that is locked;
+ * or InvalidOffsetNumber.  all_visible: of every row of the page there is one
+ * version, which everybody sees.
+ */
+static inline OffsetNumber
+find_version(IndexScanDesc scan, Buffer buffer, EunoTid tid, bool all_visible)
 {
-	IndexOnlyScanState *node = (IndexOnlyScanState *) state;
-	EunoScan   *so = node->ioss_ScanDesc->opaque;
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber line = (OffsetNumber) (tid & 0xFFFF);
+	HeapTupleData tuple;
+	ItemPointerData pointer;
+
+	if (all_visible && line <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, line);
+
+		if (ItemIdIsRedirected(item))
+		{
+			line = ItemIdGetRedirect(item);
+			item = PageGetItemId(page, line);
+		}
+		if (ItemIdIsNormal(item))
+			return line;
+	}
+	euno_tid_unpack(tid, &pointer);
+	if (heap_hot_search_buffer(&pointer, scan->heapRelation, buffer,
+							   scan->xs_snapshot, &tuple, NULL, true))
+		return ItemPointerGetOffsetNumber(&pointer);
+	return InvalidOffsetNumber;
+}
+
+/*
+ * Finds the versions of the window's next rows, as far as they are on the page
+ * of the row before.  Is there one of the first?
+ */
+static pg_noinline bool
+begin_heap_run(IndexScanDesc scan, EunoWindow *window, uint32 next)
+{
+	EunoScan   *so = scan->opaque;
+	Buffer		buffer = ((IndexFetchHeapData *) scan->xs_heapfetch)->xs_cbuf;
+	uint32		end = Min(window->nitems, next + RUN_LENGTH);
+	uint32		i = next;
+	bool		all_visible;
+
+	if (!so->plain || window->forward != so->direct->forward || next >= end ||
+		window->tids[next] >> 16 != so->pinned || !BufferIsValid(buffer) ||
+		BufferGetBlockNumber(buffer) != so->pinned)
+		return false;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	all_visible = PageIsAllVisible(BufferGetPage(buffer)) &&
+		!scan->xs_snapshot->takenDuringRecovery;
+	for (; i < end && window->tids[i] >> 16 == so->pinned; i++)
+	{
+		OffsetNumber line = find_version(scan, buffer, window->tids[i],
+										 all_visible);
+
+		if (line == InvalidOffsetNumber)
+			break;
+		so->direct->lines[i - next] = line;
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	window->run = next;
+	window->run_length = i - next;
+	return window->run_length > 0;
+}
+
+/* Puts the next row into the node's slot. */
+static inline bool
+next_in_heap(ScanState *state)
+{
+	IndexScanDesc scan = ((IndexScanState *) state)->iss_ScanDesc;
+	EunoScan   *so = scan->opaque;
+	EunoWindow *window = so->current;
+	uint32		next = (uint32) (window->pos + 1);
+	TupleTableSlot *slot = state->ss_ScanTupleSlot;
+	HeapTuple	tuple = &((BufferHeapTupleTableSlot *) slot)->base.tupdata;
+	Buffer		buffer;
+	OffsetNumber line;
+	ItemId		item;
+
+	if (unlikely(next - window->run >= window->run_length) &&
+		!begin_heap_run(scan, window, next))
+		return false;
+	window->pos = (int32) next;
+	buffer = ((IndexFetchHeapData *) scan->xs_heapfetch)->xs_cbuf;
+	if (window->ahead.near)
+		euno_ahead_near(scan, window, buffer);
+	pgstat_count_index_tuples(scan->indexRelation, 1);
+	pgstat_count_heap_fetch(scan->indexRelation);
+	euno_tid_unpack(window->tids[next], &scan->xs_heaptid);
+
+	line = so->direct->lines[next - window->run];
+	item = PageGetItemId(BufferGetPage(buffer), line);
+	tuple->t_data = (HeapTupleHeader) PageGetItem(BufferGetPage(buffer), item);
+	tuple->t_len = ItemIdGetLength(item);
+	tuple->t_tableOid = RelationGetRelid(scan->heapRelation);
+	ItemPointerSet(&tuple->t_self, so->pinned, line);
+	ExecStoreBufferHeapTuple(tuple, slot, buffer);
+	return true;
+}
+
+/* ---- both ---- */
+
+/*
+ * What ExecScan does.  When the node's own function has been called, nothing is
+ * known of the rows that come next.
+ */
+static inline TupleTableSlot *
+exec(PlanState *state, IndexScanDesc scan, bool (*next) (ScanState *))
+{
+	EunoScan   *so = scan->opaque;
+	ScanState  *node = (ScanState *) state;
+	TupleTableSlot *slot = node->ss_ScanTupleSlot;
 	ExprContext *econtext = state->ps_ExprContext;
 
-	if (!ScanDirectionIsForward(state->state->es_direction))
-		return so->direct(state);
-	for (;;)
+	while (ScanDirectionIsForward(state->state->es_direction) && next(node))
 	{
-		TupleTableSlot *slot;
-
 		CHECK_FOR_INTERRUPTS();
-		slot = next_row(node);
-		if (slot == NULL)
-			return so->direct(state);
 		if (state->qual == NULL && state->ps_ProjInfo == NULL)
 			return slot;
 		ResetExprContext(econtext);
@@ -177,23 +295,38 @@ exec_direct(PlanState *state)
 			return state->ps_ProjInfo ? ExecProject(state->ps_ProjInfo) : slot;
 		InstrCountFiltered1(node, 1);
 	}
+	so->current->run_length = 0;
+	return so->direct->usual(state);
 }
 
-/*
- * Serializable transactions have to lock the pages of the rows that are
- * returned.
- */
-void
-euno_direct_take(IndexOnlyScanState *node)
+static TupleTableSlot *
+exec_index_only(PlanState *state)
 {
-	EunoScan   *so = node->ioss_ScanDesc->opaque;
+	return exec(state, ((IndexOnlyScanState *) state)->ioss_ScanDesc,
+				next_index_only);
+}
+
+static TupleTableSlot *
+exec_in_heap(PlanState *state)
+{
+	return exec(state, ((IndexScanState *) state)->iss_ScanDesc, next_in_heap);
+}
+
+void
+euno_direct_take(IndexScanDesc scan, PlanState *node)
+{
+	EunoScan   *so = scan->opaque;
+	ScanDirection direction = IsA(node, IndexOnlyScanState) ?
+		((IndexOnlyScan *) node->plan)->indexorderdir :
+		((IndexScan *) node->plan)->indexorderdir;
 
 	if (so->predicate.wanted)
 		return;
-	so->layout = MemoryContextAllocZero(so->context, sizeof(EunoLayout));
-	make_layout(so->layout, node->ioss_ScanDesc->xs_itupdesc);
-	so->direct_forward =
-		!ScanDirectionIsBackward(((IndexOnlyScan *) node->ss.ps.plan)->indexorderdir);
-	so->direct = node->ss.ps.ExecProcNodeReal;
-	ExecSetExecProcNode(&node->ss.ps, exec_direct);
+	so->direct = MemoryContextAllocZero(so->context, sizeof(EunoDirect));
+	so->direct->usual = node->ExecProcNodeReal;
+	so->direct->forward = !ScanDirectionIsBackward(direction);
+	if (IsA(node, IndexOnlyScanState))
+		make_layout(&so->direct->layout, scan->xs_itupdesc);
+	ExecSetExecProcNode(node, IsA(node, IndexOnlyScanState) ?
+						exec_index_only : exec_in_heap);
 }

@@ -42,17 +42,19 @@ forget_query(void *arg)
 	*link = (*link)->outer;
 }
 
-/* Most short queries are of one node, or write what it finds. */
+/* Most statements that write read no more than a few rows, to write to. */
 static bool
-reads_no_index_only(const PlannedStmt *stmt)
+reads_little(const PlannedStmt *stmt)
 {
 	const Plan *plan = stmt->planTree;
 
 	if (IsA(plan, ModifyTable))
+	{
 		plan = outerPlan(plan);
-	return stmt->subplans == NIL &&
-		(IsA(plan, IndexScan) ||
-		 (IsA(plan, Result) && outerPlan(plan) == NULL));
+		if (IsA(plan, IndexScan))
+			return stmt->subplans == NIL;
+	}
+	return stmt->subplans == NIL && IsA(plan, Result) && outerPlan(plan) == NULL;
 }
 
 static void
@@ -60,7 +62,7 @@ note_query(QueryDesc *desc)
 {
 	RunningQuery *query;
 
-	if (reads_no_index_only(desc->plannedstmt))
+	if (reads_little(desc->plannedstmt))
 		return;
 	query = MemoryContextAlloc(desc->estate->es_query_cxt, sizeof(RunningQuery));
 	query->desc = desc;
@@ -140,7 +142,7 @@ passes_on(const PlanState *state, const IndexScanDescData *scan)
 typedef struct Search
 {
 	const IndexScanDescData *scan;
-	IndexOnlyScanState *node;
+	PlanState  *node;
 	bool		unread;
 } Search;
 
@@ -153,10 +155,12 @@ search(PlanState *state, void *arg)
 	if (IsA(state, AggState) && counts_rows((AggState *) state) &&
 		passes_on(outerPlanState(state), sought->scan))
 		sought->unread = true;
-	if (IsA(state, IndexOnlyScanState) &&
-		((IndexOnlyScanState *) state)->ioss_ScanDesc == sought->scan)
+	if ((IsA(state, IndexOnlyScanState) &&
+		 ((IndexOnlyScanState *) state)->ioss_ScanDesc == sought->scan) ||
+		(IsA(state, IndexScanState) &&
+		 ((IndexScanState *) state)->iss_ScanDesc == sought->scan))
 	{
-		sought->node = (IndexOnlyScanState *) state;
+		sought->node = state;
 		return true;
 	}
 	return planstate_tree_walker(state, search, arg);
@@ -178,7 +182,7 @@ euno_reader_look(IndexScanDesc scan)
 	if (sought.unread)
 		euno_unread_take(scan);
 	if (sought.node != NULL)
-		euno_direct_take(sought.node);
+		euno_direct_take(scan, sought.node);
 }
 
 void

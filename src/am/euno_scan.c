@@ -128,8 +128,8 @@ keep_scan(EunoScan *so)
 		pfree(so->itup);
 	if (so->empty != NULL)
 		pfree(so->empty);
-	if (so->layout != NULL)
-		pfree(so->layout);
+	if (so->direct != NULL)
+		pfree(so->direct);
 	*so = (EunoScan)
 	{
 		.idx = idx,.context = so->context,.plan = so->plan,.current = window,
@@ -290,8 +290,6 @@ begin(IndexScanDesc scan)
 	so->use_hazards = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
 	so->want_keys = so->use_hazards || !so->range.exact;
 	euno_unread_begin(scan);
-	if (scan->xs_want_itup && !so->looked && so->first_batch > FIRST_BATCH)
-		euno_reader_look(scan);
 	so->pins = euno_recent_begin(scan);
 	so->pinned = so->coming = InvalidBlockNumber;
 	so->plain = so->pins && !so->want_keys;
@@ -545,6 +543,7 @@ eunorestrpos(IndexScanDesc scan)
 			euno_scan_part_set(so->plan, &so->current->first, &so->range);
 	}
 	so->current->pos = so->marked_pos;
+	so->current->run_length = 0;
 }
 
 /*

@@ -48,6 +48,8 @@ typedef struct EunoAhead
 	Buffer		buffer[EUNO_AHEAD];
 } EunoAhead;
 
+typedef struct EunoDirect EunoDirect;
+
 /* One batch and the place in the index that it came from. */
 typedef struct EunoWindow
 {
@@ -68,7 +70,7 @@ typedef struct EunoWindow
 	uint32		used;			/* of "tuples", if any were */
 	uint32	   *places;			/* where in it; 0: it has to be made alone */
 	char	   *tuples;			/* NULL until some are made, as places */
-	uint32		run;			/* first of some items that may be returned
+	uint32		run;			/* the first of some that may be returned
 								 * directly (euno_direct.c) */
 	uint32		run_length;
 	EunoAhead	ahead;
@@ -107,12 +109,10 @@ typedef struct EunoScan
 								 * its windows is a result as it is */
 	bool		unread;			/* begun, and nobody reads the columns of what it
 								 * returns: its windows are without keys */
-	bool		looked;			/* for who reads them */
+	bool		looked;			/* for its reader */
+	uint32		rows;			/* how many were found before it has looked */
 	IndexTuple	empty;			/* what it returns if nobody does, or NULL */
-	ExecProcNodeMtd direct;		/* its node's own function, if ours is in its
-								 * place */
-	bool		direct_forward; /* windows are, if the node goes forward */
-	struct EunoLayout *layout;	/* of index tuples, if so */
+	EunoDirect *direct;			/* if its node has our function, or NULL */
 	bool		ahead_known;	/* look_ahead is set */
 	bool		look_ahead;
 	uint32		distance;		/* how many rows to look ahead */
@@ -214,18 +214,21 @@ extern void euno_ahead_near(IndexScanDesc scan, EunoWindow *window,
 
 extern void euno_tuple_form(IndexScanDesc scan, EunoWindow *window);
 
-/* ---- euno_reader.c: for whom an index-only scan reads ---- */
+/* ---- euno_reader.c: for whom a scan reads ---- */
 
 /*
- * Looks for the scan's node, once, between two windows or before the first,
- * and begins what follows from what is found.
+ * Looks for the scan's node, once, when a window has been read, and begins what
+ * follows from what is found.
  */
 extern void euno_reader_look(IndexScanDesc scan);
 
 /* ---- euno_direct.c ---- */
 
-/* The node gets its rows from windows; not where predicate locks are wanted. */
-extern void euno_direct_take(IndexOnlyScanState *node);
+/*
+ * From its next row on, the scan's node gets them from its windows.  Not in
+ * serializable transactions, which have to lock the pages that they read.
+ */
+extern void euno_direct_take(IndexScanDesc scan, PlanState *node);
 
 /* ---- euno_unread.c: index-only scans whose columns nobody reads ---- */
 

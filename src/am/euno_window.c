@@ -572,6 +572,25 @@ find_next(EunoScan *so, bool forward, bool *fresh)
 	return euno_scan_part_next(so->plan, forward, &so->range);
 }
 
+/*
+ * A scan looks for its reader when it has found so many rows, not counting the
+ * first of each window, that this may gain something: where rows are all over
+ * the heap, little.
+ */
+static void
+look_for_reader(IndexScanDesc scan)
+{
+	EunoScan   *so = scan->opaque;
+	EunoWindow *window = so->current;
+
+	if (window->nitems == 0)
+		return;
+	so->rows += window->nitems - 1;
+	if (so->rows >= FIRST_BATCH &&
+		(scan->xs_want_itup || (so->plain && !window->ahead.wanted)))
+		euno_reader_look(scan);
+}
+
 bool
 euno_window_read(IndexScanDesc scan, bool forward)
 {
@@ -580,8 +599,6 @@ euno_window_read(IndexScanDesc scan, bool forward)
 	bool		found = false;
 
 	euno_window_leave(scan);
-	if (unlikely(so->reads == 1) && scan->xs_want_itup && !so->looked)
-		euno_reader_look(scan);
 	if (scan->parallel_scan && !euno_shared_scan_take(scan, forward))
 		return false;
 
@@ -612,5 +629,7 @@ euno_window_read(IndexScanDesc scan, bool forward)
 		euno_ahead_window(scan);
 	else
 		so->current->ahead.wanted = so->current->ahead.near = false;
+	if (unlikely(!so->looked))
+		look_for_reader(scan);
 	return found;
 }
