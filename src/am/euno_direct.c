@@ -106,6 +106,7 @@ count_visible(IndexScanDesc scan, const EunoWindow *window, uint32 from,
 	BlockNumber page = InvalidBlockNumber;
 	uint32		i;
 
+	EUNO_STOP_POINT("scan-direct");
 	for (i = from; i < end; i++)
 	{
 		BlockNumber block = (BlockNumber) (window->tids[i] >> 16);
@@ -114,7 +115,6 @@ count_visible(IndexScanDesc scan, const EunoWindow *window, uint32 from,
 			break;
 		page = block;
 	}
-	EUNO_STOP_POINT("scan-direct");
 	pg_read_barrier();
 	return euno_moment_is_now(so->idx, &window->read) ? i - from : 0;
 }
@@ -217,6 +217,7 @@ begin_heap_run(IndexScanDesc scan, EunoWindow *window, uint32 next)
 		window->tids[next] >> 16 != so->pinned || !BufferIsValid(buffer) ||
 		BufferGetBlockNumber(buffer) != so->pinned)
 		return false;
+	EUNO_STOP_POINT("scan-direct");
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	all_visible = PageIsAllVisible(BufferGetPage(buffer)) &&
 		!scan->xs_snapshot->takenDuringRecovery;
