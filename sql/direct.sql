@@ -93,9 +93,17 @@ SET enable_hashjoin = off;
 SET enable_sort = off;
 SELECT (look('SELECT x.a, y.a FROM u x JOIN u y ON x.a = y.a')).*;
 SELECT (look('SELECT x.c, y.n FROM (SELECT c, a FROM u WHERE c < 9 ORDER BY c) x JOIN (SELECT c, n FROM u WHERE c < 9 AND a < 200 ORDER BY c, a DESC) y ON x.c = y.c')).*;
+-- an inner scan that goes back to a mark, of which rows before were on this page
+SET enable_material = off;
+CREATE INDEX ON bt ((a / 10));
+CREATE INDEX ON u USING euno ((a / 10));
+ANALYZE bt, u;
+EXPLAIN (COSTS off) SELECT x.n, y.d FROM u x JOIN u y ON x.a / 10 = y.a / 10 WHERE x.a / 10 < 200 AND y.a / 10 < 190;
+SELECT (look('SELECT x.n, y.d FROM u x JOIN u y ON x.a / 10 = y.a / 10 WHERE x.a / 10 < 200 AND y.a / 10 < 190')).*;
 RESET enable_nestloop;
 RESET enable_hashjoin;
 RESET enable_sort;
+RESET enable_material;
 
 -- Versions of rows on the page and elsewhere, dead ones, and pages of both kinds
 UPDATE bt SET n = n + 1 WHERE a % 5 = 0;
@@ -120,6 +128,7 @@ SELECT count(*), count(*) FILTER (WHERE direct) AS direct, bool_and(same) AS sam
 COMMIT;
 
 -- What the statistics count
+SELECT pg_stat_force_next_flush();
 BEGIN;
 SELECT count(d) FROM u WHERE a BETWEEN 100 AND 2000;
 SELECT count(a) FROM u WHERE a BETWEEN 100 AND 2000;
