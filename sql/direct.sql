@@ -20,7 +20,7 @@ CREATE INDEX u_b ON u USING euno (b, a) WITH (structure = art);
 CREATE INDEX u_c ON u USING euno (c, a DESC) INCLUDE (d);
 CREATE INDEX u_n ON u USING euno (n) WITH (structure = art);
 CREATE INDEX u_name ON u USING euno (name);
-VACUUM ANALYZE bt, u;
+ANALYZE bt, u;
 
 -- What the nodes of a plan count
 CREATE FUNCTION counts(query text) RETURNS text LANGUAGE plpgsql AS $$
@@ -87,6 +87,9 @@ INSERT INTO queries VALUES
 	('SELECT n FROM u WHERE a = 10'),
 	('SELECT n FROM u WHERE n > 3 AND d <> '''' ORDER BY n');
 \pset format unaligned
+-- pages that are not known to be visible to everybody, and then are
+SELECT count(*), count(*) FILTER (WHERE direct) AS direct, bool_and(same) AS same, bool_and(counted) AS counted FROM queries, look(q);
+VACUUM ANALYZE bt, u;
 SELECT q, (look(q)).* FROM queries;
 SET enable_nestloop = off;
 SET enable_hashjoin = off;

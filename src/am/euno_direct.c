@@ -20,11 +20,13 @@
 #include "access/heapam.h"
 #include "access/itup.h"
 #include "access/relscan.h"
+#include "access/tableam.h"
 #include "access/visibilitymap.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "utils/snapmgr.h"
 
 #include "am/euno_scan.h"
 #include "euno_compat.h"
@@ -47,8 +49,72 @@ struct EunoDirect
 	ExecProcNodeMtd usual;		/* the node's own */
 	bool		forward;		/* windows are, if the node goes forward */
 	Layout		layout;			/* index-only scans */
-	OffsetNumber lines[RUN_LENGTH]; /* others: where the rows of a run are */
+	bool		visited;		/* the rows of the run were looked at in the table,
+								 * by an index-only scan */
+	OffsetNumber lines[RUN_LENGTH]; /* where, if they were */
 };
+
+/* ---- what a page has of the rows that come next ---- */
+
+/*
+ * The line of the version that the scan sees of a row, on a page that is locked;
+ * or InvalidOffsetNumber.  all_visible: of every row of the page there is one
+ * version, which everybody sees.
+ */
+static inline OffsetNumber
+find_version(IndexScanDesc scan, Buffer buffer, EunoTid tid, bool all_visible)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber line = (OffsetNumber) (tid & 0xFFFF);
+	HeapTupleData tuple;
+	ItemPointerData pointer;
+
+	if (all_visible && line <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, line);
+
+		if (ItemIdIsRedirected(item))
+		{
+			line = ItemIdGetRedirect(item);
+			item = PageGetItemId(page, line);
+		}
+		if (ItemIdIsNormal(item))
+			return line;
+	}
+	euno_tid_unpack(tid, &pointer);
+	if (heap_hot_search_buffer(&pointer, scan->heapRelation, buffer,
+							   scan->xs_snapshot, &tuple, NULL, true))
+		return ItemPointerGetOffsetNumber(&pointer);
+	return InvalidOffsetNumber;
+}
+
+/*
+ * Finds the versions of the window's items from "from" on, less than "end", as
+ * far as they are on this page, and seen by the scan; how many.  By an MVCC
+ * snapshot, so a TID that has become another row's is not seen.
+ */
+static uint32
+find_versions(IndexScanDesc scan, const EunoWindow *window, uint32 from,
+			  uint32 end, Buffer buffer)
+{
+	OffsetNumber *lines = ((EunoScan *) scan->opaque)->direct->lines;
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	bool		all_visible;
+	uint32		i;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	all_visible = PageIsAllVisible(BufferGetPage(buffer)) &&
+		!scan->xs_snapshot->takenDuringRecovery;
+	for (i = from; i < end && window->tids[i] >> 16 == block; i++)
+	{
+		lines[i - from] = find_version(scan, buffer, window->tids[i],
+									   all_visible);
+		if (lines[i - from] == InvalidOffsetNumber)
+			break;
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return i - from;
+}
 
 /* ---- index-only scans ---- */
 
@@ -119,11 +185,25 @@ count_visible(IndexScanDesc scan, const EunoWindow *window, uint32 from,
 	return euno_moment_is_now(so->idx, &window->read) ? i - from : 0;
 }
 
+/* The page in the buffer that the table pins for an index scan. */
+static Buffer
+pin_page(IndexScanDesc scan, BlockNumber block)
+{
+	IndexFetchHeapData *fetch = (IndexFetchHeapData *) scan->xs_heapfetch;
+	Buffer		before = fetch->xs_cbuf;
+
+	fetch->xs_cbuf = ReleaseAndReadBuffer(before, scan->heapRelation, block);
+	if (fetch->xs_cbuf != before)
+		heap_page_prune_opt(scan->heapRelation, fetch->xs_cbuf);
+	return fetch->xs_cbuf;
+}
+
 /* May the window's item at "next" be returned, with others behind it? */
 static pg_noinline bool
 begin_index_only_run(IndexOnlyScanState *node, EunoWindow *window, uint32 next)
 {
-	EunoScan   *so = node->ioss_ScanDesc->opaque;
+	IndexScanDesc scan = node->ioss_ScanDesc;
+	EunoScan   *so = scan->opaque;
 	uint32		end = so->unread ? window->nitems : window->formed;
 
 	if (window->forward != so->direct->forward || next >= end)
@@ -135,8 +215,12 @@ begin_index_only_run(IndexOnlyScanState *node, EunoWindow *window, uint32 next)
 			end = i;
 	}
 	window->run = next;
-	window->run_length = count_visible(node->ioss_ScanDesc, window, next, end,
+	window->run_length = count_visible(scan, window, next, end,
 									   &node->ioss_VMBuffer);
+	so->direct->visited = window->run_length == 0 && next < end;
+	if (so->direct->visited)
+		window->run_length = find_versions(scan, window, next, end,
+										   pin_page(scan, window->tids[next] >> 16));
 	return window->run_length > 0;
 }
 
@@ -156,6 +240,11 @@ next_index_only(ScanState *state)
 		return false;
 	window->pos = (int32) next;
 	pgstat_count_index_tuples(scan->indexRelation, 1);
+	if (so->direct->visited)
+	{
+		InstrCountTuples2(node, 1);
+		pgstat_count_heap_fetch(scan->indexRelation);
+	}
 	euno_tid_unpack(window->tids[next], &scan->xs_heaptid);
 	if (!so->unread)
 		store(&so->direct->layout,
@@ -169,38 +258,6 @@ next_index_only(ScanState *state)
 /* ---- scans that visit the table ---- */
 
 /*
- * The line of the version that the scan sees of a row, on a page that is locked;
- * or InvalidOffsetNumber.  all_visible: of every row of the page there is one
- * version, which everybody sees.
- */
-static inline OffsetNumber
-find_version(IndexScanDesc scan, Buffer buffer, EunoTid tid, bool all_visible)
-{
-	Page		page = BufferGetPage(buffer);
-	OffsetNumber line = (OffsetNumber) (tid & 0xFFFF);
-	HeapTupleData tuple;
-	ItemPointerData pointer;
-
-	if (all_visible && line <= PageGetMaxOffsetNumber(page))
-	{
-		ItemId		item = PageGetItemId(page, line);
-
-		if (ItemIdIsRedirected(item))
-		{
-			line = ItemIdGetRedirect(item);
-			item = PageGetItemId(page, line);
-		}
-		if (ItemIdIsNormal(item))
-			return line;
-	}
-	euno_tid_unpack(tid, &pointer);
-	if (heap_hot_search_buffer(&pointer, scan->heapRelation, buffer,
-							   scan->xs_snapshot, &tuple, NULL, true))
-		return ItemPointerGetOffsetNumber(&pointer);
-	return InvalidOffsetNumber;
-}
-
-/*
  * Finds the versions of the window's next rows, as far as they are on the page
  * of the row before.  Is there one of the first?
  */
@@ -210,29 +267,14 @@ begin_heap_run(IndexScanDesc scan, EunoWindow *window, uint32 next)
 	EunoScan   *so = scan->opaque;
 	Buffer		buffer = ((IndexFetchHeapData *) scan->xs_heapfetch)->xs_cbuf;
 	uint32		end = Min(window->nitems, next + RUN_LENGTH);
-	uint32		i = next;
-	bool		all_visible;
 
 	if (!so->plain || window->forward != so->direct->forward || next >= end ||
 		window->tids[next] >> 16 != so->pinned || !BufferIsValid(buffer) ||
 		BufferGetBlockNumber(buffer) != so->pinned)
 		return false;
 	EUNO_STOP_POINT("scan-direct");
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	all_visible = PageIsAllVisible(BufferGetPage(buffer)) &&
-		!scan->xs_snapshot->takenDuringRecovery;
-	for (; i < end && window->tids[i] >> 16 == so->pinned; i++)
-	{
-		OffsetNumber line = find_version(scan, buffer, window->tids[i],
-										 all_visible);
-
-		if (line == InvalidOffsetNumber)
-			break;
-		so->direct->lines[i - next] = line;
-	}
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	window->run = next;
-	window->run_length = i - next;
+	window->run_length = find_versions(scan, window, next, end, buffer);
 	return window->run_length > 0;
 }
 
@@ -321,7 +363,8 @@ euno_direct_take(IndexScanDesc scan, PlanState *node)
 		((IndexOnlyScan *) node->plan)->indexorderdir :
 		((IndexScan *) node->plan)->indexorderdir;
 
-	if (so->predicate.wanted)
+	if (so->predicate.wanted || !IsMVCCSnapshot(scan->xs_snapshot) ||
+		scan->heapRelation->rd_tableam != GetHeapamTableAmRoutine())
 		return;
 	so->direct = MemoryContextAllocZero(so->context, sizeof(EunoDirect));
 	so->direct->usual = node->ExecProcNodeReal;
