@@ -301,7 +301,6 @@ next_in_heap(ScanState *state)
 		euno_ahead_near(scan, window, buffer);
 	pgstat_count_index_tuples(scan->indexRelation, 1);
 	pgstat_count_heap_fetch(scan->indexRelation);
-	euno_tid_unpack(window->tids[next], &scan->xs_heaptid);
 
 	line = so->direct->lines[next - window->run];
 	item = PageGetItemId(BufferGetPage(buffer), line);
@@ -309,6 +308,7 @@ next_in_heap(ScanState *state)
 	tuple->t_len = ItemIdGetLength(item);
 	tuple->t_tableOid = RelationGetRelid(scan->heapRelation);
 	ItemPointerSet(&tuple->t_self, so->pinned, line);
+	scan->xs_heaptid = tuple->t_self;
 	ExecStoreBufferHeapTuple(tuple, slot, buffer);
 	return true;
 }
