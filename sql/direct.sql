@@ -108,6 +108,19 @@ RESET enable_hashjoin;
 RESET enable_sort;
 RESET enable_material;
 
+-- In workers
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_index_scan_size = 0;
+SET min_parallel_table_scan_size = 0;
+SET parallel_leader_participation = off;
+EXPLAIN (COSTS off) SELECT count(d), sum(n) FROM u WHERE a > 5;
+SELECT direct, same FROM look('SELECT count(d), sum(n) FROM u WHERE a > 5');
+SELECT direct, same FROM look('SELECT sum(a) FROM u WHERE a > 5');
+SELECT direct, same FROM look('SELECT count(*) FROM u WHERE a > 5');
+SET max_parallel_workers_per_gather = 0;
+
 -- Versions of rows on the page and elsewhere, dead ones, and pages of both kinds
 UPDATE bt SET n = n + 1 WHERE a % 5 = 0;
 UPDATE u SET n = n + 1 WHERE a % 5 = 0;
