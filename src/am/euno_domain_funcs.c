@@ -185,6 +185,7 @@ euno_numa_pages(PG_FUNCTION_ARGS)
 	{
 		uint64	   *pages = palloc0(sizeof(uint64) * (max_node + 1));
 
+		EUNO_STOP_POINT("numa-pages");
 		count_pages(&idx->slot->pools[d], pages, max_node);
 		for (int node = 0; node <= max_node; node++)
 		{

@@ -8,6 +8,7 @@ use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use Test::More;
 use EunoTest;
+use IPC::Run;
 
 my $node = euno_node('domains', "euno.domains = 4\neuno.naptime = 1s\nmax_connections = 30");
 $node->start;
@@ -109,6 +110,24 @@ my ($code, $pages, $stderr) = $node->psql('postgres', "SELECT sum(bytes) = euno_
 if ($code == 0)
 {
 	is($pages, 't', 'all pages are on some node');
+
+	# Whoever looks where they are keeps the tree.
+	my ($found, $errors) = ('', '');
+	my @psql = ('psql', '-XqAt', '-d', $node->connstr('postgres'), '-c');
+	my $locker = $node->background_psql('postgres');
+	$locker->query_safe('SELECT pg_advisory_lock(1)');
+	my $look = IPC::Run::start([ @psql, "SET euno.debug_stop = 'numa-pages:1'; SELECT sum(bytes) > 0 FROM euno_numa_pages('t_a')" ],
+		'>', \$found, '2>', \$errors);
+	$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+		or die 'not stopped';
+	my $evict = IPC::Run::start([ @psql, "SELECT euno_evict('t_a')" ], '>', \my $nothing, '2>', \$errors);
+	ok($node->poll_query_until('postgres', "SELECT state = 'retiring' FROM euno_stat_indexes WHERE indexrelname = 't_a'"),
+		'an eviction waits for who looks at pages');
+	$locker->query_safe('SELECT pg_advisory_unlock(1)');
+	$look->finish;
+	$evict->finish;
+	is("$found$errors", "t\n", 'who finds them');
+	$locker->quit;
 }
 else
 {
