@@ -184,6 +184,30 @@ SELECT a, d FROM u WHERE d = 'here';
 SELECT count(*) FROM u WHERE a BETWEEN 190 AND 215;
 COMMIT;
 
+-- Where a cursor is if the entries' lines lead to other versions
+CREATE TABLE versions (a int, b int) WITH (autovacuum_enabled = off, fillfactor = 40);
+INSERT INTO versions SELECT g, 0 FROM generate_series(1, 1000) g;
+CREATE INDEX ON versions USING euno (a);
+UPDATE versions SET b = 1;
+SET enable_seqscan = on;
+SELECT count(*) FROM versions;
+SET enable_seqscan = off;
+CREATE FUNCTION touch_each(query text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	c refcursor;
+	r record;
+BEGIN
+	OPEN c FOR EXECUTE query;
+	LOOP
+		FETCH c INTO r;
+		EXIT WHEN NOT FOUND;
+		UPDATE versions SET b = b + 10 WHERE CURRENT OF c;
+	END LOOP;
+END $$;
+SELECT touch_each('SELECT a FROM versions WHERE a > 100 ORDER BY a');
+SELECT touch_each('SELECT a, b FROM versions WHERE a > 200 ORDER BY a');
+SELECT b, count(*) FROM versions GROUP BY b ORDER BY b;
+
 -- The table changes while it is scanned
 CREATE FUNCTION touch(x int8) RETURNS int8 LANGUAGE plpgsql AS $$
 BEGIN

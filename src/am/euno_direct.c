@@ -240,12 +240,15 @@ next_index_only(ScanState *state)
 		return false;
 	window->pos = (int32) next;
 	pgstat_count_index_tuples(scan->indexRelation, 1);
+	euno_tid_unpack(window->tids[next], &scan->xs_heaptid);
 	if (so->direct->visited)
 	{
 		InstrCountTuples2(node, 1);
 		pgstat_count_heap_fetch(scan->indexRelation);
+		/* WHERE CURRENT OF wants the version */
+		ItemPointerSetOffsetNumber(&scan->xs_heaptid,
+								   so->direct->lines[next - window->run]);
 	}
-	euno_tid_unpack(window->tids[next], &scan->xs_heaptid);
 	if (!so->unread)
 		store(&so->direct->layout,
 			  (IndexTuple) (window->tuples + window->places[next]),
