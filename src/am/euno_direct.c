@@ -7,11 +7,11 @@
  * the access method and to the table, and these take most of the time of a
  * scan of many rows.  But a window says which rows come next.  So the node of a
  * scan that goes on for longer than one batch gets a function of ours in the
- * place of its own.  Ours looks at a run of rows together: of an index-only
- * scan, whether their pages are visible to everybody; of a plain one, which of
- * the rows of one page are visible, as a sequential scan does.  Then it puts
- * one after the other into the node's slot.  Anything else, a new window or
- * page to begin with, it leaves to the node's own function.
+ * place of its own.  Ours looks at a run of rows together: whether their pages
+ * are visible to everybody, if the scan is index-only, or which rows of one
+ * page the scan sees, as a sequential scan does.  Then it puts one after the
+ * other into the node's slot.  Anything else, a new window to begin with, it
+ * leaves to the node's own function.
  *
  *-------------------------------------------------------------------------
  */
