@@ -25,14 +25,19 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "utils/snapmgr.h"
 
 #include "am/euno_scan.h"
 #include "euno_compat.h"
 
-/* How many rows are looked at together at most. */
+/* How many rows are looked at together at most: bits of a word. */
 #define RUN_LENGTH		64
+
+/* Pages of a table that are on one page of its visibility map, or about. */
+#define MAP_BLOCKS \
+	((BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * BITS_PER_BYTE / BITS_PER_HEAPBLOCK)
 
 /* Where columns are in an index tuple without NULLs. */
 typedef struct Layout
@@ -160,29 +165,54 @@ store(const Layout *layout, IndexTuple tuple, TupleDesc desc,
 }
 
 /*
- * How many of the window's items from "from" on, which are less than "end", are
- * on pages that are visible to everybody?  Those may be returned without a
- * hazard: see src/README.md.
+ * Asks the visibility map about the window's items from "from" on, less than
+ * "end": which are on pages that are visible to everybody?  Those may be
+ * returned without a hazard: see src/README.md.  What is on one page of the map
+ * is asked together, for in a large table each row may be on another.
  */
-static uint32
-count_visible(IndexScanDesc scan, const EunoWindow *window, uint32 from,
-			  uint32 end, Buffer *map)
+static void
+look_at_map(IndexScanDesc scan, EunoWindow *window, uint32 from, uint32 end,
+			Buffer *buffer)
 {
 	EunoScan   *so = scan->opaque;
-	BlockNumber page = InvalidBlockNumber;
-	uint32		i;
+	const EunoTid *tids = window->tids + from;
+	uint64		pending = UINT64_MAX >> (RUN_LENGTH - (end - from));
+	uint64		visible = 0;
 
 	EUNO_STOP_POINT("scan-direct");
-	for (i = from; i < end; i++)
+	while (pending != 0)
 	{
-		BlockNumber block = (BlockNumber) (window->tids[i] >> 16);
+		BlockNumber map = (BlockNumber) (tids[pg_rightmost_one_pos64(pending)] >> 16) / MAP_BLOCKS;
+		BlockNumber page = InvalidBlockNumber;
+		bool		all_visible = false;
 
-		if (block != page && !VM_ALL_VISIBLE(scan->heapRelation, block, map))
-			break;
-		page = block;
+		for (uint64 left = pending; left != 0; left &= left - 1)
+		{
+			int			i = pg_rightmost_one_pos64(left);
+			BlockNumber block = (BlockNumber) (tids[i] >> 16);
+
+			if (block / MAP_BLOCKS != map)
+				continue;
+			if (block != page)
+				all_visible = VM_ALL_VISIBLE(scan->heapRelation, block, buffer);
+			page = block;
+			visible |= (uint64) all_visible << i;
+			pending &= ~(UINT64CONST(1) << i);
+		}
 	}
 	pg_read_barrier();
-	return euno_moment_is_now(so->idx, &window->read) ? i - from : 0;
+	window->looked = from;
+	window->nlooked = end - from;
+	window->visible = euno_moment_is_now(so->idx, &window->read) ? visible : 0;
+}
+
+/* How many from this one on are visible, of those that were looked at. */
+static inline uint32
+count_visible(const EunoWindow *window, uint32 from)
+{
+	uint64		others = ~(window->visible >> (from - window->looked));
+
+	return others == 0 ? RUN_LENGTH : pg_rightmost_one_pos64(others);
 }
 
 /* The page in the buffer that the table pins for an index scan. */
@@ -214,10 +244,13 @@ begin_index_only_run(IndexOnlyScanState *node, EunoWindow *window, uint32 next)
 		if (window->places[i] == 0)
 			end = i;
 	}
+	if (next >= end)
+		return false;
+	if (next - window->looked >= window->nlooked)
+		look_at_map(scan, window, next, end, &node->ioss_VMBuffer);
 	window->run = next;
-	window->run_length = count_visible(scan, window, next, end,
-									   &node->ioss_VMBuffer);
-	so->direct->visited = window->run_length == 0 && next < end;
+	window->run_length = count_visible(window, next);
+	so->direct->visited = window->run_length == 0;
 	if (so->direct->visited)
 		window->run_length = find_versions(scan, window, next, end,
 										   pin_page(scan, window->tids[next] >> 16));

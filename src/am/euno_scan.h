@@ -73,6 +73,10 @@ typedef struct EunoWindow
 	uint32		run;			/* the first of some that may be returned
 								 * directly (euno_direct.c) */
 	uint32		run_length;
+	uint32		looked;			/* the first of some about which the visibility
+								 * map was asked */
+	uint32		nlooked;		/* how many, 64 at most */
+	uint64		visible;		/* which of them everybody sees */
 	EunoAhead	ahead;
 
 	/*

@@ -139,7 +139,8 @@ euno_window_restart(EunoScan *so)
 	window->cursor.lo = so->range.lo;
 	window->cursor.hi = so->range.hi;
 	euno_cursor_start(&window->cursor);
-	window->nitems = window->formed = window->run_length = 0;
+	window->nitems = window->formed = 0;
+	window->run_length = window->nlooked = 0;
 	window->pos = -1;
 	window->placed = window->entire = false;
 	so->batch = so->range.exact && !so->range.parts ? so->first_batch :
@@ -202,7 +203,8 @@ save_marked_window(EunoScan *so)
 	fresh->entire = so->current->entire;
 	fresh->first = so->current->first;
 	fresh->last = so->current->last;
-	fresh->nitems = fresh->formed = fresh->run_length = 0;
+	fresh->nitems = fresh->formed = 0;
+	fresh->run_length = fresh->nlooked = 0;
 	fresh->pos = -1;
 
 	so->marked_window = so->current;
@@ -612,7 +614,8 @@ euno_window_read(IndexScanDesc scan, bool forward)
 			save_marked_window(so);
 		window = so->current;
 		window->forward = forward;
-		window->formed = window->run_length = 0;
+		window->formed = 0;
+		window->run_length = window->nlooked = 0;
 		window->pos = -1;
 		window->sifted = false;
 		so->judged = so->itup_key = NULL;
