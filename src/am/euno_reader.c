@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * euno_reader.c
- *	  For whom an index-only scan reads.
+ *	  For whom a scan reads.
  *
  * An access method is not told what its rows are for.  A scan that goes on for
  * longer than one batch looks for itself among the nodes of the queries that
