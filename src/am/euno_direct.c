@@ -11,7 +11,7 @@
  * are visible to everybody, if the scan is index-only, or which rows of one
  * page the scan sees, as a sequential scan does.  Then it puts one after the
  * other into the node's slot.  Anything else, a new window to begin with, it
- * leaves to the node's own function.
+ * leaves to the node's own function.  Protocol and proof: src/README.md.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,10 +48,19 @@ typedef struct Layout
 	bool		byval[INDEX_MAX_KEYS];
 } Layout;
 
-/* What a scan has if our function is in its node. */
+/*
+ * What nodes of a kind have for a function of their own: the server's, or that
+ * of whoever was there before us.  A node that has another one is left alone.
+ */
+static ExecProcNodeMtd usual_index_only = NULL;
+static ExecProcNodeMtd usual_in_heap = NULL;
+
+/*
+ * What a scan has if our function is in its node.  A node may have got another
+ * scan since then.
+ */
 struct EunoDirect
 {
-	ExecProcNodeMtd usual;		/* the node's own */
 	bool		forward;		/* windows are, if the node goes forward */
 	Layout		layout;			/* index-only scans */
 	bool		visited;		/* the rows of the run were looked at in the table,
@@ -356,14 +365,16 @@ next_in_heap(ScanState *state)
  * known of the rows that come next.
  */
 static inline TupleTableSlot *
-exec(PlanState *state, IndexScanDesc scan, bool (*next) (ScanState *))
+exec(PlanState *state, IndexScanDesc scan, bool (*next) (ScanState *),
+	 ExecProcNodeMtd usual)
 {
 	EunoScan   *so = scan->opaque;
 	ScanState  *node = (ScanState *) state;
 	TupleTableSlot *slot = node->ss_ScanTupleSlot;
 	ExprContext *econtext = state->ps_ExprContext;
 
-	while (ScanDirectionIsForward(state->state->es_direction) && next(node))
+	while (so->direct != NULL &&
+		   ScanDirectionIsForward(state->state->es_direction) && next(node))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (state->qual == NULL && state->ps_ProjInfo == NULL)
@@ -375,38 +386,44 @@ exec(PlanState *state, IndexScanDesc scan, bool (*next) (ScanState *))
 		InstrCountFiltered1(node, 1);
 	}
 	so->current->run_length = 0;
-	return so->direct->usual(state);
+	return usual(state);
 }
 
 static TupleTableSlot *
 exec_index_only(PlanState *state)
 {
 	return exec(state, ((IndexOnlyScanState *) state)->ioss_ScanDesc,
-				next_index_only);
+				next_index_only, usual_index_only);
 }
 
 static TupleTableSlot *
 exec_in_heap(PlanState *state)
 {
-	return exec(state, ((IndexScanState *) state)->iss_ScanDesc, next_in_heap);
+	return exec(state, ((IndexScanState *) state)->iss_ScanDesc, next_in_heap,
+				usual_in_heap);
 }
 
 void
 euno_direct_take(IndexScanDesc scan, PlanState *node)
 {
 	EunoScan   *so = scan->opaque;
-	ScanDirection direction = IsA(node, IndexOnlyScanState) ?
+	bool		index_only = IsA(node, IndexOnlyScanState);
+	ScanDirection direction = index_only ?
 		((IndexOnlyScan *) node->plan)->indexorderdir :
 		((IndexScan *) node->plan)->indexorderdir;
+	ExecProcNodeMtd *usual = index_only ? &usual_index_only : &usual_in_heap;
+	ExecProcNodeMtd ours = index_only ? exec_index_only : exec_in_heap;
 
+	if (*usual == NULL)
+		*usual = node->ExecProcNodeReal;
+	if (node->ExecProcNodeReal != *usual && node->ExecProcNodeReal != ours)
+		return;
 	if (so->predicate.wanted || !IsMVCCSnapshot(scan->xs_snapshot) ||
 		scan->heapRelation->rd_tableam != GetHeapamTableAmRoutine())
 		return;
 	so->direct = MemoryContextAllocZero(so->context, sizeof(EunoDirect));
-	so->direct->usual = node->ExecProcNodeReal;
 	so->direct->forward = !ScanDirectionIsBackward(direction);
-	if (IsA(node, IndexOnlyScanState))
+	if (index_only)
 		make_layout(&so->direct->layout, scan->xs_itupdesc);
-	ExecSetExecProcNode(node, IsA(node, IndexOnlyScanState) ?
-						exec_index_only : exec_in_heap);
+	ExecSetExecProcNode(node, ours);
 }

@@ -236,7 +236,7 @@ extern void euno_direct_take(IndexScanDesc scan, PlanState *node);
 
 /* ---- euno_unread.c: index-only scans whose columns nobody reads ---- */
 
-/* From the next window on. */
+/* Brings no columns from now on, and copies no keys from the next window on. */
 extern void euno_unread_take(IndexScanDesc scan);
 
 /*
