@@ -239,6 +239,10 @@ BEGIN
 		END;
 	END LOOP;
 END $$;
+SET statement_timeout = '300ms';
+SELECT count(*) FROM u WHERE a > 0 AND pg_sleep(0.001) IS NOT NULL AND length(d) >= 0;
+SELECT count(*) FROM u WHERE a > 0 AND pg_sleep(0.001) IS NOT NULL;
+RESET statement_timeout;
 SELECT count(d), count(a) FROM u WHERE a BETWEEN 5000 AND 5300;
 
 -- In a serializable transaction pages are locked, so nothing goes directly

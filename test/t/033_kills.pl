@@ -109,7 +109,9 @@ examine('killed while it read');
 
 # A worker that has just taken its turn, and one that reads the table.
 my $holder = $node->background_psql('postgres');
-for my $case ([ 'scan-batch', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; SET parallel_leader_participation = off', $query ],
+my $in_workers = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_index_scan_size = 0; SET parallel_leader_participation = off';
+for my $case ([ 'scan-batch', $in_workers, $query ],
+	[ 'scan-direct', $in_workers, $query ],
 	[ 'build-page', "SELECT euno_evict('t_a')", "SELECT euno_rebuild('t_a')" ])
 {
 	my ($point, $settings, $statement) = @$case;
