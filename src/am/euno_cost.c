@@ -30,6 +30,14 @@
 #define DESCENT_OPERATORS 25.0
 
 /*
+ * An entry takes about as long to read as nbtree's.  But behind the first ones
+ * of an index-only scan, where rows go from their windows to their node
+ * (euno_direct.c), those of a B+tree take this part of it.
+ */
+#define INDIRECT_ENTRIES 32
+#define DIRECT_ENTRY	0.25
+
+/*
  * To make the index tuple that an index-only scan returns takes about as long
  * as this many operators for each column, if values have to be decoded; if
  * they are but copied, enough to prefer the index that has fewer.
@@ -52,6 +60,7 @@ typedef struct BoundQuals
 	List	   *quals;			/* those that bound the range of the scan */
 	List	   *all;			/* RestrictInfos of all index quals */
 	List	   *charged;		/* those of them that cost something */
+	int			evaluated;		/* how many of those for each entry */
 	double		num_sa_scans;
 	int			end;			/* the first column without an equality */
 	List	   *range;			/* the quals on that one */
@@ -115,6 +124,7 @@ find_bound_quals(PlannerInfo *root, IndexPath *path, BoundQuals *bounds)
 
 	bounds->quals = bounds->all = bounds->charged = bounds->range = NIL;
 	bounds->num_sa_scans = 1;
+	bounds->evaluated = 0;
 	bounds->behind = -1;
 	foreach(lc, path->indexclauses)
 	{
@@ -133,7 +143,11 @@ find_bound_quals(PlannerInfo *root, IndexPath *path, BoundQuals *bounds)
 				bounds->behind = iclause->indexcol;
 		}
 		if (!is_implied(index, iclause->rinfo))
+		{
 			bounds->charged = list_concat(bounds->charged, iclause->indexquals);
+			if (done)
+				bounds->evaluated += list_length(iclause->indexquals);
+		}
 		foreach(lc2, iclause->indexquals)
 		{
 			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc2);
@@ -158,13 +172,12 @@ find_bound_quals(PlannerInfo *root, IndexPath *path, BoundQuals *bounds)
  * Infinite if that is not known, or if the index is not one that skips.
  */
 static double
-skip_places(PlannerInfo *root, IndexOptInfo *index, const BoundQuals *bounds)
+skip_places(PlannerInfo *root, IndexOptInfo *index, Relation rel,
+			const BoundQuals *bounds)
 {
 	double		places = 1;
-	Relation	rel = index_open(index->indexoid, NoLock);
 	bool		skips = euno_index_open(rel)->order == EUNO_ORDER_BYTES;
 
-	index_close(rel, NoLock);
 	for (int i = bounds->end; i < bounds->behind && skips; i++)
 	{
 		TargetEntry *column = list_nth_node(TargetEntry, index->indextlist, i);
@@ -249,37 +262,44 @@ on_one_page(const RelOptInfo *rel, Selectivity selectivity)
 }
 
 /*
- * What it costs to read an entry, without the conditions that are evaluated on
- * it.
+ * What it costs to read the entries of a range and to hold them against the
+ * conditions.  Those that bound the range are evaluated at its ends alone, and
+ * index-only scans do not count them for each entry.  Plain scans do, as
+ * nbtree's: the same path becomes a bitmap scan's, and to make a bitmap takes
+ * longer than the planner counts.
  *
- * All of it is read, and an index-only scan makes an index tuple of all of its
- * columns, those too that the query does not ask for.  Both count, so that of
- * several indexes that would do the narrow one is taken.
+ * All of an entry is read, and an index-only scan makes an index tuple of all
+ * of its columns, those too that the query does not ask for.  Both count, so
+ * that of several indexes that would do the narrow one is taken.
  *
  * Not for a scan of a single row.  There the planner counts a page of the heap
  * for an index-only scan, too, since it rounds up (cost_index).  A wide index
  * that spares the visit would seem dearer than a narrow one that does not.
  */
 static Cost
-entry_cost(const IndexPath *path, Selectivity selectivity)
+range_cost(const IndexPath *path, Relation rel, const BoundQuals *bounds,
+		   Selectivity selectivity, double tuples)
 {
 	const IndexOptInfo *index = path->indexinfo;
-	Cost		cost = cpu_index_tuple_cost;
+	bool		index_only = path->path.pathtype == T_IndexOnlyScan;
+	Cost		entry = cpu_index_tuple_cost +
+		cpu_operator_cost * list_length(bounds->charged);
+	Cost		direct = DIRECT_ENTRY * cpu_index_tuple_cost +
+		cpu_operator_cost * bounds->evaluated;
+	Cost		cost = entry * tuples;
 
 	if (on_one_page(index->rel, selectivity))
 		return cost;
+	if (index_only && tuples > INDIRECT_ENTRIES &&
+		euno_options(rel)->structure != EUNO_STRUCTURE_ART)
+		cost -= (tuples - INDIRECT_ENTRIES) * (entry - direct);
 	if (index->tuples > 0)
-		cost += cpu_operator_cost / OPERATOR_BYTES *
+		cost += tuples * cpu_operator_cost / OPERATOR_BYTES *
 			((double) index->pages * BLCKSZ / index->tuples);
-	if (path->path.pathtype == T_IndexOnlyScan)
-	{
-		Relation	rel = index_open(index->indexoid, NoLock);
-
-		cost += cpu_operator_cost * index->ncolumns *
+	if (index_only)
+		cost += tuples * cpu_operator_cost * index->ncolumns *
 			(euno_key_tuple_is_plain(euno_index_open(rel)->schema) ?
 			 COPY_OPERATORS : DECODE_OPERATORS);
-		index_close(rel, NoLock);
-	}
 	return cost;
 }
 
@@ -290,11 +310,11 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 {
 	IndexOptInfo *index = path->indexinfo;
 	Oid			relid = index->rel->relid;
+	Relation	rel = index_open(index->indexoid, NoLock);
 	BoundQuals	bounds;
 	List	   *quals;
 	double		tuples;
-	Cost		descent;
-	Cost		per_tuple;
+	Cost		descent = DESCENT_OPERATORS * cpu_operator_cost;
 
 	find_bound_quals(root, path, &bounds);
 
@@ -311,14 +331,9 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		tuples = Min(tuples, index->tuples);
 	tuples *= bounds.num_sa_scans;
 
-	descent = DESCENT_OPERATORS * cpu_operator_cost;
-	per_tuple = entry_cost(path, *selectivity) +
-		cpu_operator_cost * (list_length(bounds.charged) +
-							 list_length(path->indexorderbys));
-
 	if (bounds.behind > 0)
 	{
-		double		places = skip_places(root, index, &bounds);
+		double		places = skip_places(root, index, rel, &bounds);
 		double		found = ceil(*selectivity * index->rel->tuples);
 
 		/* Where it does not pay, a scan does not skip */
@@ -331,10 +346,11 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 	*startup_cost = index_other_operands_eval_cost(root, bounds.charged) + descent;
 	*total_cost = *startup_cost + (bounds.num_sa_scans - 1) * descent +
-		tuples * per_tuple;
+		range_cost(path, rel, &bounds, *selectivity, tuples);
 	if (!on_one_page(index->rel, *selectivity))
 		*correlation = index_correlation(root, index);
 	else
 		*correlation = 0;
 	*pages = index->tuples > 0 ? ceil(tuples * index->pages / index->tuples) : 1.0;
+	index_close(rel, NoLock);
 }
