@@ -31,8 +31,8 @@
 
 /*
  * An entry takes about as long to read as nbtree's.  But behind the first ones
- * of an index-only scan, where rows go from their windows to their node
- * (euno_direct.c), those of a B+tree take this part of it.
+ * of a scan those whose rows go from their windows to their node in runs
+ * (euno_direct.c) take this part of it.
  */
 #define INDIRECT_ENTRIES 32
 #define DIRECT_ENTRY	0.25
@@ -261,42 +261,56 @@ on_one_page(const RelOptInfo *rel, Selectivity selectivity)
 	return pages > 0 && pages <= 1 && selectivity * rel->tuples <= 1;
 }
 
+/* What it costs to read one entry. */
+static Cost
+entry_cost(const BoundQuals *bounds)
+{
+	return cpu_index_tuple_cost +
+		cpu_operator_cost * list_length(bounds->charged);
+}
+
+/*
+ * The share of a long scan's entries whose rows go to their node in runs.  A
+ * plain scan's do so in the heap's order.  An index-only scan's always do; but
+ * of a radix tree it may take as long as that saves to put keys together, other
+ * than those of neighbouring numbers, which are mostly in the heap's order.
+ */
+static double
+direct_share(const IndexPath *path, Relation rel, double correlation)
+{
+	if (path->path.pathtype == T_IndexOnlyScan &&
+		euno_options(rel)->structure != EUNO_STRUCTURE_ART)
+		return 1;
+	return correlation * correlation;
+}
+
 /*
  * What it costs to read the entries of a range and to hold them against the
- * conditions.  Those that bound the range are evaluated at its ends alone, and
- * index-only scans do not count them for each entry.  Plain scans do, as
- * nbtree's: the same path becomes a bitmap scan's, and to make a bitmap takes
- * longer than the planner counts.
+ * conditions.  Those that bound the range are evaluated at its ends alone.
+ * They do not count for entries of which runs are made; else, as nbtree's, they
+ * do: a plain scan's path becomes a bitmap scan's, too, and to make a bitmap,
+ * out of the heap's order, takes longer than the planner counts.
  *
  * All of an entry is read, and an index-only scan makes an index tuple of all
  * of its columns, those too that the query does not ask for.  Both count, so
  * that of several indexes that would do the narrow one is taken.
- *
- * Not for a scan of a single row.  There the planner counts a page of the heap
- * for an index-only scan, too, since it rounds up (cost_index).  A wide index
- * that spares the visit would seem dearer than a narrow one that does not.
  */
 static Cost
 range_cost(const IndexPath *path, Relation rel, const BoundQuals *bounds,
-		   Selectivity selectivity, double tuples)
+		   double tuples, double correlation)
 {
 	const IndexOptInfo *index = path->indexinfo;
-	bool		index_only = path->path.pathtype == T_IndexOnlyScan;
-	Cost		entry = cpu_index_tuple_cost +
-		cpu_operator_cost * list_length(bounds->charged);
 	Cost		direct = DIRECT_ENTRY * cpu_index_tuple_cost +
 		cpu_operator_cost * bounds->evaluated;
-	Cost		cost = entry * tuples;
+	Cost		cost = entry_cost(bounds) * tuples;
 
-	if (on_one_page(index->rel, selectivity))
-		return cost;
-	if (index_only && tuples > INDIRECT_ENTRIES &&
-		euno_options(rel)->structure != EUNO_STRUCTURE_ART)
-		cost -= (tuples - INDIRECT_ENTRIES) * (entry - direct);
+	if (tuples > INDIRECT_ENTRIES)
+		cost -= (tuples - INDIRECT_ENTRIES) * (entry_cost(bounds) - direct) *
+			direct_share(path, rel, correlation);
 	if (index->tuples > 0)
 		cost += tuples * cpu_operator_cost / OPERATOR_BYTES *
 			((double) index->pages * BLCKSZ / index->tuples);
-	if (index_only)
+	if (path->path.pathtype == T_IndexOnlyScan)
 		cost += tuples * cpu_operator_cost * index->ncolumns *
 			(euno_key_tuple_is_plain(euno_index_open(rel)->schema) ?
 			 COPY_OPERATORS : DECODE_OPERATORS);
@@ -345,12 +359,24 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	}
 
 	*startup_cost = index_other_operands_eval_cost(root, bounds.charged) + descent;
-	*total_cost = *startup_cost + (bounds.num_sa_scans - 1) * descent +
-		range_cost(path, rel, &bounds, *selectivity, tuples);
-	if (!on_one_page(index->rel, *selectivity))
-		*correlation = index_correlation(root, index);
-	else
+	*total_cost = *startup_cost + (bounds.num_sa_scans - 1) * descent;
+
+	/*
+	 * Of a scan of a single row, width and columns do not count.  There the
+	 * planner counts a page of the heap for an index-only scan, too, since it
+	 * rounds up (cost_index).  A wide index that spares the visit would seem
+	 * dearer than a narrow one that does not.
+	 */
+	if (on_one_page(index->rel, *selectivity))
+	{
 		*correlation = 0;
+		*total_cost += entry_cost(&bounds) * tuples;
+	}
+	else
+	{
+		*correlation = index_correlation(root, index);
+		*total_cost += range_cost(path, rel, &bounds, tuples, *correlation);
+	}
 	*pages = index->tuples > 0 ? ceil(tuples * index->pages / index->tuples) : 1.0;
 	index_close(rel, NoLock);
 }
