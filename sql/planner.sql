@@ -156,6 +156,7 @@ ANALYZE few;
 RESET default_statistics_target;
 EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a BETWEEN 1 AND 40 AND id % 8 = 3;
 EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a BETWEEN 1 AND 100 AND id % 8 = 3;
+EXPLAIN (COSTS OFF) SELECT * FROM few WHERE a BETWEEN 1 AND 800 AND id % 8 = 3;
 RESET random_page_cost;
 SELECT count(*), sum(id) FROM few WHERE a = 77;
 DROP TABLE few, ten;

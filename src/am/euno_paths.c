@@ -46,6 +46,7 @@
  * here there is none, and a bitmap scan takes up to five times as long.
  */
 #define BUFFERED_FACTOR		10.0
+#define BUFFERED_AND_FACTOR	3.0
 #define MOST_BUFFERED		0.05
 
 /* So many of the table's pages are looked for. */
@@ -119,6 +120,7 @@ plain_path(Table *table, BitmapHeapPath *bitmap, double *factor)
 {
 	IndexPath  *plain = NULL;
 	double		most = MOST_PLAIN;
+	double		buffered_factor = BUFFERED_FACTOR;
 
 	*factor = BITMAP_FACTOR;
 	if (IsA(bitmap->bitmapqual, IndexPath))
@@ -128,14 +130,14 @@ plain_path(Table *table, BitmapHeapPath *bitmap, double *factor)
 		plain = cheapest_of((BitmapAndPath *) bitmap->bitmapqual);
 		*factor = BITMAP_AND_FACTOR;
 		most = MOST_PLAIN_AND;
+		buffered_factor = BUFFERED_AND_FACTOR;
 	}
 	if (plain == NULL || !euno_planner_is_ours(plain->indexinfo) ||
 		plain->indexselectivity > most)
 		return NULL;
-	if (&plain->path == bitmap->bitmapqual &&
-		plain->path.total_cost > bitmap->path.total_cost * BITMAP_FACTOR &&
+	if (plain->path.total_cost > bitmap->path.total_cost * *factor &&
 		plain->indexselectivity <= MOST_BUFFERED && is_buffered(table))
-		*factor = BUFFERED_FACTOR;
+		*factor = buffered_factor;
 	return plain;
 }
 
