@@ -182,3 +182,20 @@ SET enable_seqscan = off; SET enable_hashagg = off; SET max_parallel_workers_per
 EXPLAIN (COSTS OFF) SELECT DISTINCT a FROM narrow;
 RESET enable_seqscan; RESET enable_hashagg; RESET max_parallel_workers_per_gather;
 DROP TABLE narrow;
+
+-- The rows of a narrow table are counted in an index, whose rows come in runs;
+-- in that of a radix tree if they are neighbouring numbers
+CREATE TABLE runs AS SELECT hashint4(n) AS r, n FROM generate_series(1, 20000) n;
+CREATE INDEX runs_r ON runs USING euno (r);
+VACUUM ANALYZE runs;
+SET max_parallel_workers_per_gather = 0;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM runs;
+DROP INDEX runs_r;
+CREATE INDEX runs_r ON runs USING euno (r) WITH (structure = art);
+EXPLAIN (COSTS OFF) SELECT count(*) FROM runs;
+CREATE INDEX runs_n ON runs USING euno (n) WITH (structure = art);
+EXPLAIN (COSTS OFF) SELECT count(*) FROM runs;
+-- So do a plain scan's, in the table's order
+EXPLAIN (COSTS OFF) SELECT sum(r) FROM runs WHERE n < 16000;
+RESET max_parallel_workers_per_gather;
+DROP TABLE runs;

@@ -450,11 +450,22 @@ extern void euno_wait_for_hazard(uint32 number, uint64 hazard, int *waited);
 
 /*
  * Announces the TID of an entry as our hazard, and sees whether the entry is
- * in the tree after that: EUNO_OK or EUNO_NOT_FOUND.  *guard gets the vacuum
- * epoch from before.  EUNO_STALE: the tree is not READY.
+ * in the tree after that: EUNO_OK or EUNO_NOT_FOUND.  *read gets what the tree
+ * had before.  EUNO_STALE: the tree is not READY.
  */
 extern EunoStatus euno_announce(EunoIndex *idx, Relation index,
-								const EunoEntry *entry, EunoGuard *guard);
+								const EunoEntry *entry, EunoMoment *read);
+
+/* ---- euno_kill.c ---- */
+
+/*
+ * Removes the entry of a row that is dead to everybody, which was read after
+ * this moment.  By now the TID may be another row's: not if a bulk delete has
+ * begun since, or was under way, which is looked at while the leaf is locked;
+ * nor from a tree that has been built since.
+ */
+extern void euno_remove_dead(EunoIndex *idx, const EunoEntry *entry,
+							 const EunoMoment *read);
 
 /* ---- euno_unique.c, euno_unique_build.c ---- */
 

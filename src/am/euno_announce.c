@@ -19,7 +19,7 @@
 
 EunoStatus
 euno_announce(EunoIndex *idx, Relation index, const EunoEntry *entry,
-			  EunoGuard *guard)
+			  EunoMoment *read)
 {
 	EunoContext *cx;
 	EunoStatus	status;
@@ -39,8 +39,7 @@ euno_announce(EunoIndex *idx, Relation index, const EunoEntry *entry,
 			euno_index_unpin(idx);
 			return EUNO_STALE;
 		}
-		*guard = euno_vacuum_guard(idx->slot,
-								   pg_atomic_read_u64(&idx->slot->vacuum_epoch));
+		*read = euno_index_moment(idx);
 		euno_hazard_set(idx, entry->tid);
 		changes = euno_hazard_changes;
 		status = idx->slot->ops->contains(cx, &idx->slot->tree, entry);

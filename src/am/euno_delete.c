@@ -39,6 +39,7 @@ typedef struct Candidates
 	EunoTid		tids[MAX_CANDIDATES];
 	EunoItemKey keys[MAX_CANDIDATES];
 	EunoCursor	cursor;
+	EunoMoment	read;			/* before the first of them was */
 	uint8_t		buf[2][EUNO_BATCH_BUF] __attribute__((aligned(8)));
 	int			count;
 	int			seen;			/* entries that these were chosen from */
@@ -59,8 +60,8 @@ add_candidate(Candidates *cand, const EunoEntry *entry)
 }
 
 /*
- * Look at the nearest entries on one side of "entry"; of a B+tree, those of
- * its leaf.  Add those whose key also occurs next to them: versions of one row
+ * Look at the nearest entries on one side of "entry", first at those before
+ * it; of a B+tree, those of its leaf.  Add those whose key also occurs next to them: versions of one row
  * have one key.  Others are not worth the table's sorting them.
  */
 static bool
@@ -86,6 +87,8 @@ collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
 		const EunoTreeOps *ops = idx->slot->ops;
 		uint64		before = cx->counters.descents;
 
+		if (!forward)
+			cand->read = euno_index_moment(idx);
 		batch.max_items = Min(batch.max_items, ops->bottom_up_reach);
 		status = ops->read(cx, &idx->slot->tree, cursor, forward, &batch);
 		euno_count_upkeep(idx, cx, before);
@@ -116,15 +119,13 @@ collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
 
 /*
  * Keep the TIDs of a tree from being used again.  False if a bulk delete may
- * have removed some since the vacuum epoch was read.
+ * have removed some since they were read.
  */
 static bool
-announce_all(EunoIndex *idx, EunoTreeSlot *slot, uint64 epoch)
+announce_all(EunoIndex *idx, const EunoMoment *read)
 {
-	if (idx->slot != slot)
-		return false;
-	euno_hazard_set(idx, EUNO_TID_MAX);
-	return pg_atomic_read_u64(&slot->vacuum_epoch) == epoch;
+	return (read->vacuum_epoch & 1) == 0 &&
+		euno_hazard_of_batch(idx, EUNO_TID_MAX, read);
 }
 
 void
@@ -133,20 +134,13 @@ euno_delete_dead_versions(EunoIndex *idx, Relation index, Relation heap,
 {
 	Candidates *cand;
 	TM_IndexDeleteOp op;
-	EunoTreeSlot *slot = idx->slot;
-	uint64		epoch;
-
-	epoch = pg_atomic_read_u64(&slot->vacuum_epoch);
-	if (epoch & 1)
-		return;
-	pg_read_barrier();
 
 	cand = palloc(sizeof(Candidates));
 	cand->count = cand->seen = 0;
 	if (collect(idx, entry, false, cand) &&
 		collect(idx, entry, true, cand) &&
 		cand->count > 0 && cand->count >= cand->seen / WORTHWHILE &&
-		announce_all(idx, slot, epoch))
+		announce_all(idx, &cand->read))
 	{
 		op.irel = index;
 		op.iblknum = 0;
@@ -160,20 +154,9 @@ euno_delete_dead_versions(EunoIndex *idx, Relation index, Relation heap,
 		for (int i = 0; i < op.ndeltids; i++)
 		{
 			int			n = op.deltids[i].id;
-			EunoGuard	guard = euno_vacuum_guard(slot, epoch);
-			EunoContext *cx;
 
-			if (!op.status[n].knowndeletable)
-				continue;
-			if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
-				idx->slot == slot)
-			{
-				uint64		before = cx->counters.descents;
-
-				(void) slot->ops->remove(cx, &slot->tree, &cand->entries[n], &guard);
-				euno_count_upkeep(idx, cx, before);
-			}
-			euno_index_unpin(idx);
+			if (op.status[n].knowndeletable)
+				euno_remove_dead(idx, &cand->entries[n], &cand->read);
 		}
 	}
 	euno_hazard_clear(idx->cx.process);

@@ -9,13 +9,31 @@
 
 #include "am/euno_scan.h"
 
+void
+euno_remove_dead(EunoIndex *idx, const EunoEntry *entry, const EunoMoment *read)
+{
+	EunoContext *cx;
+
+	if ((read->vacuum_epoch & 1) != 0)
+		return;					/* a bulk delete was under way */
+	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
+		idx->generation == read->generation)
+	{
+		EunoTreeSlot *slot = idx->slot;
+		EunoGuard	guard = euno_vacuum_guard(slot, read->vacuum_epoch);
+		uint64		before = cx->counters.descents;
+
+		(void) slot->ops->remove(cx, &slot->tree, entry, &guard);
+		euno_count_upkeep(idx, cx, before);
+	}
+	euno_index_unpin(idx);
+}
+
 /*
  * Removes those entries of a range whose TIDs are in the list, which is
  * sorted; in the window's direction, up to the last of them: behind that the
  * window may have skipped any number of others.  (Others may have removed
- * some; a window was made of no more than a batch.)  TIDs may have been
- * recycled since the window was read: each removal is conditional on the
- * vacuum epoch of that time, which is checked while the leaf is locked.
+ * some; a window was made of no more than a batch.)
  */
 static void
 kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoReader *reader,
@@ -55,17 +73,7 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoReader *reader,
 			if (!euno_tid_among(entry.tid, dead, ndead))
 				continue;
 			met++;
-			if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
-				idx->generation == window->read.generation)
-			{
-				EunoGuard	guard = euno_vacuum_guard(idx->slot,
-													  window->read.vacuum_epoch);
-				uint64		before = cx->counters.descents;
-
-				(void) idx->slot->ops->remove(cx, &idx->slot->tree, &entry, &guard);
-				euno_count_upkeep(idx, cx, before);
-			}
-			euno_index_unpin(idx);
+			euno_remove_dead(idx, &entry, &window->read);
 		}
 	} while (met < ndead && looked < 2 * FULL_BATCH &&
 			 !(forward ? cursor->at_hi : cursor->at_lo));

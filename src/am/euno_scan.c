@@ -217,7 +217,7 @@ still_there(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	EunoEntry	entry = {.key = window->buf + item->offset,
 		.keylen = item->keylen,
 	.tid = tid};
-	EunoGuard	guard;
+	EunoMoment	read;
 	EunoStatus	status;
 
 	/*
@@ -225,7 +225,7 @@ still_there(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	 * name the one that VACUUM walks.
 	 */
 	while ((status = euno_announce(idx, scan->indexRelation, &entry,
-								   &guard)) == EUNO_STALE)
+								   &read)) == EUNO_STALE)
 		euno_index_ensure_ready(idx, scan->indexRelation);
 	return status == EUNO_OK;
 }

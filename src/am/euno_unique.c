@@ -123,33 +123,13 @@ unlock_key(const KeyLock *lock)
 		euno_key_lock_release();
 }
 
-/* The row of this entry is dead to everybody. */
-static void
-remove_dead_row(UniqueCheck *uc, const EunoEntry *entry, const EunoGuard *guard)
-{
-	EunoIndex  *idx = uc->idx;
-	EunoContext *cx;
-
-	if ((guard->expected & 1) != 0)
-		return;					/* a bulk delete is under way */
-	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY &&
-		guard->word == euno_vacuum_guard(idx->slot, 0).word)
-	{
-		uint64		before = cx->counters.descents;
-
-		(void) idx->slot->ops->remove(cx, &idx->slot->tree, entry, guard);
-		euno_count_upkeep(idx, cx, before);
-	}
-	euno_index_unpin(idx);
-}
-
 /* Is the row with this key and another TID in the way? */
 static Verdict
 check_tid(UniqueCheck *uc, EunoTid tid)
 {
 	EunoEntry	entry = {.key = uc->entry.key, .keylen = uc->entry.keylen,
 	.tid = tid};
-	EunoGuard	guard = euno_vacuum_guard(uc->idx->slot, uc->read.vacuum_epoch);
+	EunoMoment	read = uc->read;
 	ItemPointerData heap_tid;
 	SnapshotData dirty;
 	bool		all_dead = false;
@@ -157,7 +137,7 @@ check_tid(UniqueCheck *uc, EunoTid tid)
 	EUNO_STOP_POINT("unique-tid");
 	if (!euno_hazard_of_batch(uc->idx, tid, &uc->read))
 	{
-		EunoStatus	status = euno_announce(uc->idx, uc->index, &entry, &guard);
+		EunoStatus	status = euno_announce(uc->idx, uc->index, &entry, &read);
 
 		if (status == EUNO_STALE)
 			return VERDICT_ABSENT;
@@ -171,7 +151,7 @@ check_tid(UniqueCheck *uc, EunoTid tid)
 	if (!table_index_fetch_tuple_check(uc->heap, &heap_tid, &dirty, &all_dead))
 	{
 		if (all_dead)
-			remove_dead_row(uc, &entry, &guard);
+			euno_remove_dead(uc->idx, &entry, &read);
 		return VERDICT_UNIQUE;
 	}
 
