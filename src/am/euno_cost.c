@@ -286,10 +286,10 @@ direct_share(const IndexPath *path, Relation rel, double correlation)
 
 /*
  * What it costs to read the entries of a range and to hold them against the
- * conditions.  Those that bound the range are evaluated at its ends alone.
- * They do not count for entries of which runs are made; else, as nbtree's, they
- * do: a plain scan's path becomes a bitmap scan's, too, and to make a bitmap,
- * out of the heap's order, takes longer than the planner counts.
+ * conditions.  Those that bound the range are evaluated at its ends alone, and
+ * do not count for rows that go in runs.  For others they do, as nbtree's: a
+ * plain scan's path becomes a bitmap scan's, too, and to make a bitmap, out of
+ * the heap's order, takes longer than the planner counts.
  *
  * All of an entry is read, and an index-only scan makes an index tuple of all
  * of its columns, those too that the query does not ask for.  Both count, so
