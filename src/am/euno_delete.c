@@ -60,9 +60,10 @@ add_candidate(Candidates *cand, const EunoEntry *entry)
 }
 
 /*
- * Look at the nearest entries on one side of "entry", first at those before
- * it; of a B+tree, those of its leaf.  Add those whose key also occurs next to them: versions of one row
- * have one key.  Others are not worth the table's sorting them.
+ * Look at the nearest entries on one side of "entry", first at those before it;
+ * of a B+tree, those of its leaf.  Add those whose key also occurs next to
+ * them: versions of one row have one key.  Others are not worth the table's
+ * sorting them.
  */
 static bool
 collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * euno_kill.c
- *	  Removing the entries that a scan found dead.
+ *	  Removing the entry of a dead row, and those that a scan found.
  *
  *-------------------------------------------------------------------------
  */
