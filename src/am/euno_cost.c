@@ -23,18 +23,17 @@
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
-#include "am/euno_am.h"
+#include "am/euno_scan.h"
 #include "euno_compat.h"
 
 /* A descent takes about as long as this many operators. */
 #define DESCENT_OPERATORS 25.0
 
 /*
- * An entry takes about as long to read as nbtree's.  But behind the first ones
+ * An entry takes about as long to read as nbtree's.  But behind the first batch
  * of a scan those whose rows go from their windows to their node in runs
  * (euno_direct.c) take this part of it.
  */
-#define INDIRECT_ENTRIES 32
 #define DIRECT_ENTRY	0.25
 
 /*
@@ -172,12 +171,13 @@ find_bound_quals(PlannerInfo *root, IndexPath *path, BoundQuals *bounds)
  * Infinite if that is not known, or if the index is not one that skips.
  */
 static double
-skip_places(PlannerInfo *root, IndexOptInfo *index, Relation rel,
-			const BoundQuals *bounds)
+skip_places(PlannerInfo *root, IndexOptInfo *index, const BoundQuals *bounds)
 {
 	double		places = 1;
+	Relation	rel = index_open(index->indexoid, NoLock);
 	bool		skips = euno_index_open(rel)->order == EUNO_ORDER_BYTES;
 
+	index_close(rel, NoLock);
 	for (int i = bounds->end; i < bounds->behind && skips; i++)
 	{
 		TargetEntry *column = list_nth_node(TargetEntry, index->indextlist, i);
@@ -270,50 +270,50 @@ entry_cost(const BoundQuals *bounds)
 }
 
 /*
- * The share of a long scan's entries whose rows go to their node in runs.  A
- * plain scan's do so in the heap's order.  An index-only scan's always do; but
- * of a radix tree it may take as long as that saves to put keys together, other
- * than those of neighbouring numbers, which are mostly in the heap's order.
- */
-static double
-direct_share(const IndexPath *path, Relation rel, double correlation)
-{
-	if (path->path.pathtype == T_IndexOnlyScan &&
-		euno_options(rel)->structure != EUNO_STRUCTURE_ART)
-		return 1;
-	return correlation * correlation;
-}
-
-/*
  * What it costs to read the entries of a range and to hold them against the
- * conditions.  Those that bound the range are evaluated at its ends alone, and
- * do not count for rows that go in runs.  For others they do, as nbtree's: a
- * plain scan's path becomes a bitmap scan's, too, and to make a bitmap, out of
- * the heap's order, takes longer than the planner counts.
+ * conditions.
  *
  * All of an entry is read, and an index-only scan makes an index tuple of all
  * of its columns, those too that the query does not ask for.  Both count, so
  * that of several indexes that would do the narrow one is taken.
+ *
+ * Rows go to their node in runs for as much of a plain scan as follows the
+ * heap's order, and for all of an index-only one.  But of a radix tree it may
+ * take as long as that saves to put keys together, other than those of
+ * neighbouring numbers, which are mostly in the heap's order.
+ *
+ * Conditions that bound the range are evaluated at its ends alone, and do not
+ * count for rows that go in runs.  For others they do, as nbtree's: a plain
+ * scan's path becomes a bitmap scan's, too, and to make a bitmap, out of the
+ * heap's order, takes longer than the planner counts.
  */
 static Cost
-range_cost(const IndexPath *path, Relation rel, const BoundQuals *bounds,
-		   double tuples, double correlation)
+range_cost(const IndexPath *path, const BoundQuals *bounds, double tuples,
+		   double correlation)
 {
 	const IndexOptInfo *index = path->indexinfo;
+	double		in_runs = correlation * correlation;
 	Cost		direct = DIRECT_ENTRY * cpu_index_tuple_cost +
 		cpu_operator_cost * bounds->evaluated;
 	Cost		cost = entry_cost(bounds) * tuples;
 
-	if (tuples > INDIRECT_ENTRIES)
-		cost -= (tuples - INDIRECT_ENTRIES) * (entry_cost(bounds) - direct) *
-			direct_share(path, rel, correlation);
 	if (index->tuples > 0)
 		cost += tuples * cpu_operator_cost / OPERATOR_BYTES *
 			((double) index->pages * BLCKSZ / index->tuples);
 	if (path->path.pathtype == T_IndexOnlyScan)
+	{
+		Relation	rel = index_open(index->indexoid, NoLock);
+
 		cost += tuples * cpu_operator_cost * index->ncolumns *
 			(euno_key_tuple_is_plain(euno_index_open(rel)->schema) ?
 			 COPY_OPERATORS : DECODE_OPERATORS);
+		if (euno_options(rel)->structure != EUNO_STRUCTURE_ART)
+			in_runs = 1;
+		index_close(rel, NoLock);
+	}
+	if (tuples > FIRST_BATCH)
+		cost -= in_runs * (tuples - FIRST_BATCH) *
+			(entry_cost(bounds) - direct);
 	return cost;
 }
 
@@ -324,7 +324,6 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 {
 	IndexOptInfo *index = path->indexinfo;
 	Oid			relid = index->rel->relid;
-	Relation	rel = index_open(index->indexoid, NoLock);
 	BoundQuals	bounds;
 	List	   *quals;
 	double		tuples;
@@ -347,7 +346,7 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 	if (bounds.behind > 0)
 	{
-		double		places = skip_places(root, index, rel, &bounds);
+		double		places = skip_places(root, index, &bounds);
 		double		found = ceil(*selectivity * index->rel->tuples);
 
 		/* Where it does not pay, a scan does not skip */
@@ -375,8 +374,7 @@ eunocostestimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	else
 	{
 		*correlation = index_correlation(root, index);
-		*total_cost += range_cost(path, rel, &bounds, tuples, *correlation);
+		*total_cost += range_cost(path, &bounds, tuples, *correlation);
 	}
 	*pages = index->tuples > 0 ? ceil(tuples * index->pages / index->tuples) : 1.0;
-	index_close(rel, NoLock);
 }
