@@ -125,6 +125,7 @@ collect(EunoIndex *idx, const EunoEntry *entry, bool forward, Candidates *cand)
 static bool
 announce_all(EunoIndex *idx, const EunoMoment *read)
 {
+	EUNO_STOP_POINT("delete-announce");
 	return (read->vacuum_epoch & 1) == 0 &&
 		euno_hazard_of_batch(idx, EUNO_TID_MAX, read);
 }
