@@ -251,6 +251,8 @@ const Case	cases[] = {
 	{"prefix-lift", KEYS_FIXED, "i0 i1 r1", {"m", "i1 c0 i2"}, 1, 8, CASE_RADIX},
 	{"path-dead", KEYS_FIXED, "i0 i1 r1", {"i2", "i1 c0 m", "m"}, 1, 8, CASE_RADIX},
 	{"below", KEYS_FAN, "i0 i1 i40", {"i2", "f0-40 c1"}, 1, 8, CASE_RADIX},
+	{"below-edge", KEYS_FAN, "i0 i1 i40", {"i2", "f0-40"}, 1, 1, CASE_RADIX},
+	{"record-again", KEYS_FIXED, "i0 i4 i8 i12", {"r8 i8", "f0-12"}, 1, 8, CASE_RADIX},
 	{"few", KEYS_FAN, "i0 i40-42 i44", {"i43 r41", "f0-44"}, 1, 8, CASE_RADIX},
 	{"few-next", KEYS_WIDE, "i0 i2 i3 i4 i8", {"i5", "f0-8"}, 1, 8, CASE_RADIX},
 	{"few-back", KEYS_FAN, "i0 i42 i40 i41 i44", {"i43 c40", "b0-44", "r42"}, 1, 8, CASE_RADIX},

@@ -1,18 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * art_gather.c
- *	  What is INLINE in one node, and in small ones below it, into a range's
- *	  batch, at once.
+ *	  The leaves of one node, and of small ones below it, into a range's batch,
+ *	  at once.
  *
  * Most entries of most scans are read here.  What was gathered is believed once
- * the node's version has been looked at again.
+ * the node's version has been looked at again: until then it is no more than
+ * what the slots held at some moment of this epoch.
  *
  *-------------------------------------------------------------------------
  */
 #include "core/art/art_range.h"
-
-/* A path that is copied in whole words. */
-#define SHORT_PATH	24
 
 /* Slots of a node that is read at once, without a frame. */
 #define FEW		32
@@ -25,8 +23,8 @@ static inline void
 put_inline(uint8_t *to, const uint8_t *path, uint32_t level, int byte,
 		   uint32_t count, ArtRef ref, const ArtRef *slot)
 {
-	if (level <= SHORT_PATH)
-		memcpy(to, path, SHORT_PATH);
+	if (level <= ART_SHORT_PATH)
+		memcpy(to, path, ART_SHORT_PATH);
 	else
 		memcpy(to, path, level);
 	to += level;
@@ -41,7 +39,8 @@ put_inline(uint8_t *to, const uint8_t *path, uint32_t level, int byte,
 static inline uint32_t
 inline_room(uint32_t depth)
 {
-	return art_align8((depth < SHORT_PATH ? SHORT_PATH : depth) + 8 * ART_WORDS);
+	return art_align8((depth < ART_SHORT_PATH ? ART_SHORT_PATH : depth) +
+					  8 * ART_WORDS);
 }
 
 #define NO_KEY		UINT32_MAX
@@ -55,13 +54,13 @@ typedef struct Gathered
 	uint32_t	n;				/* batch->nitems */
 	uint32_t	used;			/* of batch->buf */
 	uint32_t	room;			/* what is used is less than this: a key fits */
-	uint32_t	key;			/* where the last one is; NO_KEY: there is none */
+	uint32_t	key;			/* where the last INLINE's is; NO_KEY: nowhere */
 	uint8_t		kind;			/* the last byte of all references like the last
-								 * one; NO_KIND: there were none */
+								 * INLINE; NO_KIND: there was none */
 	uint32_t	count;			/* bytes of such an INLINE */
 	EunoTid		above;			/* what the path has of its TID, if it has not
 								 * all, with room for the slot's byte */
-	int			byte;
+	int			byte;			/* the last one, where the batch has no keys */
 	ArtRef		ref;
 	const ArtRef *slot;
 } Gathered;
@@ -158,6 +157,27 @@ gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 }
 
 /*
+ * Adds the entry of a record in a node of this level.  What it holds is
+ * constant.  False: it has no room.
+ */
+static inline __attribute__((always_inline)) bool
+gather_record(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
+			  Gathered *to)
+{
+	ArtTail		tail;
+
+	rd->key.bytes[level] = (uint8_t) byte;
+	if (!art_record_tail(ref, level + 1, &tail) ||
+		!art_put_entry(rd->batch, to->n, &to->used, keys, rd->key.bytes,
+					   level + 1, &tail))
+		return false;
+	to->n++;
+	to->byte = byte;
+	to->ref = ref;
+	return true;
+}
+
+/*
  * What was gathered from a node of this level is to be believed.  The last
  * entry is remembered where the batch does not have it.
  */
@@ -169,6 +189,14 @@ gather_end(ArtRead *rd, uint32_t level, const Gathered *from)
 	rd->full = from->n >= rd->batch->max_items;
 	if (rd->batch->want_keys)
 		return;
+	if (art_is_leaf(from->ref))
+	{
+		memcpy(rd->last.bytes, rd->key.bytes, level);
+		rd->last.bytes[level] = (uint8_t) from->byte;
+		rd->last.len = level + 1;
+		rd->last_leaf.ref = from->ref;
+		return;
+	}
 	put_inline(rd->last.bytes, rd->key.bytes, level, from->byte, from->count,
 			   from->ref, from->slot);
 	rd->last.len = level + 1 + from->count;
@@ -176,8 +204,8 @@ gather_end(ArtRead *rd, uint32_t level, const Gathered *from)
 }
 
 /*
- * Gathers what is INLINE in the frame's node from its next byte on, up to a
- * child that is something else, the byte "end", or the last item that fits.
+ * Gathers leaves of the frame's node from its next byte on, up to a node, a
+ * record that was not fetched, the byte "end", or the last item that fits.
  */
 static inline __attribute__((always_inline)) void
 gather_slots(ArtRead *rd, ArtFrame *frame, int end, bool keys, bool forward,
@@ -216,7 +244,10 @@ gather_slots(ArtRead *rd, ArtFrame *frame, int end, bool keys, bool forward,
 				break;
 			gather_entry(rd, level, keys, byte, ref, slot, to);
 		}
-		else if (!art_is_absent(ref))
+		else if (!art_is_absent(ref) &&
+				 (!art_is_leaf(ref) ||
+				  (forward ? byte >= frame->ahead : byte <= frame->ahead) ||
+				  !gather_record(rd, level, keys, byte, ref, to)))
 			break;
 		bits &= forward ? bits - 1 : ~(UINT64_C(1) << (byte - base));
 	}
@@ -238,17 +269,17 @@ gather_direct(ArtRead *rd, ArtFrame *frame, int end, Gathered *to)
 
 		if (is_inline_entry(rd, ref, level, to))
 			gather_entry(rd, level, false, byte, ref, slot, to);
-		else if (!art_is_absent(ref))
+		else if (!art_is_absent(ref) &&
+				 (!art_is_leaf(ref) || byte >= frame->ahead ||
+				  !gather_record(rd, level, false, byte, ref, to)))
 			break;
 	}
 	frame->next = byte;
 }
 
-/*
- * Adds what is INLINE in the frame's node from its next byte on to the batch.
- */
+/* Adds leaves of the frame's node from its next byte on to the batch. */
 static inline EunoStatus
-gather_inlines(ArtRead *rd, ArtFrame *frame, int end)
+gather_leaves(ArtRead *rd, ArtFrame *frame, int end)
 {
 	Gathered	to = gather_begin(rd, frame->level);
 
@@ -262,7 +293,7 @@ gather_inlines(ArtRead *rd, ArtFrame *frame, int end)
 		gather_direct(rd, frame, end, &to);
 	else
 		gather_slots(rd, frame, end, false, true, &to);
-	if (to.kind == NO_KIND)
+	if (to.n == rd->batch->nitems)
 		return EUNO_OK;
 	if (!art_frame_valid(rd, frame))
 		return euno_art_read_stale(rd, frame->level, frame->node);
@@ -270,9 +301,17 @@ gather_inlines(ArtRead *rd, ArtFrame *frame, int end)
 	return EUNO_OK;
 }
 
+/* Is there room for so many keys that are INLINE in a node of this level? */
+static inline bool
+room_for(const ArtRead *rd, const Gathered *to, uint32_t n, uint32_t level)
+{
+	return to->used + n * inline_room(level + 1) <= rd->batch->buf_size;
+}
+
 /*
  * Gathers a LIST whose slots are in the order of their bytes and hold nothing
- * but what is INLINE.  False: that is not so.  There is room for all.
+ * but leaves.  False: that is not so, or a record has no room; there is room
+ * for all that is INLINE.
  */
 static inline __attribute__((always_inline)) bool
 gather_list(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
@@ -294,19 +333,21 @@ gather_list(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 		 key != end; key += forward ? 1 : -1, slot += words)
 	{
 		ArtRef		ref = euno_load64_acquire(slot);
+		bool		is_inline = is_inline_entry(rd, ref, level, to);
 		int			byte;
 
-		if (!is_inline_entry(rd, ref, level, to))
-		{
-			if (!art_is_absent(ref))
-				return false;
+		if (!is_inline && art_is_absent(ref))
 			continue;
-		}
 		byte = euno_load8(key); /* there since the child is */
 		if (forward ? byte < last : byte > last)
 			return false;
-		gather_entry(rd, level, keys, byte, ref, slot, to);
 		last = byte;
+		if (is_inline)
+			gather_entry(rd, level, keys, byte, ref, slot, to);
+		else if (!art_is_leaf(ref) ||
+				 !gather_record(rd, level, keys, byte, ref, to) ||
+				 (keys && !room_for(rd, to, layout->capacity, level)))
+			return false;
 	}
 	return true;
 }
@@ -315,7 +356,6 @@ gather_list(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 typedef struct Few
 {
 	uint32_t	n;
-	bool		records;		/* not all are INLINE */
 	uint8_t		bytes[FEW];
 	const ArtRef *slots[FEW];
 	ArtRef		refs[FEW];
@@ -327,16 +367,13 @@ typedef struct Few
  * order.
  */
 static inline bool
-look_at_few(const ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
-			Few *few)
+look_at_few(ArtNode *node, ArtType type, Few *few)
 {
 	const ArtLayout *layout = &euno_art_layouts[type];
 	const uint8_t *keys = (const uint8_t *) node + ART_KEYS;
 	const ArtRef *slot = art_children_of(node, type);
-	Gathered	none = {.kind = NO_KIND};
 	uint32_t	n = 0;
 
-	few->records = false;
 	for (uint32_t i = 0; i < layout->capacity; i++, slot += layout->words)
 	{
 		ArtRef		ref = euno_load64_acquire(slot);
@@ -345,12 +382,8 @@ look_at_few(const ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 
 		if (art_is_absent(ref))
 			continue;
-		if (!is_inline_entry(rd, ref, level, &none))
-		{
-			if (!art_is_leaf(ref))
-				return false;
-			few->records = true;
-		}
+		if (art_is_node(ref))
+			return false;
 		byte = euno_load8(&keys[i]);	/* there since the child is */
 		for (; at > 0 && few->bytes[at - 1] > byte; at--)
 		{
@@ -367,42 +400,30 @@ look_at_few(const ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 	return true;
 }
 
-/* Those that are INLINE.  False: there is no room for the keys. */
+/* All of them.  False: one has no room. */
 static bool
 take_few(ArtRead *rd, uint32_t level, const Few *few, Gathered *to)
 {
+	bool		keys = rd->batch->want_keys;
+
 	for (uint32_t i = 0; i < few->n && to->n < rd->batch->max_items; i++)
 	{
 		uint32_t	k = rd->forward ? i : few->n - 1 - i;
+		int			byte = few->bytes[k];
+		ArtRef		ref = few->refs[k];
 
-		if (!is_inline_entry(rd, few->refs[k], level, to) ||
-			(rd->batch->want_keys && to->used >= to->room))
+		if (art_is_leaf(ref))
+		{
+			if (!gather_record(rd, level, keys, byte, ref, to))
+				return false;
+			continue;
+		}
+		if (!is_inline_entry(rd, ref, level, to) ||
+			(keys && to->used >= to->room))
 			return false;
-		gather_entry(rd, level, rd->batch->want_keys, few->bytes[k],
-					 few->refs[k], few->slots[k], to);
+		gather_entry(rd, level, keys, byte, ref, few->slots[k], to);
 	}
 	return true;
-}
-
-/*
- * The same with records, which are looked into when the node's version has
- * been.
- */
-static EunoStatus
-take_records(ArtRead *rd, ArtNode *node, uint32_t level, uint64_t version,
-			 const Few *few)
-{
-	for (uint32_t i = 0; i < few->n; i++)
-	{
-		uint32_t	k = rd->forward ? i : few->n - 1 - i;
-
-		rd->run_bytes[i] = few->bytes[k];
-		rd->run[i] = art_child(few->refs[k], few->slots[k]);
-	}
-	rd->nrun = few->n;
-	if (!rd->rowex && !euno_lock_validate(&node->lock, version))
-		return euno_art_read_stale(rd, level, node);
-	return euno_art_take_run(rd, level);
 }
 
 /* What was gathered from a node of this level, if this is still its version. */
@@ -412,7 +433,7 @@ end_list(ArtRead *rd, ArtNode *node, uint32_t level, uint64_t version,
 {
 	if (!rd->rowex && !euno_lock_validate(&node->lock, version))
 		return euno_art_read_stale(rd, level, node);
-	if (from->kind != NO_KIND)
+	if (from->n > rd->batch->nitems)
 		gather_end(rd, level, from);
 	return EUNO_OK;
 }
@@ -425,16 +446,11 @@ gather_few(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 	Gathered	to = gather_begin(rd, level);
 	Few			few;
 
-	if (!look_at_few(rd, node, type, level, &few))
+	if (!look_at_few(node, type, &few))
 		return false;
 	rd->full = few.n > 0 && to.n >= rd->batch->max_items;
 	if (rd->full)
 		return true;
-	if (few.records)
-	{
-		*status = take_records(rd, node, level, version, &few);
-		return true;
-	}
 	if (!take_few(rd, level, &few, &to))
 		return false;
 	*status = end_list(rd, node, level, version, &to);
@@ -444,7 +460,7 @@ gather_few(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 /*
  * Adds all of a child of the frame's node that is a LIST of few slots with
  * nothing but leaves; its path is in rd->key.  False: it is not, or there is
- * no room for the keys of INLINEs; enter it.
+ * no room for all; enter it.
  */
 static inline bool
 gather_child(ArtRead *rd, ArtFrame *frame, ArtRef ref, EunoStatus *status)
@@ -474,7 +490,7 @@ gather_child(ArtRead *rd, ArtFrame *frame, ArtRef ref, EunoStatus *status)
 		done = rd->forward ?
 			gather_list(rd, node, type, level, false, true, &to) :
 			gather_list(rd, node, type, level, false, false, &to);
-	else if (to.used + capacity * inline_room(level + 1) > rd->batch->buf_size)
+	else if (!room_for(rd, &to, capacity, level))
 		done = false;
 	else
 		done = rd->forward ?
@@ -487,10 +503,10 @@ gather_child(ArtRead *rd, ArtFrame *frame, ArtRef ref, EunoStatus *status)
 }
 
 /*
- * Adds what is INLINE in the frame's node from its next byte on, and children
- * that are a LIST of few slots with nothing but leaves, up to a child that is
- * something else or was not fetched, or the byte "end": where most entries of
- * most scans are read.  None of these children is an edge.
+ * Adds leaves of the frame's node from its next byte on, and children that are
+ * a LIST of few slots with nothing but leaves, up to a child that is something
+ * else or was not fetched, or the byte "end": where most entries of most scans
+ * are read.  None of these children is an edge.
  */
 EunoStatus
 euno_art_gather(ArtRead *rd, ArtFrame *frame, int end)
@@ -509,7 +525,7 @@ euno_art_gather(ArtRead *rd, ArtFrame *frame, int end)
 		ref = euno_load64_acquire(art_frame_slot(frame, byte));
 		if (!art_is_node(ref))
 		{
-			status = gather_inlines(rd, frame, end);
+			status = gather_leaves(rd, frame, end);
 			if (status != EUNO_OK || rd->full || frame->next == byte)
 				return status;
 			continue;

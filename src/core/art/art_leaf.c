@@ -8,20 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/art/art.h"
-
-/* Bytes in front of those of the composite, and how many the payload has. */
-static uint32_t
-record_header(ArtRef ref, uint32_t *start, uint32_t *payload_len)
-{
-	uint32_t	n = (ref & ART_PAYLOAD) != 0 ? 2 : 1;
-	uint16_t	head[2] = {0, 0};
-
-	euno_copy_out(head, art_record(ref), n * sizeof(uint16_t));
-	*start = head[0];
-	*payload_len = head[1];
-	return n * (uint32_t) sizeof(uint16_t);
-}
+#include "core/art/art_match.h"
 
 /* Bytes as INLINE; at most 23 of them. */
 void
@@ -102,7 +89,7 @@ euno_art_leaf_memory(ArtRef ref)
 {
 	uint32_t	start;
 	uint32_t	payload_len;
-	uint32_t	header = record_header(ref, &start, &payload_len);
+	uint32_t	header = art_record_header(ref, &start, &payload_len);
 
 	return art_record_memory(header + art_leaf_len(ref) - start + payload_len);
 }
@@ -114,32 +101,20 @@ euno_art_leaf_memory(ArtRef ref)
 bool
 euno_art_leaf_tail(const ArtChild *child, uint32_t depth, ArtTail *tail)
 {
-	ArtRef		ref = child->ref;
-	uint32_t	start;
-	uint32_t	header;
+	uint64_t	words[ART_WORDS] = {child->ref, child->more[0], child->more[1]};
 
-	if (!art_is_leaf(ref))
-	{
-		uint64_t	words[ART_WORDS] = {ref, child->more[0], child->more[1]};
-
+	if (art_is_leaf(child->ref))
+		return art_record_tail(child->ref, depth, tail);
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-		for (int i = 0; i < ART_WORDS; i++)
-			words[i] = __builtin_bswap64(words[i]);
+	for (int i = 0; i < ART_WORDS; i++)
+		words[i] = __builtin_bswap64(words[i]);
 #endif
-		memcpy(tail->inlined, words, art_inline_max(1));
-		memcpy(tail->inlined + art_inline_max(1), words + 1, 16);
-		tail->bytes = tail->inlined;
-		tail->n = art_inline_count(ref);
-		tail->payload_len = 0;
-		return tail->n <= art_inline_max(ART_WORDS);
-	}
-	header = record_header(ref, &start, &tail->payload_len);
-	if (start > depth || depth > art_leaf_len(ref))
-		return false;
-	tail->bytes = (const uint8_t *) art_record(ref) + header + depth - start;
-	tail->n = art_leaf_len(ref) - depth;
-	tail->payload = tail->bytes + tail->n;
-	return true;
+	memcpy(tail->inlined, words, art_inline_max(1));
+	memcpy(tail->inlined + art_inline_max(1), words + 1, 16);
+	tail->bytes = tail->inlined;
+	tail->n = art_inline_count(child->ref);
+	tail->payload_len = 0;
+	return tail->n <= art_inline_max(ART_WORDS);
 }
 
 /*

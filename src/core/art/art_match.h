@@ -97,6 +97,40 @@ art_record_starts(const uint8_t *tail, const uint8_t *bytes, uint32_t n)
 		(euno_load_be(tail, 8) ^ art_top_bytes(bytes, n)) >> (64 - 8 * n) == 0;
 }
 
+/* Bytes in front of those of the composite, and how many the payload has. */
+static inline uint32_t
+art_record_header(ArtRef ref, uint32_t *start, uint32_t *payload_len)
+{
+	uint16_t	head[2] = {0, 0};
+	bool		payload = (ref & ART_PAYLOAD) != 0;
+
+	if (payload)
+		euno_copy_out(head, art_record(ref), 2 * sizeof(head[0]));
+	else
+		euno_copy_out(head, art_record(ref), sizeof(head[0]));
+	*start = head[0];
+	*payload_len = head[1];
+	return payload ? 2 * sizeof(head[0]) : sizeof(head[0]);
+}
+
+/*
+ * What a record in a slot at this depth has of its composite from there on.
+ * False if it cannot be in such a slot.
+ */
+static inline bool
+art_record_tail(ArtRef ref, uint32_t depth, ArtTail *tail)
+{
+	uint32_t	start;
+	uint32_t	header = art_record_header(ref, &start, &tail->payload_len);
+
+	if (start > depth || depth > art_leaf_len(ref))
+		return false;
+	tail->bytes = (const uint8_t *) art_record(ref) + header + depth - start;
+	tail->n = art_leaf_len(ref) - depth;
+	tail->payload = tail->bytes + tail->n;
+	return true;
+}
+
 /*
  * The TID, all of which a record has that begins at this byte of the
  * composite.

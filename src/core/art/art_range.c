@@ -226,7 +226,9 @@ fetch_ahead(ArtRead *rd, ArtFrame *frame, int end)
 	if ((frame->next - frame->ahead) * step < 0)
 		return;
 	if (rd->batch->max_items > 1)
+	{
 		fetch_more(rd, frame, end);
+	}
 	else
 		frame->ahead = frame->next + step;
 }
@@ -238,17 +240,13 @@ fetch_ahead(ArtRead *rd, ArtFrame *frame, int end)
 EunoStatus
 euno_art_advance(ArtRead *rd)
 {
-	ArtFrame	   *frame = &rd->frames[rd->nframes - 1];
+	ArtFrame   *frame = &rd->frames[rd->nframes - 1];
 	int			step = rd->forward ? 1 : -1;
 	int			at_byte = frame->at_edge ? art_key_byte(&rd->at, frame->level) : -1;
 	int			end_byte = frame->end_edge ?
 		art_key_byte(&rd->end, frame->level) : rd->forward ? 256 : -1;
-	uint32_t	room = rd->batch->max_items - rd->batch->nitems;
-	EunoStatus	status;
 	int			byte;
 
-	if (room > ART_RUN)
-		room = ART_RUN;
 	while ((byte = art_next_byte(frame, frame->next, rd->forward)) >= 0)
 	{
 		bool		at_edge = byte == at_byte;
@@ -256,63 +254,41 @@ euno_art_advance(ArtRead *rd)
 		const ArtRef *slot = art_frame_slot(frame, byte);
 		ArtRef		ref;
 
-		if ((byte - end_byte) * step > 0)
-		{
-			status = art_take_run(rd, frame);
-			rd->ended = status == EUNO_OK && !rd->full;
-			return status;
-		}
+		rd->ended = (byte - end_byte) * step > 0;
+		if (rd->ended)
+			return EUNO_OK;
+		frame->next = byte;
 		ref = euno_load64_acquire(slot);
 		if (art_is_absent(ref))
 		{
 			frame->next = byte + step;
 			continue;
 		}
-		frame->next = byte;
-		if (rd->nrun == 0 && !at_edge && !end_edge)
+		if ((ref & ART_TAG_MASK) != ART_TAG_INLINE)
+			fetch_ahead(rd, frame, end_byte);
+		if (!at_edge && !end_edge)
 		{
-			if (art_is_node(ref))
-				fetch_ahead(rd, frame, end_byte);
-			status = euno_art_gather(rd, frame, end_byte);
+			EunoStatus	status = euno_art_gather(rd, frame, end_byte);
+
 			if (status != EUNO_OK || rd->full)
 				return status;
 			if (frame->next != byte)
 				continue;
 		}
-		if (!art_is_node(ref) && !at_edge && !end_edge)
-		{
-			if (art_is_leaf(ref))
-				fetch_ahead(rd, frame, end_byte);
-			frame->next = byte + step;
-			rd->run_bytes[rd->nrun] = (uint8_t) byte;
-			rd->run[rd->nrun++] = art_child(ref, slot);
-			if (rd->nrun >= room)
-				return art_take_run(rd, frame);
-			continue;
-		}
-		if (rd->nrun > 0)
-		{
-			status = art_take_run(rd, frame);
-			if (status != EUNO_OK || rd->full)
-				return status;
-			continue;
-		}
 		if (!art_frame_valid(rd, frame))
 			return euno_art_read_stale(rd, frame->level, frame->node);
 		frame->next = byte + step;
 		rd->key.bytes[frame->level] = (uint8_t) byte;
-		if (!art_is_node(ref))
+		if (art_is_node(ref))
+			return euno_art_enter(rd, ref, frame->level + 1, at_edge, end_edge);
+		else
 		{
 			ArtChild	leaf = art_child(ref, slot);
 
-			return euno_art_take_edge(rd, &leaf, frame->level + 1, at_edge, end_edge);
+			return euno_art_take_edge(rd, &leaf, frame->level + 1, at_edge,
+									  end_edge);
 		}
-		fetch_ahead(rd, frame, end_byte);
-		return euno_art_enter(rd, ref, frame->level + 1, at_edge, end_edge);
 	}
-	status = art_take_run(rd, frame);
-	if (status != EUNO_OK || rd->full)
-		return status;
 	rd->nframes--;
 	return art_frame_valid(rd, frame) ? EUNO_OK :
 		euno_art_read_stale(rd, frame->level, frame->node);

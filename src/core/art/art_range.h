@@ -6,8 +6,8 @@
  * art_point.c		one key, or several: the short way
  * art_read.c		a batch: from the root, or from where one key's way ends
  * art_range.c		the nodes on the path, and their children in order
- * art_gather.c		what is INLINE in one node, and small nodes below it, at once
- * art_take.c		leaves of any sort
+ * art_gather.c		the leaves of one node, and of small ones below it, at once
+ * art_take.c		one leaf
  *
  *-------------------------------------------------------------------------
  */
@@ -20,8 +20,8 @@
 /* Nodes on the stack.  A deeper path is entered again from the root. */
 #define ART_STACK	16
 
-/* Leaves that are fetched together. */
-#define ART_RUN		64
+/* A path that is copied in whole words. */
+#define ART_SHORT_PATH	24
 
 typedef struct ArtFrame
 {
@@ -51,9 +51,6 @@ typedef struct ArtRead
 	bool		truncated;		/* frames at the bottom were given up */
 	uint32_t	used;			/* of batch->buf */
 	uint32_t	nframes;
-	uint32_t	nrun;
-	uint8_t		run_bytes[ART_RUN];
-	ArtChild	run[ART_RUN];
 	const EunoPosition *stop;	/* the range's end */
 	EunoLock   *lock;			/* of the slot that the lowest frame is from */
 	uint64_t	version;
@@ -71,6 +68,56 @@ static inline uint32_t
 art_align8(uint32_t n)
 {
 	return (n + 7) & ~UINT32_C(7);
+}
+
+/*
+ * Adds to the batch, as its entry n, one of which the path has "depth" bytes,
+ * and the leaf these.  Its key goes to *used.  False: there is no room for it,
+ * or it is no entry.
+ */
+static inline __attribute__((always_inline)) bool
+art_put_entry(EunoBatch *batch, uint32_t n, uint32_t *used, bool keys,
+			  const uint8_t *path, uint32_t depth, const ArtTail *tail)
+{
+	uint32_t	keylen = depth + tail->n - EUNO_TID_BYTES;
+	uint8_t		tid[EUNO_TID_BYTES];
+
+	if ((int32_t) keylen < 0 || keylen > EUNO_MAX_ENTRY)
+		return false;
+	if (tail->n >= EUNO_TID_BYTES)
+		euno_copy_out(tid, tail->bytes + tail->n - EUNO_TID_BYTES,
+					  EUNO_TID_BYTES);
+	else
+	{
+		uint32_t	above = EUNO_TID_BYTES - tail->n;
+
+		memcpy(tid, path + depth - above, above);
+		euno_copy_out(tid + above, tail->bytes, tail->n);
+	}
+	batch->tids[n] = euno_get_tid(tid);
+	if (keys)
+	{
+		uint32_t	at = *used;
+		uint32_t	payload_at = at + art_align8(keylen);
+		uint32_t	end = payload_at + art_align8(tail->payload_len);
+		uint8_t    *to = batch->buf + at;
+
+		if (end > batch->buf_size)
+			return false;
+		if (depth <= ART_SHORT_PATH && at + ART_SHORT_PATH <= batch->buf_size)
+			memcpy(to, path, ART_SHORT_PATH);
+		else
+			memcpy(to, path, depth < keylen ? depth : keylen);
+		if (keylen > depth)
+			euno_copy_out(to + depth, tail->bytes, keylen - depth);
+		if (tail->payload_len > 0)
+			euno_copy_out(batch->buf + payload_at, tail->payload,
+						  tail->payload_len);
+		batch->keys[n] = (EunoItemKey) {at, (uint16_t) keylen,
+			(uint16_t) tail->payload_len};
+		*used = end;
+	}
+	return true;
 }
 
 /* Where a key's way down has ended, or has come to; without versions. */
@@ -95,7 +142,6 @@ extern EunoStatus euno_art_read_below(EunoContext *cx, EunoTree *tree,
 /* art_take.c */
 extern EunoStatus euno_art_take(ArtRead *rd, const ArtChild *leaf,
 								uint32_t depth);
-extern EunoStatus euno_art_take_run(ArtRead *rd, uint32_t level);
 extern EunoStatus euno_art_take_edge(ArtRead *rd, const ArtChild *leaf,
 									 uint32_t depth, bool at_edge,
 									 bool end_edge);
@@ -152,20 +198,6 @@ static inline bool
 art_frame_valid(const ArtRead *rd, const ArtFrame *frame)
 {
 	return rd->rowex || euno_lock_validate(&frame->node->lock, frame->version);
-}
-
-/*
- * Adds the leaves that were found in the frame's node, if they are to be
- * believed.
- */
-static inline EunoStatus
-art_take_run(ArtRead *rd, ArtFrame *frame)
-{
-	if (rd->nrun == 0)
-		return EUNO_OK;
-	if (!art_frame_valid(rd, frame))
-		return euno_art_read_stale(rd, frame->level, frame->node);
-	return euno_art_take_run(rd, frame->level);
 }
 
 /* A node's version; EUNO_STALE: that is none to read at. */

@@ -37,7 +37,7 @@ start_batch(ArtRead *rd, bool rowex)
 {
 	rd->rowex = rowex;
 	rd->ended = rd->full = rd->truncated = false;
-	rd->used = rd->nframes = rd->nrun = 0;
+	rd->used = rd->nframes = 0;
 	rd->last_leaf.ref = 0;
 	rd->batch->nitems = 0;
 }
