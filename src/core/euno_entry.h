@@ -259,8 +259,8 @@ typedef struct EunoBatch
 	uint32_t	nitems;			/* out */
 	EunoTid    *tids;			/* out */
 	bool		want_keys;		/* fill keys and buf too */
-	EunoItemKey *keys;			/* out, if want_keys; entries of one posting
-								 * list may share their bytes */
+	EunoItemKey *keys;			/* out, if want_keys; in buf they are one after
+								 * the other, but neighbors may share bytes */
 	uint8_t    *buf;			/* 8-byte aligned; has room for the longest
 								 * entry, better EUNO_BATCH_BUF */
 	uint32_t	buf_size;

@@ -518,6 +518,19 @@ abbreviate_position(void *arg, const EunoPosition *pos, EunoAbbreviation *to)
 	return true;
 }
 
+/* Few keys, all with many TIDs; one entry of four has a payload, too. */
+static uint32_t
+make_some_payloads(Random *random, uint32_t i, uint32_t n, uint8_t *key,
+				   uint32_t *prefix, uint32_t *payloadlen)
+{
+	(void) i;
+	(void) n;
+	key[0] = 2;
+	key[1] = (uint8_t) (1 + random_below(random, 4));
+	*payloadlen = random_below(random, 4) == 0 ? 8 : 0;
+	return *prefix = 2;
+}
+
 const Shape shapes[] = {
 	{"dense int8", EUNO_ORDER_BYTES, true, false, NULL, make_dense, 1},
 	{"sparse int8", EUNO_ORDER_BYTES, true, false, NULL, make_sparse, 1},
@@ -534,6 +547,7 @@ const Shape shapes[] = {
 	{"up to the limit", EUNO_ORDER_BYTES, true, false, NULL, make_long, 20},
 	{"payloads", EUNO_ORDER_BYTES, false, false, NULL, make_payload, 10},
 	{"payloads, posting", EUNO_ORDER_BYTES, true, false, NULL, make_payload, 10},
+	{"some payloads", EUNO_ORDER_BYTES, true, false, NULL, make_some_payloads, 1},
 	{"mixed lengths", EUNO_ORDER_BYTES, false, false, NULL, make_mixed, 1},
 	{"shared TIDs", EUNO_ORDER_BYTES, true, true, NULL, make_short, 1},
 	{"comparator", EUNO_ORDER_COMPARE, true, false, compare_plain, make_pair, 4},

@@ -4,9 +4,9 @@
  *	  The leaves of one node, and of small ones below it, into a range's batch,
  *	  at once.
  *
- * Most entries of most scans are read here.  What was gathered is believed once
- * the node's version has been looked at again: until then it is no more than
- * what the slots held at some moment of this epoch.
+ * Most entries of most scans are read here.  What was gathered is what the slots
+ * held at some moment of this epoch, each by itself; in "olc" it is believed
+ * once the node's version has been looked at again.
  *
  *-------------------------------------------------------------------------
  */
@@ -123,7 +123,7 @@ split_tid(const Gathered *to, int byte, ArtRef ref)
 
 /*
  * Adds an entry that is INLINE in a node of this level; its key has room.  Where
- * the path to the node is the whole key, all have one copy of it.
+ * the path to the node is the whole key, neighbors have one copy of it.
  */
 static inline __attribute__((always_inline)) void
 gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
@@ -158,7 +158,7 @@ gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 
 /*
  * Adds the entry of a record in a node of this level.  What it holds is
- * constant.  False: it has no room.
+ * constant.  False: it has no room, or is no entry.
  */
 static inline __attribute__((always_inline)) bool
 gather_record(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
@@ -172,6 +172,7 @@ gather_record(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 					   level + 1, &tail))
 		return false;
 	to->n++;
+	to->key = NO_KEY;			/* only neighbors share one */
 	to->byte = byte;
 	to->ref = ref;
 	return true;
@@ -400,7 +401,7 @@ look_at_few(ArtNode *node, ArtType type, Few *few)
 	return true;
 }
 
-/* All of them.  False: one has no room. */
+/* As many of them as the batch may have.  False: a key has no room. */
 static bool
 take_few(ArtRead *rd, uint32_t level, const Few *few, Gathered *to)
 {
@@ -438,7 +439,7 @@ end_list(ArtRead *rd, ArtNode *node, uint32_t level, uint64_t version,
 	return EUNO_OK;
 }
 
-/* All of a LIST that gather_list is not for.  False: enter it. */
+/* A LIST that gather_list is not for.  False: enter it. */
 static __attribute__((noinline)) bool
 gather_few(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 		   uint64_t version, EunoStatus *status)
@@ -458,8 +459,8 @@ gather_few(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 }
 
 /*
- * Adds all of a child of the frame's node that is a LIST of few slots with
- * nothing but leaves; its path is in rd->key.  False: it is not, or there is
+ * Adds a child of the frame's node that is a LIST of few slots with nothing but
+ * leaves; its path is in rd->key.  False: it is not, or there is
  * no room for all; enter it.
  */
 static inline bool

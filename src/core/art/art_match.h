@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * art_match.h
- *	  Does a leaf's composite start with a key?  The short ways to tell.
+ *	  What leaves hold, and whether that starts with a key: the short ways to
+ *	  tell.
  *
  * In a header for the sake of speed.
  *

@@ -71,9 +71,9 @@ art_align8(uint32_t n)
 }
 
 /*
- * Adds to the batch, as its entry n, one of which the path has "depth" bytes,
- * and the leaf these.  Its key goes to *used.  False: there is no room for it,
- * or it is no entry.
+ * Puts into the batch, as its entry n, one of which the path has "depth" bytes,
+ * and the leaf these.  With "keys" its key and payload go to *used.  False:
+ * there is no room for them, or it is no entry; nothing counts then.
  */
 static inline __attribute__((always_inline)) bool
 art_put_entry(EunoBatch *batch, uint32_t n, uint32_t *used, bool keys,
