@@ -460,8 +460,8 @@ gather_few(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 
 /*
  * Adds a child of the frame's node that is a LIST of few slots with nothing but
- * leaves; its path is in rd->key.  False: it is not, or there is
- * no room for all; enter it.
+ * leaves; its path is in rd->key.  False: it is not, or a key has no room;
+ * enter it.
  */
 static inline bool
 gather_child(ArtRead *rd, ArtFrame *frame, ArtRef ref, EunoStatus *status)
