@@ -547,7 +547,6 @@ const Shape shapes[] = {
 	{"up to the limit", EUNO_ORDER_BYTES, true, false, NULL, make_long, 20},
 	{"payloads", EUNO_ORDER_BYTES, false, false, NULL, make_payload, 10},
 	{"payloads, posting", EUNO_ORDER_BYTES, true, false, NULL, make_payload, 10},
-	{"some payloads", EUNO_ORDER_BYTES, true, false, NULL, make_some_payloads, 1},
 	{"mixed lengths", EUNO_ORDER_BYTES, false, false, NULL, make_mixed, 1},
 	{"shared TIDs", EUNO_ORDER_BYTES, true, true, NULL, make_short, 1},
 	{"comparator", EUNO_ORDER_COMPARE, true, false, compare_plain, make_pair, 4},
@@ -555,6 +554,7 @@ const Shape shapes[] = {
 	{"comparator, ignoring case", EUNO_ORDER_COMPARE, false, false, compare_fold, make_case, 4},
 	{"comparator, long prefixes", EUNO_ORDER_COMPARE, true, false, compare_plain, make_compare_url, 4},
 	{"comparator, up to the limit", EUNO_ORDER_COMPARE, false, false, compare_plain, make_compare_long, 20},
+	{"some payloads", EUNO_ORDER_BYTES, true, false, NULL, make_some_payloads, 1},
 };
 const int	nshapes = sizeof(shapes) / sizeof(shapes[0]);
 
