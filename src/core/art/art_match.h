@@ -13,27 +13,6 @@
 
 #include "core/art/art.h"
 
-/* The last n of the first "count" bytes of an INLINE, n at most 8. */
-static inline uint64_t
-art_inline_bytes(const ArtChild *leaf, uint32_t count, uint32_t n)
-{
-	uint64_t	high = leaf->ref >> 8;	/* 7 bytes */
-	uint64_t	low = leaf->more[0];
-	uint32_t	spare = 15 - count;
-
-	if (count > 15)
-	{
-		high = leaf->more[0];
-		low = leaf->more[1];
-		spare = 23 - count;
-	}
-	if (spare >= 8)
-		low = high >> 8 * (spare - 8);
-	else if (spare > 0)
-		low = high << 8 * (8 - spare) | low >> 8 * spare;
-	return n < 8 ? low & ((UINT64_C(1) << 8 * n) - 1) : low;
-}
-
 /* The TID at the end of an INLINE of an entry, which this slot has held. */
 static inline EunoTid
 art_inline_tid(ArtRef ref, const ArtRef *slot)

@@ -25,15 +25,22 @@ ahead(const ArtRead *rd)
 	return rd->forward ? c >= 0 : c < 0;
 }
 
+/* What a leaf has of an entry's composite.  False: it is no entry's. */
+static inline bool
+entry_tail(const ArtChild *leaf, uint32_t depth, ArtTail *tail)
+{
+	return euno_art_leaf_tail(leaf, depth, tail) &&
+		depth + tail->n >= EUNO_TID_BYTES &&
+		depth + tail->n <= ART_MAX_COMPOSITE;
+}
+
 /* Puts the composite of a leaf together in rd->key. */
 static bool
 compose(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
 {
 	ArtTail		tail;
 
-	if (!euno_art_leaf_tail(leaf, depth, &tail) ||
-		depth + tail.n < EUNO_TID_BYTES ||
-		depth + tail.n > ART_MAX_COMPOSITE)
+	if (!entry_tail(leaf, depth, &tail))
 		return false;
 	euno_copy_out(rd->key.bytes + depth, tail.bytes, tail.n);
 	rd->key.len = depth + tail.n;
@@ -51,9 +58,7 @@ euno_art_take(ArtRead *rd, const ArtChild *leaf, uint32_t depth)
 
 	if (batch->nitems >= batch->max_items)
 		return EUNO_FULL;
-	if (!euno_art_leaf_tail(leaf, depth, &tail) ||
-		depth + tail.n < EUNO_TID_BYTES ||
-		depth + tail.n > ART_MAX_COMPOSITE)
+	if (!entry_tail(leaf, depth, &tail))
 		return EUNO_CORRUPT;
 	if (!art_put_entry(batch, batch->nitems, &rd->used, batch->want_keys,
 					   rd->key.bytes, depth, &tail))
