@@ -120,6 +120,43 @@ check_ranges(Actor *actor, Model *model, uint32_t n, bool mutate)
 	}
 }
 
+/*
+ * Reads each key's entries, one key after the other: each is the first or the
+ * last of its leaf once.
+ */
+static void
+check_each_key(Case *c)
+{
+	const Universe *universe = c->fixture.universe;
+	EunoCursor *cursor = calloc(1, sizeof(EunoCursor));
+	EunoTid    *expected = calloc(universe->n, sizeof(EunoTid));
+	uint32_t	end;
+
+	c->actor.batch.max_items = ACTOR_ITEMS;
+	for (uint32_t i = 0; i < universe->n && tap_bad() == 0; i = end)
+	{
+		const EunoEntry *entry = &universe->entries[i].entry;
+		uint32_t	n = 0;
+
+		cursor->lo = (EunoPosition) {
+			.key = entry->key,.keylen = entry->keylen,.side = -1
+		};
+		cursor->hi = cursor->lo;
+		cursor->hi.side = 1;
+		end = universe_below(universe, &cursor->hi);
+		for (uint32_t k = i; k < end; k++)
+		{
+			if (c->model.present[k])
+				expected[n++] = universe->entries[k].entry.tid;
+		}
+		euno_cursor_start(cursor);
+		c->actor.batch.want_keys = !c->actor.batch.want_keys;
+		expect_tids(&c->actor, cursor, true, expected, n);
+	}
+	free(expected);
+	free(cursor);
+}
+
 /* Grow, stay, shrink; look at all of it in between. */
 static void
 test_random(const EunoTreeOps *ops, const Universe *universe, uint16_t ndomains)
@@ -308,7 +345,10 @@ test_twins(const EunoTreeOps *ops, const Universe *universe)
 	c[0].actor.twin = c[1].fixture.tree;
 	check_ranges(&c[0].actor, &c[0].model, 100, false);
 	for (int i = 0; i < 2; i++)
+	{
+		check_each_key(&c[i]);
 		case_close(&c[i]);
+	}
 	tap_end();
 }
 
@@ -363,6 +403,40 @@ test_one_key(const EunoTreeOps *ops, uint32_t n)
 	tap_end();
 }
 
+/* Says of equal keys that the one that is sought is behind the other. */
+static int
+approximate_behind(void *arg, const EunoPosition *pos, const uint8_t *key,
+				   uint32_t keylen)
+{
+	const Shape *shape = arg;
+	int			c = shape->compare(arg, pos, key, keylen);
+
+	return c != 0 ? c : 1;
+}
+
+/*
+ * Keys that begin in one leaf and end in another, found by the comparator in
+ * the first one, and by approximations in the last one.
+ */
+static void
+test_several_leaves(const EunoTreeOps *ops)
+{
+	const Shape *shape = shape_by_name("comparator, descending");
+	Case		c;
+
+	tap_begin("%s: keys of several leaves", ops->name);
+	case_make(&c, ops, shape, ENTRIES / shape->weight, seed);
+	for (uint32_t i = 0; i < c.universe->n; i++)
+		do_insert(&c.actor, &c.model, i);
+	c.actor.cx.approximate = NULL;
+	check_each_key(&c);
+	c.actor.cx.abbreviate = NULL;
+	c.actor.cx.approximate = approximate_behind;
+	check_each_key(&c);
+	case_close(&c);
+	tap_end();
+}
+
 static void
 run_once(void)
 {
@@ -391,6 +465,8 @@ run_once(void)
 			test_large(subjects[s], shape_by_name("text, long prefixes"), 200000);
 		}
 		test_one_key(subjects[s], 110000 / small(subjects[s]));
+		if (subjects[s] == &euno_bptree_ops)
+			test_several_leaves(subjects[s]);
 	}
 }
 
