@@ -112,6 +112,21 @@ EXPLAIN (COSTS OFF) SELECT s FROM w WHERE n = 7;
 EXPLAIN (COSTS OFF) SELECT s FROM w WHERE s LIKE '%99';
 DROP TABLE w;
 
+-- "auto" of an integer is a radix tree, and costs what "art" does
+CREATE TABLE tree AS SELECT hashint4(n) AS n, repeat('x', 60) AS pad FROM generate_series(1, 20000) n;
+CREATE FUNCTION cost_with(structure text) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+	EXECUTE format('CREATE INDEX tree_n ON tree USING euno (n) WITH (structure = %s)', structure);
+	EXECUTE 'EXPLAIN (FORMAT json) SELECT n FROM tree ORDER BY n' INTO plan;
+	DROP INDEX tree_n;
+	RETURN plan->0->'Plan'->>'Total Cost';
+END $$;
+VACUUM ANALYZE tree;
+SELECT cost_with('auto') = cost_with('art') AS like_art, cost_with('auto') = cost_with('bptree') AS like_bptree;
+DROP TABLE tree;
+DROP FUNCTION cost_with;
+
 -- Groups of texts come in the index's order: to decode them does not cost as
 -- much as to read and hash the table
 CREATE TABLE goods AS SELECT 'sku-' || (hashint4(n) & 2147483647) % 500 AS sku, repeat('x', 60) AS pad FROM generate_series(1, 50000) n;

@@ -90,6 +90,14 @@ typedef struct EunoIndex
 } EunoIndex;
 
 /*
+ * Is the tree that this option asks for a radix tree?  "auto": for a single
+ * integer (or date, or timestamp).  These are dense more often than not, and
+ * for dense ones it was measured to be faster.  A radix tree needs keys that
+ * are bytes: an index that has lost them since it was created has a B+tree.
+ */
+extern bool euno_is_radix(const EunoIndex *idx, EunoStructure structure);
+
+/*
  * The backend's view of an open index.  After a relcache invalidation there is
  * a new one; the old one stays until the end of the transaction.
  */

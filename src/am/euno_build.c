@@ -61,15 +61,7 @@ write_metapage(Relation index, ForkNumber fork)
 	UnlockReleaseBuffer(buffer);
 }
 
-/*
- * An empty tree of the structure that the index asks for.  A radix tree needs
- * keys that are bytes: an index that has lost them since it was created is
- * rebuilt as a B+tree rather than not at all.
- *
- * "auto": a radix tree for a single integer (or date, or timestamp).  These
- * are dense more often than not, and for dense ones it was measured to be
- * faster.
- */
+/* An empty tree of the structure that the index asks for. */
 EunoStatus
 euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 {
@@ -91,10 +83,7 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 	pg_atomic_write_u32(&slot->replicate, euno_replicate(index));
 	slot->must_stay = index->rd_index->indisunique ||
 		index->rd_index->indisexclusion;
-	if (idx->order == EUNO_ORDER_BYTES &&
-		(options.structure == EUNO_STRUCTURE_ART ||
-		 (options.structure == EUNO_STRUCTURE_AUTO &&
-		  euno_key_is_integer(idx->schema))))
+	if (euno_is_radix(idx, options.structure))
 		ops = options.sync == EUNO_SYNC_ROWEX ?
 			&euno_art_rowex_ops : &euno_art_olc_ops;
 	return euno_index_start_build(idx, slot, ops, &config);

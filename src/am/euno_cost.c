@@ -303,11 +303,12 @@ range_cost(const IndexPath *path, const BoundQuals *bounds, double tuples,
 	if (path->path.pathtype == T_IndexOnlyScan)
 	{
 		Relation	rel = index_open(index->indexoid, NoLock);
+		const EunoIndex *idx = euno_index_open(rel);
 
 		cost += tuples * cpu_operator_cost * index->ncolumns *
-			(euno_key_tuple_is_plain(euno_index_open(rel)->schema) ?
+			(euno_key_tuple_is_plain(idx->schema) ?
 			 COPY_OPERATORS : DECODE_OPERATORS);
-		if (euno_options(rel)->structure != EUNO_STRUCTURE_ART)
+		if (!euno_is_radix(idx, euno_options(rel)->structure))
 			in_runs = 1;
 		index_close(rel, NoLock);
 	}
