@@ -28,6 +28,13 @@
 /* Leaves of one tree that are moved in one round. */
 #define SETTLE_MOST		256
 
+/*
+ * Memory is given back where so many bytes, and this part of all that the pool
+ * has, have become free: to look for it takes the longer the larger the pool.
+ */
+#define TRIM_BYTES		(2 * EUNO_EXTENT_SIZE)
+#define TRIM_PART		64
+
 /* Descents a second, inserts counting more, that make a copy worthwhile. */
 #define LEAST_USE		100
 
@@ -38,8 +45,8 @@ typedef struct TreeUse
 {
 	uint64		generation;
 	double		use[EUNO_MAX_DOMAINS];	/* a second */
-	uint64		tried[EUNO_MAX_DOMAINS];	/* bytes in use, plus 1, when memory
-											 * was last given back there */
+	uint64		unused[EUNO_MAX_DOMAINS];	/* the fewest free bytes there, since
+											 * memory was last given back */
 } TreeUse;
 
 static int	replica_budget;		/* percent of euno.max_memory */
@@ -247,6 +254,18 @@ change_domains(int number, EunoContext *cx, uint64 wanted, bool drop)
 					pg_popcount64(stats.domains) - 1)));
 }
 
+/* The bytes that a pool has; *unused of them are not in use. */
+static uint64
+pool_bytes(const EunoPool *pool, uint64 *unused)
+{
+	uint64		live = __atomic_load_n(&pool->live_bytes, __ATOMIC_RELAXED);
+	uint64		owned = EUNO_EXTENT_SIZE *
+		__atomic_load_n(&pool->extents, __ATOMIC_RELAXED);
+
+	*unused = owned > live ? owned - live : 0;
+	return owned;
+}
+
 /*
  * A directory that has been given up leaves free nodes.  Where whole extents
  * are free, other trees may have them.  The tree is held.
@@ -259,16 +278,18 @@ trim_domains(EunoTreeSlot *slot, TreeUse *use, uint64 domains)
 	for (int d = 1; d < euno_ndomains; d++)
 	{
 		EunoPool   *pool = &slot->pools[d];
-		uint64		live = __atomic_load_n(&pool->live_bytes, __ATOMIC_RELAXED);
-		uint64		owned = EUNO_EXTENT_SIZE *
-			__atomic_load_n(&pool->extents, __ATOMIC_RELAXED);
+		uint64		unused;
+		uint64		owned = pool_bytes(pool, &unused);
 
-		if ((domains >> d & 1) != 0 || use->tried[d] == live + 1 ||
-			owned < live + 2 * EUNO_EXTENT_SIZE)
+		use->unused[d] = Min(use->unused[d], unused);
+		if ((domains >> d & 1) != 0 ||
+			unused - use->unused[d] < TRIM_BYTES + owned / TRIM_PART)
 			continue;
-		use->tried[d] = live + 1;
-		for (bool begin = true; euno_pool_trim(pool, begin); begin = false)
+		for (bool begin = true;
+			 !InterruptPending && euno_pool_trim(pool, begin);
+			 begin = false)
 			;
+		(void) pool_bytes(pool, &use->unused[d]);
 	}
 }
 
