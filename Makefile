@@ -104,7 +104,7 @@ $(error $(PG_CONFIG) does not lead to PGXS: install postgresql-server-dev-15 (or
 endif
 
 # The server's headers are system headers to us: their warnings are not ours.
-PG_CPPFLAGS = -Isrc -isystem $(shell $(PG_CONFIG) --includedir-server)
+PG_CPPFLAGS = -Isrc -isystem $(shell $(PG_CONFIG) --includedir-server) -DEUNO_VERSION='"$(EXTVERSION)"'
 
 # Callbacks have the signature that PostgreSQL gives them, used or not.  No
 # function of ours is ever replaced by another module's, so calls between our

@@ -126,7 +126,8 @@ REVOKE ALL ON FUNCTION euno_rebuild(regclass) FROM PUBLIC;
 
 CREATE FUNCTION euno_stat_get_indexes(
     OUT reltablespace oid, OUT relfilenode oid, OUT temporary boolean,
-    OUT state text, OUT structure text,
+    OUT state text, OUT absent_reason text, OUT retry_at timestamptz,
+    OUT structure text,
     OUT entries bigint, OUT bytes bigint, OUT height integer,
     OUT leaves bigint, OUT splits bigint, OUT merges bigint,
     OUT descents bigint, OUT inserts bigint, OUT removals bigint,
@@ -136,7 +137,7 @@ CREATE FUNCTION euno_stat_get_indexes(
     OUT conflicts_split bigint, OUT conflicts_directory bigint,
     OUT contended_leaves bigint, OUT contended_writes bigint,
     OUT annex_skips bigint, OUT copies integer, OUT parted_leaves bigint,
-    OUT delegated_writes bigint)
+    OUT delegated_writes bigint, OUT stats_since timestamptz)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 
@@ -206,13 +207,17 @@ SELECT i.indrelid AS relid, i.indexrelid,
            ELSE coalesce(o.structure, 'bptree') END) AS structure,
        CASE WHEN pg_is_in_recovery() THEN 'hidden'
             ELSE coalesce(s.state, 'absent') END AS state,
+       CASE WHEN NOT pg_is_in_recovery()
+            THEN CASE WHEN s.state IS NULL THEN 'unused' ELSE s.absent_reason END
+            END AS absent_reason,
+       s.retry_at,
        s.entries, coalesce(s.bytes, 0) AS bytes, s.height, s.leaves,
        s.splits, s.merges, s.descents, s.inserts, s.removals,
        s.restarts, s.right_moves, s.lock_waits,
        s.conflicts_locked, s.conflicts_changed, s.conflicts_same_key,
        s.conflicts_other_key, s.conflicts_split, s.conflicts_directory,
        s.contended_leaves, s.contended_writes, s.annex_skips,
-       s.copies, s.parted_leaves, s.delegated_writes
+       s.copies, s.parted_leaves, s.delegated_writes, s.stats_since
   FROM pg_catalog.pg_index i
        JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
        JOIN pg_catalog.pg_am a ON a.oid = c.relam AND a.amname = 'euno'
@@ -262,6 +267,8 @@ COMMENT ON FUNCTION euno_stat_get_worker() IS 'the row of euno_stat_worker';
 COMMENT ON VIEW euno_stat_indexes IS 'euno indexes of this database';
 COMMENT ON COLUMN euno_stat_indexes.structure IS 'bptree, art/olc or art/rowex; auto: shows when it is built';
 COMMENT ON COLUMN euno_stat_indexes.state IS 'ready; absent: not built yet, or evicted; building, merging: being built; retiring: given up; hidden: on a standby';
+COMMENT ON COLUMN euno_stat_indexes.absent_reason IS 'evicted: by euno_evict; memory: it did not fit; failed: its build raised an error, see the log; wanted: by a query; unused: not wanted yet, or without a place, see euno.max_indexes';
+COMMENT ON COLUMN euno_stat_indexes.retry_at IS 'it is not built unasked before that';
 COMMENT ON COLUMN euno_stat_indexes.entries IS 'rows that have an entry, with dead ones that are still there';
 COMMENT ON COLUMN euno_stat_indexes.bytes IS 'memory that it uses';
 COMMENT ON COLUMN euno_stat_indexes.height IS 'levels, 1: a single leaf';
@@ -286,6 +293,7 @@ COMMENT ON COLUMN euno_stat_indexes.annex_skips IS 'lookups that needed to look 
 COMMENT ON COLUMN euno_stat_indexes.copies IS 'domains that have a copy of its inner nodes';
 COMMENT ON COLUMN euno_stat_indexes.parted_leaves IS 'leaves that were split between keys that sessions fought for';
 COMMENT ON COLUMN euno_stat_indexes.delegated_writes IS 'writes that another session made for the one that wanted them';
+COMMENT ON COLUMN euno_stat_indexes.stats_since IS 'when the counters were last zero';
 
 COMMENT ON VIEW euno_memory IS 'memory of all euno indexes';
 COMMENT ON COLUMN euno_memory.reserved_bytes IS 'euno.max_memory';

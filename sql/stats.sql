@@ -27,7 +27,9 @@ SELECT indexrelname, entries, removals, merges > 0 AS merged, contended_leaves, 
 SELECT indexrelname, right_moves >= 0 AS right_moves, copies IS NOT NULL AS copies FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
 SELECT sum(conflicts_locked + conflicts_changed + conflicts_same_key + conflicts_other_key + conflicts_split + coalesce(conflicts_directory, 0)) FROM euno_stat_indexes WHERE relname = 'st';
 
+SELECT max(stats_since) AS before, count(stats_since) FROM euno_stat_indexes WHERE relname = 'st' \gset
 SELECT euno_stat_reset();
+SELECT count(*) FROM euno_stat_indexes WHERE relname = 'st' AND stats_since > :'before' AND stats_since <= clock_timestamp();
 SELECT indexrelname, inserts, removals, restarts FROM euno_stat_indexes WHERE relname = 'st' ORDER BY 1;
 
 -- An index is known by its file: in which tablespace, and temporary or not

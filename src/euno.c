@@ -24,7 +24,7 @@
 #include "mem/euno_snapshot.h"
 #include "worker/euno_worker.h"
 
-PG_MODULE_MAGIC;
+EUNO_MODULE_MAGIC;
 
 void		_PG_init(void);
 

@@ -76,6 +76,21 @@
 #define euno_path_disabled(path) 0
 #endif
 
+/* 18 has a support function for skipping; before, no function has this number. */
+#if PG_VERSION_NUM >= 180000
+#define EUNO_SKIPSUPPORT_PROC BTSKIPSUPPORT_PROC
+#else
+#define EUNO_SKIPSUPPORT_PROC (BTNProcs + 1)
+#endif
+
+/* 18 shows which version of a library is loaded, in pg_get_loaded_modules. */
+#if PG_VERSION_NUM >= 180000
+#define EUNO_MODULE_MAGIC \
+	PG_MODULE_MAGIC_EXT(.name = "euno_index", .version = EUNO_VERSION)
+#else
+#define EUNO_MODULE_MAGIC PG_MODULE_MAGIC
+#endif
+
 /*
  * 17 lets extensions name their wait events; before, they are all "Extension".
  * Used as "static uint32 event = 0; euno_wait_event(&event, name)".

@@ -23,6 +23,7 @@
 
 #include "am/euno_am.h"
 #include "euno_compat.h"
+#include "worker/euno_worker.h"
 
 Relation
 euno_open_index_by_oid(Oid oid, LOCKMODE lockmode)
@@ -149,7 +150,30 @@ euno_rebuild(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-#define INDEX_COLUMNS 29
+#define INDEX_COLUMNS 32
+
+/*
+ * Why a tree is absent, as euno_stat_indexes shows it.  *retry_at: not to be
+ * built unasked before that, or 0.
+ */
+static const char *
+absent_reason(const EunoTreeSlot *slot, TimestampTz *retry_at)
+{
+	*retry_at = 0;
+	if (slot->evicted)
+		return "evicted";
+	if (!euno_full_may_return(slot))
+	{
+		*retry_at = slot->retry_at;
+		return "memory";
+	}
+	if (slot->tried_at != 0)
+	{
+		*retry_at = euno_worker_next_try(slot);
+		return "failed";
+	}
+	return slot->wanted ? "wanted" : "unused";
+}
 
 /*
  * What euno_stat_get_indexes says of a tree.  What its structure does not have
@@ -169,6 +193,17 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	values[n++] = ObjectIdGetDatum(slot->key.number);
 	values[n++] = BoolGetDatum(slot->key.temp_owner >= 0);
 	values[n++] = CStringGetTextDatum(euno_state_name(state));
+	nulls[n] = nulls[n + 1] = true;
+	if (state == EUNO_STATE_ABSENT)
+	{
+		TimestampTz retry_at;
+
+		nulls[n] = false;
+		values[n] = CStringGetTextDatum(absent_reason(slot, &retry_at));
+		nulls[n + 1] = retry_at == 0;
+		values[n + 1] = TimestampTzGetDatum(retry_at);
+	}
+	n += 2;
 	nulls[n] = ops == NULL;
 	values[n++] = CStringGetTextDatum(ops ? ops->name : "");
 	nulls[n] = nulls[n + 2] = nulls[n + 3] = nulls[n + 4] = nulls[n + 5] =
@@ -202,6 +237,7 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	nulls[n] = !ready || ops == NULL || ops->steer == NULL;
 	values[n++] = Int64GetDatum(stats->parted);
 	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_DELEGATED));
+	values[n++] = TimestampTzGetDatum(slot->stats_since);
 	Assert(n == INDEX_COLUMNS);
 }
 

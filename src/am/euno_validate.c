@@ -27,6 +27,7 @@
 #include "utils/syscache.h"
 
 #include "am/euno_am.h"
+#include "euno_compat.h"
 
 #define EUNO_AM_NAME	"euno"
 
@@ -66,12 +67,10 @@ validate_function(const char *family, Form_pg_amproc member)
 		case BTOPTIONS_PROC:
 			ok = check_amoptsproc_signature(member->amproc);
 			break;
-#ifdef BTSKIPSUPPORT_PROC
-		case BTSKIPSUPPORT_PROC:
+		case EUNO_SKIPSUPPORT_PROC:
 			ok = check_amproc_signature(member->amproc, VOIDOID, true,
 										1, 1, INTERNALOID);
 			break;
-#endif
 		default:
 			ereport(INFO,
 					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),

@@ -13,6 +13,7 @@
 #include "storage/ipc.h"
 #include "storage/pg_shmem.h"
 #include "storage/shmem.h"
+#include "utils/timestamp.h"
 
 #include "euno_compat.h"
 #include "mem/euno_memlimit.h"
@@ -136,6 +137,7 @@ euno_tree_reset_counters(EunoTreeSlot *slot)
 		for (int which = 0; which < EUNO_COUNTS; which++)
 			if (which != EUNO_COUNT_USES)
 				pg_atomic_write_u64(&slot->tallies[i].counts[which], 0);
+	slot->stats_since = GetCurrentTimestamp();
 }
 
 static void
@@ -145,6 +147,7 @@ reset_statistics(EunoTreeSlot *slot,
 	for (int i = 0; i < EUNO_STRIPES; i++)
 		for (int which = 0; which < EUNO_COUNTS; which++)
 			set(&slot->tallies[i].counts[which], 0);
+	slot->stats_since = GetCurrentTimestamp();
 	set(&slot->round_start, 0);
 	set(&slot->round_before, 0);
 }

@@ -194,6 +194,7 @@ typedef struct EunoTreeSlot
 	pg_atomic_uint64 round_start;
 	pg_atomic_uint64 round_before;	/* how long the round before took */
 
+	int64		stats_since;	/* TimestampTz: tallies are zero, but for uses */
 	EunoTally	tallies[EUNO_STRIPES];
 	EunoPool	pools[EUNO_MAX_DOMAINS];
 	EunoTree	tree;

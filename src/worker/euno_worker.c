@@ -183,11 +183,16 @@ note_index(Oid index_oid)
 	CommitTransactionCommand();
 }
 
+int64
+euno_worker_next_try(const EunoTreeSlot *slot)
+{
+	return slot->tried_at + euno_naptime * INT64CONST(500000);
+}
+
 bool
 euno_worker_may_try(const EunoTreeSlot *slot)
 {
-	return TimestampDifferenceExceeds(slot->tried_at, GetCurrentTimestamp(),
-									  500 * euno_naptime);
+	return GetCurrentTimestamp() >= euno_worker_next_try(slot);
 }
 
 /*

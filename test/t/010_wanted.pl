@@ -23,11 +23,14 @@ $node->safe_psql('postgres', q{
 });
 
 my $state = q{SELECT state FROM euno_stat_indexes WHERE indexrelname = };
+my $why = q{SELECT absent_reason, retry_at IS NOT NULL FROM euno_stat_indexes WHERE indexrelname = };
 
 # Both are absent now; nobody has asked for either.
 $node->safe_psql('postgres', 'ALTER INDEX t_a SET TABLESPACE elsewhere');
 $node->safe_psql('postgres', q{SELECT euno_evict('u_a')});
 is($node->safe_psql('postgres', "$state 't_a'"), 'absent', 'absent in a new place');
+is($node->safe_psql('postgres', "$why 't_a'"), 'unused|f', 'and nobody has wanted it');
+is($node->safe_psql('postgres', "$why 'u_a'"), 'evicted|f', 'the other one was evicted');
 
 my $plan = $node->safe_psql('postgres', 'EXPLAIN SELECT * FROM t WHERE a = 5');
 unlike($plan, qr/t_a/, 'planning does not build it');
@@ -37,6 +40,7 @@ ok($node->poll_query_until('postgres', "$state 't_a'", 'ready'),
 	'but the launcher has it built');
 like($node->safe_psql('postgres', 'EXPLAIN SELECT * FROM t WHERE a = 5'),
 	qr/t_a/, 'and then it is used');
+is($node->safe_psql('postgres', "$why 't_a'"), '|f', 'and not absent for any reason');
 is($node->safe_psql('postgres', "$state 'u_a'"), 'absent',
 	'an evicted one is left alone');
 
@@ -54,6 +58,7 @@ $node->safe_psql('postgres', q{
 });
 $node->psql('postgres', 'SELECT * FROM b WHERE breaks(a + 1) = 1 AND breaks(a) = 1');
 ok($node->poll_query_until('postgres', q{SELECT last_error = 'division by zero' FROM euno_stat_worker}), 'a rebuild that failed is counted');
+ok($node->poll_query_until('postgres', "$why 'b_a'", 'failed|t'), 'why it is absent, and until when, is shown');
 like(slurp_file($node->logfile), qr/division by zero\n.*CONTEXT: (.|\n)*?rebuild of euno index "b_a" of table "postgres\.public\.b"/, 'the log says which');
 like(slurp_file($node->logfile), qr/euno index "t_a" of table "postgres\.public\.t" rebuilt: 10000 rows/, 'the log says whose index was rebuilt');
 

@@ -81,6 +81,8 @@ is($ret, 0, 'the insert that found no room goes on');
 like($stderr, qr/WARNING:  01000: evicted euno index "idle_b": "euno.max_memory" is used up/, 'and says at whose cost');
 is(() = $stderr =~ /WARNING/g, 1, 'once');
 is(state_of($node, 'idle_b'), 'absent', 'the idle index is gone');
+is($node->safe_psql('postgres', "SELECT absent_reason, retry_at > stats_since FROM euno_stat_indexes WHERE indexrelname = 'idle_b'"),
+	'memory|t', 'why, and until when at least');
 is(state_of($node, 'used_a'), 'ready', 'the one in use is not');
 is($session->query_safe("EXECUTE q('')"), '30000', 'the prepared query is planned anew');
 unlike($session->query_safe("EXPLAIN EXECUTE q('')"), qr/idle_b/, 'without the index');
