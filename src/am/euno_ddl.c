@@ -3,10 +3,15 @@
  * euno_ddl.c
  *	  Statements that ask for what cannot be had.
  *
- * Before version 18, PostgreSQL takes every unique index for a btree in two
- * places: INSERT ... ON CONFLICT fails on a table with any other, and an apply
- * worker whose replica identity it is finds no operator for it.  The first
- * gets a warning, the second is refused.
+ * Before version 18, PostgreSQL is not ready for unique indexes other than
+ * btrees:
+ *
+ *	- INSERT ... ON CONFLICT fails on a table with one: a warning;
+ *	- REFRESH MATERIALIZED VIEW CONCURRENTLY does not take one: a warning;
+ *	- an apply worker whose replica identity it is finds no operator for it:
+ *	  refused;
+ *	- the planner's proofs of uniqueness do not know it: euno_planner.c gives
+ *	  its families the names of btree's.
  *
  * Options that do not fit the index are refused when it is built; so that
  * ALTER INDEX does not leave it with such, they are looked at here.

@@ -8,8 +8,9 @@
 #include "core/euno_lock.h"
 
 /*
- * Pauses before going to sleep: a few microseconds, several times the length
- * of the longest critical section (copying a node).  Tests make it fewer.
+ * Pauses before going to sleep: a few microseconds, several times as long as a
+ * node is copied.  (A contention split, which builds two leaves under the lock,
+ * takes some microseconds, too.)  Tests make it fewer.
  */
 #ifndef EUNO_LOCK_SPINS
 #define EUNO_LOCK_SPINS 100

@@ -33,9 +33,11 @@
  *		euno_lock_release(lock, env);
  *
  * The upgrade is also the validation of all that was read before.  A lock is
- * held for copies within one or two nodes, never across anything that can
- * fail, wait for long, or call out of core.  Two leaves are locked left to
- * right; a directory's mutex before any leaf.
+ * held for copies within one or two nodes, and a contention split's also while
+ * it takes a leaf apart and builds two of it in private memory; never across
+ * anything that can wait for long, call out of core, or fail so that something
+ * would have to be undone.  Two leaves are locked left to right; a directory's
+ * mutex before any leaf.
  *
  * Delete rule.  Lock, unlink, euno_lock_release_obsolete, retire the node in
  * an epoch (euno_epoch.h).  Readers that come by an old pointer see OBSOLETE

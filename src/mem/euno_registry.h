@@ -147,8 +147,10 @@ typedef struct EunoTreeSlot
 	uint64		side_epoch;		/* set when MERGING begins */
 	uint64		retired_epoch;	/* while RETIRING */
 	pg_atomic_uint32 holders;	/* operations that keep the tree in memory
-								 * without an epoch (bulk delete, check, its
-								 * builder) */
+								 * without an epoch: euno_index_hold's (VACUUM,
+								 * checks, euno_hot_leaves, euno_numa_pages),
+								 * euno_tree_hold's (the launcher's steps,
+								 * euno_set_domains), and its builder's */
 	int			builder_pid;	/* while BUILDING or MERGING; set under
 								 * euno_registry_lock */
 	int			builder_level;	/* in how many operations the builder is, one
