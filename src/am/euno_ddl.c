@@ -13,6 +13,9 @@
  *	- the planner's proofs of uniqueness do not know it: euno_planner.c gives
  *	  its families the names of btree's.
  *
+ * As the target of a foreign key, and on a partitioned table, the server itself
+ * refuses one.
+ *
  * Options that do not fit the index are refused when it is built; so that
  * ALTER INDEX does not leave it with such, they are looked at here.
  *
