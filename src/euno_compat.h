@@ -58,8 +58,8 @@
 
 /*
  * Before 18, ON CONFLICT and the apply workers of logical replication take
- * every unique index for a btree, and the planner's proofs of uniqueness no
- * other.
+ * every unique index for a btree; the planner's proofs of uniqueness and
+ * REFRESH MATERIALIZED VIEW CONCURRENTLY know no other.
  */
 #define EUNO_UNIQUE_MEANS_BTREE (PG_VERSION_NUM < 180000)
 

@@ -280,7 +280,7 @@ entry_cost(const BoundQuals *bounds)
  * Rows go to their node in runs for as much of a plain scan as follows the
  * heap's order, and for all of an index-only one.  But of a radix tree it may
  * take as long as that saves to put keys together, other than those of
- * neighbouring numbers, which are mostly in the heap's order.
+ * neighboring numbers, which are mostly in the heap's order.
  *
  * Conditions that bound the range are evaluated at its ends alone, and do not
  * count for rows that go in runs.  For others they do, as nbtree's: a plain

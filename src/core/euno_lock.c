@@ -9,8 +9,8 @@
 
 /*
  * Pauses before going to sleep: a few microseconds, several times as long as a
- * node is copied.  (A contention split, which builds two leaves under the lock,
- * takes some microseconds, too.)  Tests make it fewer.
+ * node is copied.  (A contention split builds two leaves under the lock, which
+ * takes longer.)  Tests make it fewer.
  */
 #ifndef EUNO_LOCK_SPINS
 #define EUNO_LOCK_SPINS 100
