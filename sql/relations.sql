@@ -106,6 +106,23 @@ SELECT compare('SELECT a FROM clear WHERE a > 0', 'clear_a'), compare('SELECT a,
 INSERT INTO clear VALUES (1);
 SELECT indexrelname, entries, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE indexrelname ~ '^(keep|clear|gone)_' ORDER BY 1;
 
+-- A commit that fails while it makes one index of an emptied table anew
+CREATE TEMP TABLE twice (a int, b int) ON COMMIT DELETE ROWS;
+CREATE INDEX twice_a ON twice USING euno (a);
+CREATE INDEX twice_b ON twice USING euno (b);
+BEGIN;
+INSERT INTO twice SELECT n, n FROM generate_series(1, 100) n;
+SET LOCAL euno.debug_stop = 'build-unchecked:error';
+COMMIT;
+BEGIN;
+INSERT INTO twice VALUES (200, 200);
+SELECT indexrelname, state FROM euno_stat_indexes WHERE relname = 'twice' ORDER BY 1;
+SELECT euno_index_check('twice_a', true), euno_index_check('twice_b', true);
+ANALYZE twice;
+SELECT compare('SELECT a, b FROM twice WHERE b IN (1, 200)', 'twice_b');
+COMMIT;
+SELECT indexrelname, state, entries FROM euno_stat_indexes WHERE relname = 'twice' ORDER BY 1;
+
 -- Unlogged, and back
 CREATE UNLOGGED TABLE u AS SELECT n AS a, n % 9 AS b FROM generate_series(1, 2000) n;
 CREATE INDEX u_ba ON u USING euno (b, a);

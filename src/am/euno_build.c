@@ -116,6 +116,36 @@ fresh_slot(EunoIndex *idx, Relation index)
 	}
 }
 
+/*
+ * A temporary table is emptied at the end of a transaction (ON COMMIT DELETE
+ * ROWS), in place, and its indexes are built anew one after the other.  An error
+ * meanwhile leaves the rest as they were, and the table empty.  So the first of
+ * our indexes to be built gives up all trees of the table that have entries:
+ * of an empty table they are wrong.
+ */
+static void
+forget_emptied(Relation heap)
+{
+	EunoProcess *process = euno_process();
+
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+		uint64		generation = pg_atomic_read_u64(&slot->generation);
+		bool		wrong;
+
+		euno_epoch_enter(process);
+		wrong = euno_tree_state(slot) == EUNO_STATE_READY &&
+			slot->key.database == MyDatabaseId &&
+			slot->key.temp_owner == euno_my_proc_number() &&
+			slot->heap_oid == RelationGetRelid(heap) &&
+			slot->ops->entries(&slot->tree) > 0;
+		euno_epoch_exit(process);
+		if (wrong)
+			(void) euno_tree_retire(slot, generation, 0);
+	}
+}
+
 IndexBuildResult *
 eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 {
@@ -127,6 +157,9 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	EunoStatus	status;
 	int			nworkers;
 
+	if (euno_preloaded && RelationUsesLocalBuffers(heap) &&
+		RelationGetNumberOfBlocks(heap) == 0)
+		forget_emptied(heap);
 	write_metapage(index, MAIN_FORKNUM);
 	if (IsBinaryUpgrade)
 		return result;			/* rebuilt when the new server starts */
