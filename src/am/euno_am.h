@@ -573,12 +573,28 @@ extern void euno_ddl_init(void);
  */
 extern void euno_ddl_check_types(Relation index);
 
+/* Is this access method euno?  The server's own need not be asked. */
+extern bool euno_is_our_method(Oid method);
+
+/* ---- euno_labels.c: those of enums stay where they are ---- */
+
 /*
  * To be called when a statement builds an index, before its keys are made:
  * until the end of this transaction, nobody moves the labels of enums among
  * its key columns.  May wait for a transaction that has.
  */
-extern void euno_ddl_lock_labels(const EunoKeySchema *schema, int nkeys);
+extern void euno_labels_lock(const EunoKeySchema *schema, int nkeys);
+
+/*
+ * After ALTER TYPE ... ADD VALUE: if it has moved labels, which nobody else
+ * sees yet, nothing may be made of the old places.  Who creates an index with
+ * these, and has not committed yet, is waited for; who comes later waits for
+ * us, and sees the new ones.
+ *
+ * "before" are the labels of all types.  The statement has a name, which means
+ * one type or another, as event triggers and other sessions have it.
+ */
+extern void euno_labels_check(const EunoLabel *before, int n);
 
 /* ---- euno_validate.c ---- */
 

@@ -168,7 +168,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	idx = euno_index_open(index);
 	euno_options_check(index);
 	euno_ddl_check_types(index);
-	euno_ddl_lock_labels(idx->schema, index_info->ii_NumIndexKeyAttrs);
+	euno_labels_lock(idx->schema, index_info->ii_NumIndexKeyAttrs);
 	euno_gc_created(&idx->key, idx->oid);
 
 	/*

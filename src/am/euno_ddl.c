@@ -23,35 +23,28 @@
  * other one's operator class unasked; an index that is made of such is
  * refused.
  *
- * Keys are made of the places of an enum's labels, so these must stay as they
- * are while there is an index on the type: see src/README.md, "Enums".
+ * After ALTER TYPE ... ADD VALUE, euno_labels.c looks at the enum's labels.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/amapi.h"
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "access/table.h"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_index.h"
-#include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
-#include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "am/euno_am.h"
@@ -59,9 +52,8 @@
 
 static ProcessUtility_hook_type previous_hook = NULL;
 
-/* Is this access method euno?  The server's own need not be asked. */
-static bool
-is_our_method(Oid method)
+bool
+euno_is_our_method(Oid method)
 {
 	return method >= FirstNormalObjectId &&
 		GetIndexAmRoutineByAmId(method, false)->ambuild == eunobuild;
@@ -96,7 +88,7 @@ is_ours(Oid oid)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	form = (Form_pg_class) GETSTRUCT(tuple);
-	ours = form->relkind == RELKIND_INDEX && is_our_method(form->relam);
+	ours = form->relkind == RELKIND_INDEX && euno_is_our_method(form->relam);
 	ReleaseSysCache(tuple);
 	return ours;
 }
@@ -184,115 +176,6 @@ euno_ddl_check_types(Relation index)
 					 errhint("Create an operator class with the operators and the function of the one for btree, or index the value as %s, by an expression.",
 							 format_type_be(index->rd_opcintype[i]))));
 	}
-}
-
-/* Excludes one who creates an index on a type and one who moves its labels. */
-#define LABELS_SUBID	1
-
-void
-euno_ddl_lock_labels(const EunoKeySchema *schema, int nkeys)
-{
-	for (int i = 0; i < nkeys; i++)
-	{
-		Oid			type = euno_key_enum(schema, i);
-
-		if (OidIsValid(type))
-			LockDatabaseObject(TypeRelationId, type, LABELS_SUBID, ShareLock);
-	}
-}
-
-/*
- * Has this index, if it is a euno index, a key column of this type?  By the
- * catalog alone: whoever has the index locked may be waiting for us.  An index
- * that is gone clears *complete.
- */
-static bool
-has_labels_of(Form_pg_class row, Oid type, bool *complete)
-{
-	HeapTuple	tuple;
-	int			nkeys;
-
-	if (row->relkind != RELKIND_INDEX || !is_our_method(row->relam))
-		return false;
-	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(row->oid));
-	if (!HeapTupleIsValid(tuple))
-	{
-		*complete = false;
-		return false;
-	}
-	nkeys = ((Form_pg_index) GETSTRUCT(tuple))->indnkeyatts;
-	ReleaseSysCache(tuple);
-	for (int i = 1; i <= nkeys; i++)
-	{
-		Oid			column = get_atttype(row->oid, i);
-
-		if (!OidIsValid(column))
-			*complete = false;
-		else if (getBaseType(column) == type)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Looks at all indexes.  False: one has gone meanwhile, and another one may
- * have its tree (ALTER TABLE ... TYPE gives an index a new OID, and may keep
- * its file), which we did not see.
- */
-static bool
-refuse_if_indexed(Oid type)
-{
-	bool		complete = true;
-	Relation	catalog;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	InvalidateCatalogSnapshot();
-	catalog = table_open(RelationRelationId, AccessShareLock);
-	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
-	EUNO_STOP_POINT("labels-indexes");
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_class row = (Form_pg_class) GETSTRUCT(tuple);
-
-		if (has_labels_of(row, type, &complete))
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("cannot add a value at this place to type %s",
-							format_type_be(type)),
-					 errdetail("There is no sort order left between those of its neighbors. All values would get new ones, but euno index \"%s\" is made of the old ones.",
-							   NameStr(row->relname)),
-					 errhint("Drop the index, add the value, and create the index again.")));
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return complete;
-}
-
-/*
- * After ALTER TYPE ... ADD VALUE: if it has moved labels, which nobody else
- * sees yet, nothing may be made of the old places.  Who creates an index with
- * these, and has not committed yet, is waited for; who comes later waits for
- * us, and sees the new ones.
- *
- * "before" are the labels of all types.  The statement has a name, which means
- * one type or another, as event triggers and other sessions have it.
- */
-static void
-check_labels(const EunoLabel *before, int n)
-{
-	EunoLabel  *after;
-	int			nafter;
-	Oid			type;
-
-	CommandCounterIncrement();
-	nafter = euno_labels_read(InvalidOid, &after);
-	type = euno_labels_moved(before, n, after, nafter);
-	if (!OidIsValid(type))
-		return;
-	LockDatabaseObject(TypeRelationId, type, LABELS_SUBID, ExclusiveLock);
-	while (!refuse_if_indexed(type))
-		CHECK_FOR_INTERRUPTS();
 }
 
 /*
@@ -383,7 +266,7 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	if (alter != NULL)
 		check_options(alter);
 	if (labels != NULL)
-		check_labels(labels, nlabels);
+		euno_labels_check(labels, nlabels);
 	if (ends_prepared && euno_preloaded)
 		euno_gc_prepared();
 	if (unique.table != NULL)

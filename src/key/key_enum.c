@@ -7,7 +7,7 @@
  * same order.  ALTER TYPE ... ADD VALUE gives a new label one between those of
  * its neighbors, and changes no other: should it have to, for there is none
  * between them, it is refused while there are euno indexes on the type
- * (am/euno_ddl.c).  So what one process finds in pg_enum is what every other
+ * (am/euno_labels.c).  So what one process finds in pg_enum is what every other
  * one finds, and what the keys in a tree were made of.
  *
  * Each process keeps the labels that it has read.  One that it does not know
