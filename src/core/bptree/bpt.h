@@ -296,6 +296,8 @@ extern void euno_bpt_publish(EunoContext *cx, EunoTree *tree, BptLeaf *leaf);
 extern void euno_bpt_catch_up(EunoContext *cx, EunoTree *tree,
 							  const BptPlace *place);
 extern void euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain);
+
+/* bpt_domains.c */
 extern EunoStatus euno_bpt_set_domains(EunoContext *cx, EunoTree *tree,
 									   uint64_t domains);
 

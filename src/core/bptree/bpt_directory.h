@@ -106,6 +106,9 @@ extern bool euno_bpt_copy_at(EunoContext *cx, BptLeaf *leaf, BptPlace *place,
 /* bpt_log.c */
 extern BptLeaf *euno_bpt_log_take(EunoContext *cx, BptLog *log);
 extern bool euno_bpt_log_try(EunoContext *cx, BptLog *log, BptLeaf *leaf);
+extern bool euno_bpt_logs_make(EunoContext *cx, EunoTree *tree,
+							   uint64_t domains);
+extern void euno_bpt_log_clear(EunoContext *cx, EunoTree *tree, int domain);
 
 /* bpt_directory.c */
 extern bool euno_bpt_path_current(EunoTree *tree, int domain,

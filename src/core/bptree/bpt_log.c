@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * bpt_log.c
- *	  Directories of several domains over one chain of leaves.
+ *	  What the directories of several domains do not know yet.
  *
  * Whoever splits a leaf posts its separator to the directory of the own domain
  * and leaves a note for each other domain: the new leaf, in that domain's log.
@@ -54,8 +54,8 @@ log_make(EunoContext *cx, EunoTree *tree, BptLog **place, int domain)
  * memory; one alone needs none.  To be called by who creates the tree, or with
  * the right to merge.  False if some have none for want of memory.
  */
-static bool
-logs_make(EunoContext *cx, EunoTree *tree, uint64_t domains)
+bool
+euno_bpt_logs_make(EunoContext *cx, EunoTree *tree, uint64_t domains)
 {
 	bool		ok = true;
 
@@ -81,7 +81,7 @@ euno_bpt_log_create(EunoContext *cx, EunoTree *tree)
 	if (tree->config.nparts < 2)
 		return EUNO_OK;
 	return log_make(cx, tree, &body->wishes, 0) &&
-		logs_make(cx, tree, body->active) ? EUNO_OK : EUNO_NO_MEMORY;
+		euno_bpt_logs_make(cx, tree, body->active) ? EUNO_OK : EUNO_NO_MEMORY;
 }
 
 /* How many notes wait; anything above the log's size if some were lost. */
@@ -172,10 +172,12 @@ euno_bpt_log_take(EunoContext *cx, BptLog *log)
 	return leaf;
 }
 
-/* Forgets all notes. */
-static void
-log_clear(EunoContext *cx, BptLog *log)
+/* Forgets all notes of a domain, which has a log. */
+void
+euno_bpt_log_clear(EunoContext *cx, EunoTree *tree, int domain)
 {
+	BptLog	   *log = log_of(tree, domain);
+
 	euno_mutex_lock(&log->mutex, cx->env);
 	euno_store32(&log->count, 0);
 	euno_store64(&log->lost, 0);
@@ -257,7 +259,7 @@ renew(EunoContext *cx, EunoTree *tree, int domain)
 	euno_mutex_lock(&dir->mutex, cx->env);
 
 	/* What is split from here on is noted again; all else is in the chain. */
-	log_clear(cx, dir->log);
+	euno_bpt_log_clear(cx, tree, domain);
 	if ((euno_load64(&body->active) >> domain & 1) != 0 &&
 		!euno_bpt_directory_build(cx, tree, domain))
 		euno_store64(&dir->log->lost, 1);
@@ -342,80 +344,4 @@ euno_bpt_maintain(EunoContext *cx, EunoTree *tree, int domain)
 		log_apply(cx, tree, domain);
 		euno_epoch_exit(cx->process);
 	}
-}
-
-/*
- * Takes a directory out of use.  The caller has the right to merge, and so is
- * the only one who changes what is in use.
- */
-static void
-deactivate(EunoContext *cx, EunoTree *tree, int domain)
-{
-	BptBody    *body = bpt_body(tree);
-	BptDirectory *dir = &body->directories[domain];
-
-	euno_epoch_enter(cx->process);
-	euno_mutex_lock(&dir->mutex, cx->env);
-	euno_store64(&body->active,
-				 euno_load64(&body->active) & ~(UINT64_C(1) << domain));
-	euno_bpt_directory_drop(cx, tree, domain);
-	log_clear(cx, log_of(tree, domain));
-	euno_mutex_unlock(&dir->mutex, cx->env);
-	euno_epoch_exit(cx->process);
-}
-
-/*
- * Gives a domain, which has a log, a directory.  The caller has the right to
- * merge.  False without memory: it has none.
- */
-static bool
-activate(EunoContext *cx, EunoTree *tree, int domain)
-{
-	BptBody    *body = bpt_body(tree);
-	BptDirectory *dir = &body->directories[domain];
-	bool		built;
-
-	/*
-	 * From here on it is noted what is split; descents avoid it.  Release: who
-	 * sees the bit sees the log.
-	 */
-	log_clear(cx, log_of(tree, domain));
-	euno_store64_release(&body->active,
-						 euno_load64(&body->active) | UINT64_C(1) << domain);
-	euno_epoch_enter(cx->process);
-	euno_mutex_lock(&dir->mutex, cx->env);
-	built = euno_bpt_directory_build(cx, tree, domain);
-	euno_mutex_unlock(&dir->mutex, cx->env);
-	euno_epoch_exit(cx->process);
-	if (!built)
-		deactivate(cx, tree, domain);
-	return built;
-}
-
-/* See EunoTreeOps. */
-EunoStatus
-euno_bpt_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
-{
-	BptBody    *body = bpt_body(tree);
-	bool		ok;
-
-	domains = euno_tree_domains(tree, domains);
-	if (euno_load64(&body->active) == domains)
-		return EUNO_OK;
-	if (!euno_mutex_trylock(&body->compact_mutex))
-		return EUNO_NOT_FOUND;
-	cx->held.compacting = tree;
-	for (int d = 1; d < tree->config.ndomains; d++)
-	{
-		if ((euno_load64(&body->active) & ~domains) >> d & 1)
-			deactivate(cx, tree, d);
-	}
-	ok = logs_make(cx, tree, domains);
-	for (int d = 1; d < tree->config.ndomains && ok; d++)
-	{
-		if ((domains & ~euno_load64(&body->active)) >> d & 1)
-			ok = activate(cx, tree, d);
-	}
-	euno_bpt_compact_leave(cx);
-	return ok ? EUNO_OK : EUNO_NO_MEMORY;
 }
