@@ -114,7 +114,7 @@ typedef struct EunoKeyColumn
 	Oid			multirange;
 } EunoKeyColumn;
 
-/* Index tuples that are made in short ways: key_image.c. */
+/* Index tuples that are made in short ways: key_tuples.c. */
 typedef enum EunoTupleShape
 {
 	EUNO_TUPLE_ANY,

@@ -380,7 +380,7 @@ has_common_columns(const EunoKeySchema *schema)
 
 /*
  * Where values are in index tuples, and which can be made in short ways: see
- * key_image.c.
+ * key_tuples.c.
  */
 static void
 describe_tuple(EunoKeySchema *schema)
