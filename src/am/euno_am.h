@@ -260,6 +260,15 @@ extern void euno_index_ensure_ready(EunoIndex *idx, Relation index);
 extern void euno_index_build_if_idle(EunoIndex *idx, Relation index);
 
 /*
+ * Pins a tree that is READY (see euno_index_pin), having it built, again and
+ * again, until it is.  Nothing is held before; what was known of another
+ * generation of the tree counts no more.  Waits, runs functions of users, and
+ * raises, as euno_index_ensure_ready does; nothing is pinned then.
+ */
+extern void euno_index_pin_ready(EunoIndex *idx, Relation index,
+								 EunoContext **cx);
+
+/*
  * The tree of an index of this table has become READY or ceased to be: tells
  * all backends, at once.
  */

@@ -80,11 +80,7 @@ check_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
 				  check->form_buffer, &entry);
 
 	/* If it has been evicted meanwhile, we look at the one that comes next. */
-	while (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
-	{
-		euno_index_unpin(idx);
-		euno_index_ensure_ready(idx, check->index);
-	}
+	euno_index_pin_ready(idx, check->index, &cx);
 	status = idx->slot->ops->contains(cx, &idx->slot->tree, &entry);
 	euno_index_unpin(idx);
 	if (status == EUNO_CANCELED)

@@ -140,11 +140,7 @@ euno_rebuild(PG_FUNCTION_ARGS)
 	index = euno_open_index_by_oid(oid, AccessShareLock);
 	euno_require_serving(index);
 	idx = euno_index_open(index);
-	while (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
-	{
-		euno_index_unpin(idx);
-		euno_index_ensure_ready(idx, index);
-	}
+	euno_index_pin_ready(idx, index, &cx);
 	euno_index_unpin(idx);
 	index_close(index, AccessShareLock);
 	PG_RETURN_VOID();

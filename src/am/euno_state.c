@@ -310,3 +310,13 @@ euno_index_build_if_idle(EunoIndex *idx, Relation index)
 	if (bring_up(idx, index, false))
 		euno_build_unlock(idx->oid, ExclusiveLock);
 }
+
+void
+euno_index_pin_ready(EunoIndex *idx, Relation index, EunoContext **cx)
+{
+	while (euno_index_pin(idx, cx) != EUNO_STATE_READY)
+	{
+		euno_index_unpin(idx);
+		euno_index_ensure_ready(idx, index);
+	}
+}

@@ -223,14 +223,14 @@ pin_ready(IndexScanDesc scan, EunoWindow *window, EunoContext **cx)
 	EunoScan   *so = scan->opaque;
 	EunoIndex  *idx = so->idx;
 
-	while (unlikely(euno_index_pin(idx, cx) != EUNO_STATE_READY))
+	if (unlikely(euno_index_pin(idx, cx) != EUNO_STATE_READY))
 	{
 		euno_index_unpin(idx);
 
 		/* The planner looks for an extreme value. */
 		if (scan->xs_snapshot->snapshot_type == SNAPSHOT_NON_VACUUMABLE)
 			return false;
-		euno_index_ensure_ready(idx, scan->indexRelation);
+		euno_index_pin_ready(idx, scan->indexRelation, cx);
 	}
 
 	window->read = euno_index_moment(idx);
