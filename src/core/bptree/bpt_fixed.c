@@ -415,9 +415,11 @@ half_encode(BptRun *run, uint32_t a, uint32_t b, const BptFence *low,
  */
 uint32_t
 euno_bpt_halve(EunoTree *tree, BptSplit *s, BptView *view,
-			   const BptKey *key, uint32_t at, const EunoEntry *entry)
+			   const BptInsertion *ins)
 {
 	BptRun	   *run = &s->run;
+	const BptKey *key = ins->key;
+	uint32_t	at = ins->gap->slot;
 	uint32_t	n = view->count;
 	uint32_t	plen = view->prefix_len;
 	uint32_t	tail = view->tail_len;
@@ -426,7 +428,7 @@ euno_bpt_halve(EunoTree *tree, BptSplit *s, BptView *view,
 	uint32_t	m;
 
 	if (view->format != BPT_FIXED || n < view->cap || view->entries < n ||
-		n < 2 || entry->payloadlen > 0 || key->len != len ||
+		n < 2 || ins->entry->payloadlen > 0 || key->len != len ||
 		(view->open && bpt_compare_prefix(key, view->leaf, plen) != 0))
 		return 0;
 	run->prefix = bpt_low(view->leaf);

@@ -121,9 +121,12 @@ insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		}
 		status = euno_bpt_valid(&place);
 		if (status == EUNO_OK)
+		{
+			BptInsertion ins = {entry, key, &gap, no_split};
+
 			status = gap.exact ? EUNO_EXISTS :
-				euno_bpt_split(cx, tree, &place, key, &gap, entry, no_split,
-							   &created);
+				euno_bpt_split(cx, tree, &place, &ins, &created);
+		}
 		if (status != EUNO_STALE)
 			break;
 	}

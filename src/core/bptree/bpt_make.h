@@ -142,6 +142,15 @@ typedef struct BptSplit
 	BptImage	right;
 } BptSplit;
 
+/* An entry that a leaf, as it is, has no room for. */
+typedef struct BptInsertion
+{
+	const EunoEntry *entry;
+	const BptKey *key;			/* the entry's */
+	const BptGap *gap;			/* where in the leaf it belongs */
+	bool		no_split;		/* the leaf is at most packed anew for it */
+} BptInsertion;
+
 /* bpt_plan.c */
 extern uint32_t euno_bpt_build_record(uint8_t *to, uint32_t len,
 									  const uint8_t *tail, uint32_t tail_len,
@@ -210,23 +219,20 @@ extern void euno_bpt_lay_out(BptImage *image, const uint64_t *heads,
 extern bool euno_bpt_spread(const BptView *view, const BptFence *low,
 							const BptFence *high, BptImage *image);
 extern uint32_t euno_bpt_halve(EunoTree *tree, BptSplit *s, BptView *view,
-							   const BptKey *key, uint32_t at,
-							   const EunoEntry *entry);
+							   const BptInsertion *ins);
 extern uint32_t euno_bpt_half_size(const BptSplit *s, uint32_t m);
 extern bool euno_bpt_half_right(BptSplit *s, uint32_t m);
 
 /* bpt_slots.c */
 extern uint32_t euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view,
-							 const BptKey *key, const BptGap *gap,
-							 const EunoEntry *entry, uint32_t fill);
+							 const BptInsertion *ins, uint32_t fill);
 extern uint32_t euno_bpt_cut_size(const BptSplit *s);
 extern bool euno_bpt_cut_right(BptSplit *s, uint32_t m);
 
 /* bpt_split.c */
 extern EunoStatus euno_bpt_split(EunoContext *cx, EunoTree *tree,
-								 BptPlace *place, const BptKey *key,
-								 const BptGap *gap, const EunoEntry *entry,
-								 bool no_split, BptLeaf **created);
+								 BptPlace *place, const BptInsertion *ins,
+								 BptLeaf **created);
 extern uint32_t euno_bpt_gap_item(BptView *view, const BptGap *gap);
 extern BptFence euno_bpt_high_fence(const BptLeaf *leaf, uint8_t *buf);
 extern void euno_bpt_image_like(BptImage *image, const BptLeaf *leaf);

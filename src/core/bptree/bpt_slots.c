@@ -251,8 +251,8 @@ as_slots(const BptMeasure *e)
  * and returns the number of pieces in it.  0: to be done in the general way.
  */
 uint32_t
-euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
-			 const BptGap *gap, const EunoEntry *entry, uint32_t fill)
+euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view,
+			 const BptInsertion *ins, uint32_t fill)
 {
 	BptPieces  *ps = &s->pieces;
 	uint32_t	room = (uint32_t) bpt_leaf_size(&s->left.leaf) -
@@ -262,7 +262,8 @@ euno_bpt_cut(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key,
 	uint32_t	m;
 
 	if (view->format == BPT_FIXED ||
-		!euno_bpt_plan_slots(tree, view, entry, key, gap, &ps->put))
+		!euno_bpt_plan_slots(tree, view, ins->entry, ins->key, ins->gap,
+							 &ps->put))
 		return 0;
 	ps->format = view->format;
 	ps->prefix = bpt_low(view->leaf);

@@ -292,21 +292,20 @@ some_equal(BptView *view)
  * that cannot be done, or equal keys should be looked for.
  */
 static uint32_t
-build_append(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key_new,
-			 const EunoEntry *entry)
+build_append(EunoTree *tree, BptSplit *s, BptView *view, const BptInsertion *ins)
 {
 	uint8_t		key[BPT_MAX_COMPOSITE + 8];
 	EunoEntry	last = {.key = key};
 
-	if (entry->payloadlen > 0 ||
-		key_new->len != view->prefix_len + view->suffix_len ||
-		bpt_compare_prefix(key_new, view->leaf, view->prefix_len) != 0 ||
+	if (ins->entry->payloadlen > 0 ||
+		ins->key->len != view->prefix_len + view->suffix_len ||
+		bpt_compare_prefix(ins->key, view->leaf, view->prefix_len) != 0 ||
 		(tree->config.posting && some_equal(view)))
 		return 0;
 	last.keylen = euno_bpt_key_bytes(view, view->count - 1, key);
 	last.tid = euno_bpt_first_tid(view, view->count - 1);
 	if (!euno_bpt_items_append(&s->work, &last) ||
-		!euno_bpt_items_append(&s->work, entry))
+		!euno_bpt_items_append(&s->work, ins->entry))
 		return 0;
 	s->at = 1;
 	s->middle.bytes = s->middle_buf;
@@ -329,18 +328,17 @@ build_append(EunoTree *tree, BptSplit *s, BptView *view, const BptKey *key_new,
  * (BPT_BY_SLOT) are in it, or BPT_PACKED; 0 if there is no such way.
  */
 static uint32_t
-split_whole(EunoTree *tree, BptSplit *s, BptPlace *place, const BptKey *key,
-			const BptGap *gap, const EunoEntry *entry)
+split_whole(EunoTree *tree, BptSplit *s, BptPlace *place,
+			const BptInsertion *ins)
 {
 	uint32_t	m;
 
 	s->how = BPT_BY_RUN;
-	m = euno_bpt_halve(tree, s, &place->view, key, gap->slot, entry);
+	m = euno_bpt_halve(tree, s, &place->view, ins);
 	if (m == 0)
 	{
 		s->how = BPT_BY_SLOT;
-		m = euno_bpt_cut(tree, s, &place->view, key, gap, entry,
-						 BPT_REPACK_FILL);
+		m = euno_bpt_cut(tree, s, &place->view, ins, BPT_REPACK_FILL);
 	}
 	return m;
 }
@@ -366,18 +364,17 @@ install_packed(EunoContext *cx, EunoTree *tree, BptPlace *place, BptSplit *s)
  * to the number of items that stay in it.  EUNO_OK, EUNO_FULL or EUNO_CORRUPT.
  */
 static EunoStatus
-repack_or_split(EunoTree *tree, BptPlace *place, const BptKey *key,
-				const BptGap *gap, const EunoEntry *entry, bool repack,
-				bool no_split, BptSplit *s, uint32_t *m)
+repack_or_split(EunoTree *tree, BptSplit *s, BptPlace *place,
+				const BptInsertion *ins, bool repack, uint32_t *m)
 {
 	BptItems   *it = &s->work.it;
-	uint32_t	at = euno_bpt_gap_item(&place->view, gap);
+	uint32_t	at = euno_bpt_gap_item(&place->view, ins->gap);
 	uint32_t	used;
 	BptFormat	format;
 
 	s->at = at;
 	if (!euno_bpt_items_add_leaf(&s->work, &place->view) ||
-		!euno_bpt_items_insert(&s->work, at, entry))
+		!euno_bpt_items_insert(&s->work, at, ins->entry))
 		return EUNO_CORRUPT;
 	used = euno_bpt_measure(tree, it, 0, it->n, &s->low, &s->high, &format);
 	if (repack && used <= (bpt_leaf_size(&s->left.leaf) - s->left.leaf.body) *
@@ -388,13 +385,13 @@ repack_or_split(EunoTree *tree, BptPlace *place, const BptKey *key,
 		*m = BPT_PACKED;
 		return EUNO_OK;
 	}
-	if (no_split)
+	if (ins->no_split)
 		return EUNO_FULL;
 	if (it->n < 2)
 		return EUNO_CORRUPT;
 	*m = euno_bpt_split_left(tree, s, at, &place->image->leaf,
 							 place->view.open &&
-							 bpt_compare_prefix(key, &place->image->leaf,
+							 bpt_compare_prefix(ins->key, &place->image->leaf,
 												place->view.prefix_len) != 0);
 	return *m == 0 ? EUNO_CORRUPT : EUNO_OK;
 }
@@ -411,8 +408,7 @@ repack_or_split(EunoTree *tree, BptPlace *place, const BptKey *key,
  */
 EunoStatus
 euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
-			   const BptKey *key, const BptGap *gap, const EunoEntry *entry,
-			   bool no_split, BptLeaf **created)
+			   const BptInsertion *ins, BptLeaf **created)
 {
 	BptBody    *body = bpt_body(tree);
 	BptLeaf    *leaf = place->leaf;
@@ -429,25 +425,24 @@ euno_bpt_split(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	euno_bpt_image_like(&s.left, leaf);
 	s.left.leaf.right = place->image->leaf.right;
 	s.left.leaf.seqno = place->image->leaf.seqno;
-	appends = bpt_appends(tree, &place->view, gap->slot);
-	if (appends && no_split)
+	appends = bpt_appends(tree, &place->view, ins->gap->slot);
+	if (appends && ins->no_split)
 		return EUNO_FULL;
-	m = appends ? 0 : split_whole(tree, &s, place, key, gap, entry);
+	m = appends ? 0 : split_whole(tree, &s, place, ins);
 	if (m == 0)
 	{
 		s.how = BPT_BY_ITEM;
 		euno_bpt_items_init(&s.work, tree);
 		if (appends)
-			m = build_append(tree, &s, &place->view, key, entry);
+			m = build_append(tree, &s, &place->view, ins);
 		if (m == 0)
-			status = repack_or_split(tree, place, key, gap, entry, !appends,
-									 no_split, &s, &m);
+			status = repack_or_split(tree, &s, place, ins, !appends, &m);
 		if (status != EUNO_OK)
 			return status;
 	}
 	if (m == BPT_PACKED)
 		return install_packed(cx, tree, place, &s);
-	if (no_split)
+	if (ins->no_split)
 		return EUNO_FULL;
 	status = euno_bpt_split_right(cx, tree, &s, m, place->image->leaf.right,
 								  euno_add64(&body->seqno, 2) + 1, &right);
