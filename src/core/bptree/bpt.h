@@ -274,13 +274,6 @@ extern uint32_t euno_bpt_read_keys(EunoContext *cx, EunoTree *tree,
 extern bool euno_bpt_match_key(EunoContext *cx, EunoTree *tree,
 							   EunoCursor *cursor, EunoBatch *batch);
 
-/* bpt_inner.c */
-extern BptInner *euno_bpt_inner_child(EunoContext *cx, const BptInner *node,
-									  EunoLock *lock, uint64_t version,
-									  const BptKey *key, BptJudge judge,
-									  const EunoAbbreviation *mine, bool below,
-									  uint32_t *index, bool *torn);
-
 /* bpt_directory.c */
 extern bool euno_bpt_post(EunoContext *cx, EunoTree *tree, int domain,
 						  BptLeaf *leaf);

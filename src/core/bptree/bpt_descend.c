@@ -265,7 +265,8 @@ BptLeaf *
 euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
 						bool below, BptJudge judge, BptPlace *place)
 {
-	const EunoAbbreviation *mine = NULL;
+	BptInnerSearch search = {.cx = cx,.key = key,.judge = judge,
+	.below = below};
 	EunoAbbreviation abbreviation;
 	Descent		d;
 
@@ -274,7 +275,7 @@ euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
 		return euno_load_ptr(&bpt_body(tree)->first);
 	if (judge == BPT_APPROXIMATION && cx->abbreviate != NULL &&
 		cx->abbreviate(cx->compare_arg, key->pos, &abbreviation))
-		mine = &abbreviation;
+		search.abbreviation = &abbreviation;
 	for (;;)
 	{
 		BptInner   *node = d.node;
@@ -283,7 +284,6 @@ euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
 		BptInner   *child;
 		uint64_t	version;
 		uint32_t	index;
-		bool		torn = false;
 		bool		lowest;
 
 		if (!descent_enter(cx, &d, &version, &lowest))
@@ -296,9 +296,8 @@ euno_bpt_descend_opaque(EunoContext *cx, EunoTree *tree, const BptKey *key,
 			from = &place->image->inner;
 			lock = NULL;
 		}
-		child = euno_bpt_inner_child(cx, from, lock, version, key, judge, mine,
-									 below, &index, &torn);
-		if (torn || !euno_lock_validate(&node->lock, version))
+		child = euno_bpt_inner_child(&search, from, lock, version, &index);
+		if (search.torn || !euno_lock_validate(&node->lock, version))
 			return NULL;
 		if (lowest)
 			return (BptLeaf *) child;
@@ -317,7 +316,8 @@ euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain, const BptKey *key,
 {
 	BptBody    *body = bpt_body(tree);
 	BptInner   *node = euno_load_ptr_acquire(&body->directories[domain].root);
-	bool		torn = false;
+	BptInnerSearch search = {.cx = cx,.key = key,
+		.judge = bpt_is_opaque(tree) ? BPT_COMPARATOR : BPT_MEMCMP};
 
 	path->levels = 0;
 	while (node != NULL)
@@ -334,11 +334,9 @@ euno_bpt_path(EunoContext *cx, EunoTree *tree, int domain, const BptKey *key,
 		euno_copy_out(image->bytes, node, bpt_inner_size(node));
 		if (!euno_lock_validate(&node->lock, path->version[at]))
 			return false;
-		child = euno_bpt_inner_child(cx, &image->inner, NULL, 0, key,
-									 bpt_is_opaque(tree) ? BPT_COMPARATOR :
-									 BPT_MEMCMP, NULL, false,
-									 &path->index[at], &torn);
-		if (torn)
+		child = euno_bpt_inner_child(&search, &image->inner, NULL, 0,
+									 &path->index[at]);
+		if (search.torn)
 			return false;
 		path->node[at] = node;
 		path->levels = at + 1;

@@ -23,23 +23,11 @@ fetch_separator(const BptInnerView *view, uint32_t i)
 	euno_prefetch(view->base + off + 32);
 }
 
-/* What looks for a key in an inner node in COMPARE order. */
-typedef struct Search
-{
-	EunoContext *cx;
-	const BptInnerView *view;
-	const BptKey *key;
-	BptJudge	judge;
-	const EunoAbbreviation *mine;	/* of the key; NULL: heads say nothing */
-	uint64_t	head;			/* of it, after the node's prefix */
-	bool		torn;
-} Search;
-
 /* The sign of (key) - (separator i); 0 if torn. */
 static inline int
-compare_separator(Search *s, uint32_t i)
+compare_separator(BptInnerSearch *s, uint32_t i)
 {
-	const BptInnerView *view = s->view;
+	const BptInnerView *view = &s->view;
 	uint8_t		bytes[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
 	uint32_t	off = euno_load16(&view->offs[i]);
 	uint64_t	word;
@@ -107,7 +95,8 @@ compare_words(const EunoAbbreviation *mine, uint32_t at, uint64_t word,
  * known; then the heads are not used.
  */
 static int
-compare_prefix(Search *s, uint64_t its, const uint8_t *rest, uint32_t len)
+compare_prefix(BptInnerSearch *s, uint64_t its, const uint8_t *rest,
+			   uint32_t len)
 {
 	const EunoAbbreviation *mine = s->mine;
 	uint64_t	word = euno_get_word(mine->bytes);
@@ -137,9 +126,9 @@ compare_prefix(Search *s, uint64_t its, const uint8_t *rest, uint32_t len)
  * (them) is *c.
  */
 static bool
-use_heads(Search *s, const BptInner *node, const EunoAbbreviation *mine, int *c)
+use_heads(BptInnerSearch *s, const BptInner *node, int *c)
 {
-	const BptInnerView *view = s->view;
+	const BptInnerView *view = &s->view;
 	uint32_t	len = view->prefix_len;
 	uint32_t	off = len > 8 ? euno_load16(&node->prefix_off) : 0;
 
@@ -150,7 +139,7 @@ use_heads(Search *s, const BptInner *node, const EunoAbbreviation *mine, int *c)
 		s->torn = true;
 		return false;
 	}
-	s->mine = mine;
+	s->mine = s->abbreviation;
 	*c = compare_prefix(s, euno_load64(&node->prefix_word), view->base + off,
 						len);
 	return *c != 0;
@@ -161,9 +150,9 @@ use_heads(Search *s, const BptInner *node, const EunoAbbreviation *mine, int *c)
  * runs, those that may be looked at next are fetched, on either side.
  */
 static uint32_t
-search_opaque(Search *s, bool below)
+search_opaque(BptInnerSearch *s)
 {
-	const BptInnerView *view = s->view;
+	const BptInnerView *view = &s->view;
 	uint32_t	lo = 0;
 	uint32_t	hi = view->count;
 
@@ -197,7 +186,7 @@ search_opaque(Search *s, bool below)
 		}
 		if (s->torn)
 			return 0;
-		if (c > 0 || (c == 0 && !below))
+		if (c > 0 || (c == 0 && !s->below))
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -207,37 +196,31 @@ search_opaque(Search *s, bool below)
 
 /*
  * The child for the key: the one that covers the entries right of the gap, or
- * with "below" those just left of it.  The pointer must not be followed
+ * with s->below those just left of it.  The pointer must not be followed
  * before the node has been validated.  "lock" is that of a shared node, seen
- * at the given version; NULL for a private copy.  "mine" abbreviates the key,
- * for BPT_APPROXIMATION; NULL: nothing does.
+ * at the given version; NULL for a private copy.  The search is begun with
+ * what it is for, and all else zero.
  */
 BptInner *
-euno_bpt_inner_child(EunoContext *cx, const BptInner *node, EunoLock *lock,
-					 uint64_t version, const BptKey *key, BptJudge judge,
-					 const EunoAbbreviation *mine, bool below,
-					 uint32_t *index, bool *torn)
+euno_bpt_inner_child(BptInnerSearch *s, const BptInner *node, EunoLock *lock,
+					 uint64_t version, uint32_t *index)
 {
-	BptInnerView view;
-	Search		s = {cx, &view, key, judge, NULL, 0, false};
+	BptInnerView *view = &s->view;
 	int			c;
 
-	if (!bpt_inner_view(node, &view))
+	if (!bpt_inner_view(node, view))
 	{
-		*torn = true;
+		s->torn = true;
 		return NULL;
 	}
-	view.lock = lock;
-	view.version = version;
-	if (judge == BPT_MEMCMP)
-		*index = bpt_inner_search(&view, node, key, below, torn);
+	view->lock = lock;
+	view->version = version;
+	s->mine = NULL;
+	if (s->judge == BPT_MEMCMP)
+		*index = bpt_inner_search(view, node, s->key, s->below, &s->torn);
+	else if (s->abbreviation != NULL && use_heads(s, node, &c))
+		*index = c < 0 ? 0 : view->count;
 	else
-	{
-		if (mine != NULL && use_heads(&s, node, mine, &c))
-			*index = c < 0 ? 0 : view.count;
-		else
-			*index = search_opaque(&s, below);
-		*torn = s.torn;
-	}
-	return euno_load_ptr(&view.pairs[*index].child);
+		*index = search_opaque(s);
+	return euno_load_ptr(&view->pairs[*index].child);
 }

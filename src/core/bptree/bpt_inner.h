@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * bpt_inner.h
- *	  Searching an inner node of byte strings; inlined into the descent.
+ *	  Searching an inner node; one of byte strings, inlined into the descent.
  *
  * The nodes may be being written.  As in bpt_view.c, nothing counts before
  * validation.
@@ -25,6 +25,27 @@ typedef struct BptInnerView
 	EunoLock   *lock;			/* of a shared node; NULL: a private copy */
 	uint64_t	version;
 } BptInnerView;
+
+/* What looks for a key in inner nodes of either order, one after the other. */
+typedef struct BptInnerSearch
+{
+	EunoContext *cx;
+	const BptKey *key;
+	BptJudge	judge;
+	const EunoAbbreviation *abbreviation;	/* of the key, for
+											 * BPT_APPROXIMATION; or NULL */
+	bool		below;			/* the child left of the gap is looked for */
+	bool		torn;			/* a node made no sense */
+
+	/* Of the node that is looked at; COMPARE only, but for the view. */
+	BptInnerView view;
+	const EunoAbbreviation *mine;	/* the key's; NULL: heads say nothing */
+	uint64_t	head;			/* of that, after the node's prefix */
+} BptInnerSearch;
+
+extern BptInner *euno_bpt_inner_child(BptInnerSearch *s, const BptInner *node,
+									  EunoLock *lock, uint64_t version,
+									  uint32_t *index);
 
 static inline bool
 bpt_inner_view(const BptInner *node, BptInnerView *view)
