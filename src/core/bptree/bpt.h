@@ -176,6 +176,16 @@ extern void euno_bpt_note_alphabet(BptLeaf *leaf, const uint64_t *heads,
 								   uint32_t n);
 
 /* bpt_posting.c */
+
+/* TIDs in ascending order, as a record has them. */
+typedef struct BptTidList
+{
+	EunoTid		first;
+	uint32_t	n;
+	const uint8_t *list;		/* of those after the first one; n > 1 */
+	uint32_t	len;			/* of the list */
+} BptTidList;
+
 extern uint32_t euno_bpt_list_encode(const EunoTid *tids, uint32_t n,
 									 uint8_t *to);
 extern bool euno_bpt_list_decode(const uint8_t *list, uint32_t len,

@@ -104,22 +104,22 @@ copy_tail(uint8_t *to, const uint8_t *from, uint32_t n)
 }
 
 /*
- * Puts all entries of a record with a list, whose first TID is given, behind the
- * n entries of the batch, in the direction of the read.  Their number; 0 if the
- * list is torn, or does not fit.
+ * Puts the entries of a list behind the n entries of the batch, in the
+ * direction of the read.  Their number; 0 if it is torn, or does not fit.
  */
 static uint32_t
-copy_list(EunoBatch *batch, uint32_t n, const uint8_t *list, uint32_t len,
-		  EunoTid first, uint32_t ntids, int step, bool keys, EunoItemKey item)
+copy_list(EunoBatch *batch, uint32_t n, const BptTidList *list, int step,
+		  bool keys, EunoItemKey item)
 {
+	uint32_t	ntids = list->n;
 	EunoTid    *tids = batch->tids + n;
 	EunoItemKey *items = keys ? batch->keys + n : NULL;
 	uint8_t		own[BPT_LIST_BYTES + BPT_SLACK];
 
-	if (len > BPT_LIST_BYTES || n + ntids > batch->max_items)
+	if (list->len > BPT_LIST_BYTES || n + ntids > batch->max_items)
 		return 0;
-	copy_tail(own, list, len);
-	if (!euno_bpt_list_decode(own, len, first, ntids, tids))
+	copy_tail(own, list->list, list->len);
+	if (!euno_bpt_list_decode(own, list->len, list->first, ntids, tids))
 		return 0;
 	for (uint32_t k = 0; step < 0 && k < ntids / 2; k++)
 	{
@@ -222,8 +222,10 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 			tid = euno_bpt_suffix_tid(view, head, tail, len);
 		if (ntids > 1)
 		{
-			ntids = copy_list(batch, n, tail + tail_len + payload_len, list_len,
-							  tid, ntids, step, keys, item);
+			BptTidList	list = {tid, ntids, tail + tail_len + payload_len,
+			list_len};
+
+			ntids = copy_list(batch, n, &list, step, keys, item);
 			if (ntids == 0)
 				break;
 		}

@@ -458,16 +458,16 @@ encode_record(const BptItems *it, uint32_t a, uint32_t e, uint32_t list_len,
 	EunoEntry	payload = {.payloadlen = item->payload_len,
 	.payload = it->bytes + item->off + bpt_item_kept(it, item)};
 	EunoTid		tids[BPT_LIST_MAX];
-	uint8_t		list[BPT_LIST_BYTES];
+	uint8_t		bytes[BPT_LIST_BYTES];
+	BptTidList	list = {item->tid, e - a, bytes, list_len};
 
 	if (e - a > 1)
 	{
 		for (uint32_t i = a; i < e; i++)
 			tids[i - a] = it->items[i].tid;
-		(void) euno_bpt_list_encode(tids, e - a, list);
+		(void) euno_bpt_list_encode(tids, e - a, bytes);
 	}
-	(void) euno_bpt_build_record(to, len, tail, tail_len, &payload, list,
-								 list_len, e - a);
+	(void) euno_bpt_build_record(to, len, tail, tail_len, &payload, &list);
 }
 
 static void

@@ -155,13 +155,12 @@ euno_bpt_leaf_put(BptLeaf *leaf, BptView *view, const BptPut *put)
 }
 
 /*
- * Gives slot i, whose record is "slot", n TIDs instead of the ones it has, of
- * which they are a part: this first one and a list.  The leaf is locked.
+ * Gives slot i, whose record is "slot", these TIDs instead of the ones it has,
+ * of which they are a part.  The leaf is locked.
  */
 static void
 rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
-			 const BptSlot *slot, EunoTid first, const uint8_t *list,
-			 uint32_t list_len, uint32_t n)
+			 const BptSlot *slot, const BptTidList *tids)
 {
 	uint8_t		record[BPT_MAX_COMPOSITE + BPT_LIST_BYTES + 16];
 	uint8_t		suffix[BPT_MAX_COMPOSITE + 16];
@@ -173,19 +172,19 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 	euno_put_word(suffix, head);
 	euno_copy_out(suffix + skip, slot->tail, slot->tail_len);
 	if (view->format == BPT_OPAQUE)
-		head = (head & ~EUNO_TID_MAX) | first;
+		head = (head & ~EUNO_TID_MAX) | tids->first;
 	else
 	{
 		uint8_t		tid[EUNO_TID_BYTES];
 		uint32_t	part = slot->len < EUNO_TID_BYTES ? slot->len :
 			EUNO_TID_BYTES;
 
-		euno_put_tid(tid, first);
+		euno_put_tid(tid, tids->first);
 		memcpy(suffix + slot->len - part, tid + EUNO_TID_BYTES - part, part);
 		head = euno_get_word(suffix);
 	}
 	size = euno_bpt_build_record(record, slot->len, suffix + skip,
-								 slot->tail_len, NULL, list, list_len, n);
+								 slot->tail_len, NULL, tids);
 	close_record(leaf, view, count, off, slot->size);
 	view->heap -= size;
 	euno_copy_in((uint8_t *) leaf + view->heap, record, size);
@@ -198,7 +197,7 @@ rewrite_slot(BptLeaf *leaf, BptView *view, uint32_t count, uint32_t i,
 void
 euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap)
 {
-	uint8_t		list[BPT_LIST_BYTES + BPT_SLACK];
+	uint8_t		bytes[BPT_LIST_BYTES + BPT_SLACK];
 	BptView		view;
 	BptSlot		slot;
 
@@ -216,13 +215,13 @@ euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap)
 	euno_store16(&leaf->ntids, (uint16_t) (euno_load16(&leaf->ntids) - 1));
 	if (slot.ntids > 1)
 	{
-		EunoTid		first = euno_bpt_first_tid(&view, gap->slot);
-		uint32_t	list_len = slot.list_len;
+		BptTidList	list = {euno_bpt_first_tid(&view, gap->slot),
+		slot.ntids - 1, bytes, slot.list_len};
 
-		euno_copy_out(list, slot.list, list_len);
-		first = euno_bpt_list_remove(list, &list_len, first, gap->sub);
-		rewrite_slot(leaf, &view, view.count, gap->slot, &slot, first, list,
-					 list_len, slot.ntids - 1);
+		euno_copy_out(bytes, slot.list, list.len);
+		list.first = euno_bpt_list_remove(bytes, &list.len, list.first,
+										  gap->sub);
+		rewrite_slot(leaf, &view, view.count, gap->slot, &slot, &list);
 		return;
 	}
 	close_record(leaf, &view, view.count,
@@ -265,7 +264,7 @@ uint32_t
 euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
 {
 	EunoTid		have[BPT_LIST_MAX];
-	uint8_t		list[BPT_LIST_BYTES];
+	uint8_t		bytes[BPT_LIST_BYTES];
 	BptView		view;
 	BptSlot		slot;
 	uint32_t	removed = 0;
@@ -298,8 +297,12 @@ euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
 			continue;
 		removed += old - left;
 		if (left > 0)
-			rewrite_slot(leaf, &view, count, i, &slot, have[0], list,
-						 euno_bpt_list_encode(have, left, list), left);
+		{
+			BptTidList	list = {have[0], left, bytes,
+			euno_bpt_list_encode(have, left, bytes)};
+
+			rewrite_slot(leaf, &view, count, i, &slot, &list);
+		}
 		else
 		{
 			close_record(leaf, &view, count, euno_load16(&view.offs[i]),

@@ -155,8 +155,7 @@ typedef struct BptInsertion
 extern uint32_t euno_bpt_build_record(uint8_t *to, uint32_t len,
 									  const uint8_t *tail, uint32_t tail_len,
 									  const EunoEntry *payload,
-									  const uint8_t *list, uint32_t list_len,
-									  uint32_t n);
+									  const BptTidList *tids);
 extern bool euno_bpt_plan_slots(EunoTree *tree, BptView *view,
 								const EunoEntry *entry, const BptKey *key,
 								const BptGap *gap, BptPut *put);

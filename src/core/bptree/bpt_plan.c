@@ -12,13 +12,13 @@
 #include "core/bptree/bpt_make.h"
 
 /*
- * Writes the record of n TIDs, the list being of those after the first one,
- * and of an entry's payload, if it is not NULL; returns its size.
+ * Writes a record of TIDs, the first of which is in the tail or in the slot's
+ * head, and of an entry's payload, if it is not NULL; returns its size.
  */
 uint32_t
 euno_bpt_build_record(uint8_t *to, uint32_t len, const uint8_t *tail,
 					  uint32_t tail_len, const EunoEntry *payload,
-					  const uint8_t *list, uint32_t list_len, uint32_t n)
+					  const BptTidList *tids)
 {
 	uint8_t    *p = to + 2;
 	uint32_t	head = len;
@@ -29,12 +29,12 @@ euno_bpt_build_record(uint8_t *to, uint32_t len, const uint8_t *tail,
 		*p++ = (uint8_t) payload->payloadlen;
 		*p++ = (uint8_t) (payload->payloadlen >> 8);
 	}
-	if (n > 1)
+	if (tids->n > 1)
 	{
 		head |= BPT_REC_LIST;
-		*p++ = (uint8_t) (n - 1);
-		*p++ = (uint8_t) list_len;
-		*p++ = (uint8_t) (list_len >> 8);
+		*p++ = (uint8_t) (tids->n - 1);
+		*p++ = (uint8_t) tids->len;
+		*p++ = (uint8_t) (tids->len >> 8);
 	}
 	to[0] = (uint8_t) head;
 	to[1] = (uint8_t) (head >> 8);
@@ -46,22 +46,18 @@ euno_bpt_build_record(uint8_t *to, uint32_t len, const uint8_t *tail,
 		memcpy(p, payload->payload, payload->payloadlen);
 		p += payload->payloadlen;
 	}
-	if (n > 1)
+	if (tids->n > 1)
 	{
-		memcpy(p, list, list_len);
-		p += list_len;
+		memcpy(p, tids->list, tids->len);
+		p += tids->len;
 	}
 	return (uint32_t) (p - to);
 }
 
-/*
- * Plans a record of the entry's key with a list of n TIDs, of which this is
- * the first.
- */
+/* Plans a record of the entry's key with these TIDs. */
 static void
-plan_record(const BptView *view, const EunoEntry *entry, EunoTid first,
-			const uint8_t *list, uint32_t list_len, uint32_t n, bool payload,
-			BptPut *put)
+plan_record(const BptView *view, const EunoEntry *entry,
+			const BptTidList *tids, bool payload, BptPut *put)
 {
 	uint32_t	r = put->nrecs++;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8];
@@ -69,12 +65,12 @@ plan_record(const BptView *view, const EunoEntry *entry, EunoTid first,
 	uint32_t	skip = 0;
 
 	if (view->format == BPT_OPAQUE)
-		put->head[r] = bpt_opaque_head(first, entry->key, len);
+		put->head[r] = bpt_opaque_head(tids->first, entry->key, len);
 	else
 	{
 		if (len > 0)
 			memcpy(buf, entry->key, len);
-		euno_put_tid(buf + len, first);
+		euno_put_tid(buf + len, tids->first);
 		len += EUNO_TID_BYTES;
 		memset(buf + len, 0, 8);
 		put->head[r] = euno_get_word(buf + view->prefix_len);
@@ -88,8 +84,7 @@ plan_record(const BptView *view, const EunoEntry *entry, EunoTid first,
 							  len - view->prefix_len,
 							  view->format == BPT_OPAQUE ? entry->key :
 							  buf + skip,
-							  len - skip, payload ? entry : NULL, list,
-							  list_len, n);
+							  len - skip, payload ? entry : NULL, tids);
 }
 
 /* The same from TIDs. */
@@ -97,10 +92,11 @@ static void
 plan_tids(const BptView *view, const EunoEntry *entry, const EunoTid *tids,
 		  uint32_t n, BptPut *put)
 {
-	uint8_t		list[BPT_LIST_BYTES];
+	uint8_t		bytes[BPT_LIST_BYTES];
+	BptTidList	list = {tids[0], n, bytes,
+	euno_bpt_list_encode(tids, n, bytes)};
 
-	plan_record(view, entry, tids[0], list,
-				euno_bpt_list_encode(tids, n, list), n, false, put);
+	plan_record(view, entry, &list, false, put);
 }
 
 /* Has slot i the entry's key, and could it take more TIDs? */
@@ -153,20 +149,20 @@ static void
 plan_listed(BptView *view, uint32_t i, const BptGap *gap, const BptSlot *slot,
 			const EunoEntry *entry, BptPut *put)
 {
-	EunoTid		first = euno_bpt_first_tid(view, i);
 	uint8_t		from[BPT_LIST_BYTES + BPT_SLACK];
-	uint8_t		list[BPT_LIST_BYTES + 16];
-	uint32_t	len;
+	uint8_t		bytes[BPT_LIST_BYTES + 16];
+	BptTidList	list = {.first = euno_bpt_first_tid(view, i),
+	.n = slot->ntids + 1,.list = bytes};
 
 	euno_copy_out(from, slot->list, slot->list_len);
-	len = euno_bpt_list_insert(from, slot->list_len, gap->list_at, gap->before,
-							   entry->tid, list);
-	if (len == 0 || len > BPT_LIST_BYTES)
+	list.len = euno_bpt_list_insert(from, slot->list_len, gap->list_at,
+									gap->before, entry->tid, bytes);
+	if (list.len == 0 || list.len > BPT_LIST_BYTES)
 		return;					/* torn */
 	put->slot = i;
 	put->replace = true;
 	put->freed = slot->size;
-	plan_record(view, entry, first, list, len, slot->ntids + 1, false, put);
+	plan_record(view, entry, &list, false, put);
 }
 
 /*
@@ -177,6 +173,7 @@ static void
 plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 		   const BptGap *gap, BptPut *put)
 {
+	BptTidList	alone = {.first = entry->tid,.n = 1};
 	BptSlot		slot;
 
 	if (tree->config.posting && entry->payloadlen == 0)
@@ -219,7 +216,7 @@ plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 	put->slot = gap->slot;
 	put->replace = false;
 	put->freed = 0;
-	plan_record(view, entry, entry->tid, NULL, 0, 1, true, put);
+	plan_record(view, entry, &alone, true, put);
 }
 
 /*
