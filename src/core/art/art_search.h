@@ -257,6 +257,41 @@ art_way_version(EunoContext *cx, EunoTree *tree, EunoLock *lock,
 }
 
 /*
+ * From the node that a slot was found to hold, on the way to the key, to the
+ * slot in it of the key's next byte; what was the place becomes "above", if
+ * that is not NULL.  False, and nothing has changed: there is no such slot.
+ */
+static inline __attribute__((always_inline)) bool
+art_step(EunoTree *tree, const ArtKey *key, ArtPlace *p, ArtPlace *above)
+{
+	ArtNode    *node = art_pointer(p->ref);
+	uint32_t	level = art_ref_level(p->ref);
+	ArtRef		child;
+	ArtRef	   *next = art_is_direct(p->ref) ?
+		art_direct_slot(node, key->bytes[level], &child) :
+		art_indirect_slot(node, art_ref_type(p->ref), key->bytes[level],
+						  &child);
+
+	if (next == NULL)
+		return false;
+	if (above != NULL)
+	{
+		above->holder = p->holder;
+		above->slot = p->near ? NULL : p->slot;
+		above->lock = art_lock_of(tree, p->holder);
+		above->ref = p->ref;
+		above->depth = p->depth;
+	}
+	p->near = false;
+	p->holder = node;
+	p->slot = next;
+	p->version = p->node_version;
+	p->ref = child;
+	p->depth = level + 1;
+	return true;
+}
+
+/*
  * Finds the slot where the composite belongs; with "prefix", the slot that all
  * composites are below that start with the key: ART_AT_TREE, or ART_AT_LEAF
  * with a leaf that may be one of them.  EUNO_OK; EUNO_STALE (never with
@@ -284,101 +319,66 @@ art_descend(EunoContext *cx, EunoTree *tree, const ArtKey *key, bool rowex,
 {
 	const uint64_t busy = rowex ? 0 : EUNO_LOCK_LOCKED | EUNO_LOCK_OBSOLETE;
 	ArtBody    *body = art_body(tree);
-	ArtNode    *holder = NULL;
-	ArtRef	   *slot = &body->root;
-	uint64_t	version = 0;
-	uint64_t	node_version = 0;
+	ArtPlace	p = {.where = ART_AT_LEAF,.rowex = rowex,.slot = &body->root};
+	ArtRef		start = 0;
 	uint64_t	start_version;
 	uint32_t	start_depth;
-	uint32_t	depth = 0;
-	uint32_t	level;
 	uint32_t	weight;
-	bool		direct;
-	ArtNode    *node;
-	ArtRef		ref = 0;
 
 	cx->counters.descents++;
 	weight = euno_sample_weight(cx, tree);
 	if (weight > 0)
 		euno_art_sample(cx, tree, key, from_root, weight);
-	place->rowex = rowex;
-	place->where = ART_AT_LEAF;
-	place->near = false;
 	if (above != NULL)
 		above->slot = NULL;
 	if ((cx->last.again || cx->domain > 0) && !from_root)
-		ref = euno_art_start(cx, tree, key, &start_depth, &start_version);
-	if (ref != 0)
+		start = euno_art_start(cx, tree, key, &start_depth, &start_version);
+	if (start != 0)
 	{
-		place->near = true;
-		depth = start_depth;
-		node_version = start_version;
-		node = art_pointer(ref);
-		level = art_ref_level(ref);
-		direct = art_is_direct(ref);
-		goto on_path;			/* that has been looked at */
+		/* Its path has been looked at. */
+		p.near = true;
+		p.ref = start;
+		p.depth = start_depth;
+		p.node_version = start_version;
+		if (!art_step(tree, key, &p, above))
+			p.where = ART_AT_GAP;
 	}
-	if (!art_way_version(cx, tree, &body->root_lock, busy, key, 0, NULL,
-						 &version))
-		return EUNO_STALE;		/* canceled */
-	ref = euno_load64_acquire(&body->root);
-	for (; art_is_node(ref); depth = level + 1)
+	else
 	{
-		ArtRef	   *next;
-		ArtRef		child;
+		if (!art_way_version(cx, tree, &body->root_lock, busy, key, 0, NULL,
+							 &p.version))
+			return EUNO_STALE;	/* canceled */
+		p.ref = euno_load64_acquire(&body->root);
+	}
+	while (p.where == ART_AT_LEAF && art_is_node(p.ref))
+	{
+		ArtNode    *node = art_pointer(p.ref);
+		uint32_t	level = art_ref_level(p.ref);
 
-		node = art_pointer(ref);
-		level = art_ref_level(ref);
-		if (level != depth && (level < depth || level >= ART_MAX_COMPOSITE))
+		if (level != p.depth &&
+			(level < p.depth || level >= ART_MAX_COMPOSITE))
 			return EUNO_CORRUPT;
-		direct = art_is_direct(ref);
-		if (!direct)
-			art_fetch_node(ref, key->bytes[level]);
+		if (!art_is_direct(p.ref))
+			art_fetch_node(p.ref, key->bytes[level]);
 		if (!art_way_version(cx, tree, &node->lock, busy, key, level, node,
-							 &node_version))
+							 &p.node_version))
 			return euno_art_stale(cx, tree, key, ART_ENTRY, level, node);
-		if (level != depth || level >= key->len)
+		if (level != p.depth || level >= key->len)
 		{
-			place->mismatch = art_path_match(node, key, depth);
-			if (place->mismatch < level || level >= key->len)
+			p.mismatch = art_path_match(node, key, p.depth);
+			if (p.mismatch < level || level >= key->len)
 			{
-				if (place->mismatch >= key->len && !prefix)
+				if (p.mismatch >= key->len && !prefix)
 					return EUNO_CORRUPT;	/* a prefix of another composite */
-				place->where = place->mismatch < key->len ?
-					ART_AT_PATH : ART_AT_TREE;
+				p.where = p.mismatch < key->len ? ART_AT_PATH : ART_AT_TREE;
 				break;
 			}
 		}
-on_path:
-		next = direct ?
-			art_direct_slot(node, key->bytes[level], &child) :
-			art_indirect_slot(node, art_ref_type(ref), key->bytes[level], &child);
-		if (next == NULL)
-		{
-			place->where = ART_AT_GAP;
-			break;
-		}
-		if (above != NULL)
-		{
-			above->holder = holder;
-			above->slot = place->near && holder == NULL ? NULL : slot;
-			above->lock = art_lock_of(tree, holder);
-			above->ref = ref;
-			above->depth = depth;
-		}
-		holder = node;
-		slot = next;
-		version = node_version;
-		ref = child;
+		if (!art_step(tree, key, &p, above))
+			p.where = ART_AT_GAP;
 	}
-	place->near = place->near && holder == NULL;
-	place->holder = holder;
-	place->slot = slot;
-	place->lock = art_lock_of(tree, holder);
-	place->version = version;
-	place->node_version = node_version;
-	place->ref = ref;
-	place->depth = depth;
+	p.lock = art_lock_of(tree, p.holder);
+	*place = p;
 	return EUNO_OK;
 }
 
