@@ -123,6 +123,12 @@ SELECT compare('SELECT a, b FROM twice WHERE b IN (1, 200)', 'twice_b');
 COMMIT;
 SELECT indexrelname, state, entries FROM euno_stat_indexes WHERE relname = 'twice' ORDER BY 1;
 
+-- That gives up nothing of a table that is emptied by a new file, and back
+BEGIN;
+TRUNCATE keep;
+ROLLBACK;
+SELECT indexrelname, state, entries FROM euno_stat_indexes WHERE relname = 'keep';
+
 -- Unlogged, and back
 CREATE UNLOGGED TABLE u AS SELECT n AS a, n % 9 AS b FROM generate_series(1, 2000) n;
 CREATE INDEX u_ba ON u USING euno (b, a);

@@ -117,10 +117,23 @@ fresh_slot(EunoIndex *idx, Relation index)
 }
 
 /*
- * A temporary table is emptied at the end of a transaction (ON COMMIT DELETE
- * ROWS), in place, and its indexes are built anew one after the other.  An error
- * meanwhile leaves the rest as they were, and the table empty.  So the first of
- * our indexes to be built gives up all trees of the table that have entries:
+ * Was this table emptied in place, which cannot be undone?  A temporary one is
+ * at the end of a transaction, if it is ON COMMIT DELETE ROWS.  If the table or
+ * its file is new in this transaction, it goes with it.
+ */
+static bool
+is_emptied(Relation heap)
+{
+	return RelationUsesLocalBuffers(heap) &&
+		heap->rd_createSubid == InvalidSubTransactionId &&
+		euno_rel_file_subid(heap) == InvalidSubTransactionId &&
+		RelationGetNumberOfBlocks(heap) == 0;
+}
+
+/*
+ * The indexes of a table that was emptied are built anew one after the other.
+ * An error meanwhile leaves the rest as they were, and the table empty.  So the
+ * first of ours to be built gives up all trees of the table that have entries:
  * of an empty table they are wrong.
  */
 static void
@@ -157,8 +170,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	EunoStatus	status;
 	int			nworkers;
 
-	if (euno_preloaded && RelationUsesLocalBuffers(heap) &&
-		RelationGetNumberOfBlocks(heap) == 0)
+	if (euno_preloaded && is_emptied(heap))
 		forget_emptied(heap);
 	write_metapage(index, MAIN_FORKNUM);
 	if (IsBinaryUpgrade)
