@@ -280,16 +280,16 @@ trim_domains(EunoTreeSlot *slot, TreeUse *use, uint64 domains)
 		EunoPool   *pool = &slot->pools[d];
 		uint64		unused;
 		uint64		owned = pool_bytes(pool, &unused);
+		bool		more = true;
 
 		use->unused[d] = Min(use->unused[d], unused);
 		if ((domains >> d & 1) != 0 ||
 			unused - use->unused[d] < TRIM_BYTES + owned / TRIM_PART)
 			continue;
-		for (bool begin = true;
-			 !InterruptPending && euno_pool_trim(pool, begin);
-			 begin = false)
-			;
-		(void) pool_bytes(pool, &use->unused[d]);
+		for (bool begin = true; more && !InterruptPending; begin = false)
+			more = euno_pool_trim(pool, begin);
+		if (!more)
+			(void) pool_bytes(pool, &use->unused[d]);
 	}
 }
 
