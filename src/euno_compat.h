@@ -33,13 +33,11 @@
 #define euno_rel_space(rel)		((rel)->rd_locator.spcOid)
 #define euno_rel_number(rel)	((rel)->rd_locator.relNumber)
 #define euno_rel_locator(rel)	((rel)->rd_locator)
-#define euno_rel_file_subid(rel) ((rel)->rd_firstRelfilelocatorSubid)
 #else
 #define euno_rel_db(rel)		((rel)->rd_node.dbNode)
 #define euno_rel_space(rel)		((rel)->rd_node.spcNode)
 #define euno_rel_number(rel)	((rel)->rd_node.relNode)
 #define euno_rel_locator(rel)	((rel)->rd_node)
-#define euno_rel_file_subid(rel) ((rel)->rd_firstRelfilenodeSubid)
 #endif
 
 /* 16 lets range_serialize report errors softly. */

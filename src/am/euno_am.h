@@ -619,12 +619,15 @@ extern void euno_adjustmembers(Oid opfamilyoid, Oid opclassoid,
  */
 extern Relation euno_open_index_by_oid(Oid oid, LOCKMODE lockmode);
 
-/* ---- euno_gc.c: trees whose relation is gone ---- */
+/* ---- euno_gc.c: trees whose relation, or rows, are gone ---- */
 
 extern void euno_gc_init(void);
 
 /* Remember that this (sub)transaction made "key" a tree's name. */
 extern void euno_gc_created(const EunoTreeKey *key, Oid index_oid);
+
+/* The slot's tree is being built by the server's wish; perhaps at commit. */
+extern void euno_gc_built(EunoTreeSlot *slot);
 
 /*
  * After COMMIT or ROLLBACK PREPARED: frees the trees that are of no use any

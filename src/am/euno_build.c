@@ -116,49 +116,6 @@ fresh_slot(EunoIndex *idx, Relation index)
 	}
 }
 
-/*
- * Was this table emptied in place, which cannot be undone?  A temporary one is
- * at the end of a transaction, if it is ON COMMIT DELETE ROWS.  If the table or
- * its file is new in this transaction, it goes with it.
- */
-static bool
-is_emptied(Relation heap)
-{
-	return RelationUsesLocalBuffers(heap) &&
-		heap->rd_createSubid == InvalidSubTransactionId &&
-		euno_rel_file_subid(heap) == InvalidSubTransactionId &&
-		RelationGetNumberOfBlocks(heap) == 0;
-}
-
-/*
- * The indexes of a table that was emptied are built anew one after the other.
- * An error meanwhile leaves the rest as they were, and the table empty.  So the
- * first of ours to be built gives up all trees of the table that have entries:
- * of an empty table they are wrong.
- */
-static void
-forget_emptied(Relation heap)
-{
-	EunoProcess *process = euno_process();
-
-	for (int i = 0; i < euno_tree_count(); i++)
-	{
-		EunoTreeSlot *slot = euno_tree_by_number(i);
-		uint64		generation = pg_atomic_read_u64(&slot->generation);
-		bool		wrong;
-
-		euno_epoch_enter(process);
-		wrong = euno_tree_state(slot) == EUNO_STATE_READY &&
-			slot->key.database == MyDatabaseId &&
-			slot->key.temp_owner == euno_my_proc_number() &&
-			slot->heap_oid == RelationGetRelid(heap) &&
-			slot->ops->entries(&slot->tree) > 0;
-		euno_epoch_exit(process);
-		if (wrong)
-			(void) euno_tree_retire(slot, generation, 0);
-	}
-}
-
 IndexBuildResult *
 eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 {
@@ -170,8 +127,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	EunoStatus	status;
 	int			nworkers;
 
-	if (euno_preloaded && is_emptied(heap))
-		forget_emptied(heap);
+	EUNO_STOP_POINT("build-begin");
 	write_metapage(index, MAIN_FORKNUM);
 	if (IsBinaryUpgrade)
 		return result;			/* rebuilt when the new server starts */
@@ -189,6 +145,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	 */
 	euno_build_lock(idx->oid, ExclusiveLock);
 	slot = fresh_slot(idx, index);
+	euno_gc_built(slot);
 	do
 		status = euno_tree_create(idx, slot, index);
 	while (status == EUNO_NO_MEMORY && euno_full_make_room(idx, true));

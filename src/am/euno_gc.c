@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * euno_gc.c
- *	  Trees whose relation is gone.
+ *	  Trees whose relation, or rows, are gone.
  *
  * No callback tells an access method of DROP, of a rollback, or of a new
  * relation file.  A tree may go when its relation file is not in pg_class and
@@ -19,6 +19,9 @@
  * - A tree can have the name of a file that is there but is not its own: after
  *   a table's move that was undone, or when a database takes the place of
  *   another.  Such trees are freed here.
+ *
+ * The rows are gone, and the relation stays, where a commit has emptied a
+ * temporary table in place, and fails before all of its indexes are built anew.
  *
  *-------------------------------------------------------------------------
  */
@@ -72,7 +75,8 @@ typedef struct Suspect
 #define DROP_COMMITS	3
 
 static List *suspects = NIL;	/* in TopMemoryContext */
-static bool committing = false; /* too late to look at pg_class */
+static bool committing = false; /* too late to look at pg_class; tables that
+								 * are ON COMMIT DELETE ROWS are emptied now */
 static object_access_hook_type previous_hook = NULL;
 
 static Suspect *
@@ -206,6 +210,43 @@ euno_gc_created(const EunoTreeKey *key, Oid index_oid)
 {
 	remember_replaced(key, index_oid);
 	remember(key, false)->maker = GetCurrentSubTransactionId();
+}
+
+/*
+ * What is built while a transaction commits is of a table that is emptied at
+ * each commit that follows, too.
+ */
+void
+euno_gc_built(EunoTreeSlot *slot)
+{
+	slot->emptied |= committing;
+}
+
+/*
+ * The commit has failed, and may have emptied tables, which cannot be undone.
+ * Trees of such tables were empty when the transaction began: those that have
+ * entries, which it has made, are given up.
+ */
+static void
+give_up_emptied(void)
+{
+	EunoProcess *process = euno_process();
+
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+		uint64		generation = pg_atomic_read_u64(&slot->generation);
+		bool		wrong;
+
+		euno_epoch_enter(process);
+		wrong = euno_tree_state(slot) == EUNO_STATE_READY && slot->emptied &&
+			slot->key.database == MyDatabaseId &&
+			slot->key.temp_owner == euno_my_proc_number() &&
+			slot->ops->entries(&slot->tree) > 0;
+		euno_epoch_exit(process);
+		if (wrong)
+			(void) euno_tree_retire(slot, generation, 0);
+	}
 }
 
 /*
@@ -350,6 +391,8 @@ xact_callback(XactEvent event, void *arg)
 {
 	ListCell   *lc;
 
+	if (event == XACT_EVENT_ABORT && committing && euno_preloaded)
+		give_up_emptied();
 	committing = event == XACT_EVENT_PRE_COMMIT;
 	foreach(lc, suspects)
 	{

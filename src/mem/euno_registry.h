@@ -174,6 +174,8 @@ typedef struct EunoTreeSlot
 								 * succeeded, or nothing speaks against another
 								 * one */
 	bool		from_snapshot;	/* not built since the server started */
+	bool		emptied;		/* a commit has emptied its table in place, as it
+								 * does those that are ON COMMIT DELETE ROWS */
 	bool		must_stay;		/* writes depend on it: never evicted by others */
 
 	uint64		compacted_at;	/* what had changed when VACUUM had last looked
