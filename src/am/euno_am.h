@@ -313,8 +313,8 @@ extern void euno_restore_user(EunoOwner *owner);
 /* ---- euno_trust.c ---- */
 
 /*
- * May this session build the index, or check it?  Only the table's owner, and
- * who may become that, if functions of users are run.
+ * May this session build the index, or check it, with the rights of the table's
+ * owner?  Only this one, and who may become it, if functions of users are run.
  */
 extern bool euno_session_may_build(Relation index);
 

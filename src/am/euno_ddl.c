@@ -29,7 +29,6 @@
  */
 #include "postgres.h"
 
-#include "access/amapi.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/transam.h"
@@ -56,7 +55,7 @@ bool
 euno_is_our_method(Oid method)
 {
 	return method >= FirstNormalObjectId &&
-		GetIndexAmRoutineByAmId(method, false)->ambuild == eunobuild;
+		method == get_index_am_oid("euno", true);
 }
 
 /* This relation, if it is a euno index; else NULL. */

@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include <sys/mman.h>
+
 #include "access/genam.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -114,10 +116,27 @@ euno_stat_get_domains(PG_FUNCTION_ARGS)
 }
 
 #if HAVE_NUMA
+/* Linux 5.14; older C libraries do not know it. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 /*
- * Adds the pages of a pool by the node they are on.  move_pages knows only
- * pages that this process has touched.
+ * Has this process know an extent's pages, as move_pages asks.  The extent may
+ * be given back meanwhile, and the machine have no memory for it any more: then
+ * to read it would end the process.
  */
+static void
+map_pages(void *extent, size_t page)
+{
+	if (madvise(extent, EUNO_EXTENT_SIZE, MADV_POPULATE_READ) == 0 ||
+		errno != EINVAL)
+		return;
+	for (size_t i = 0; i < EUNO_EXTENT_SIZE; i += page)
+		(void) *((volatile char *) extent + i);
+}
+
+/* Adds the pages of a pool by the node they are on. */
 static void
 count_pages(EunoPool *pool, uint64 *pages, int max_node)
 {
@@ -132,11 +151,9 @@ count_pages(EunoPool *pool, uint64 *pages, int max_node)
 	for (uint32 i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
+		map_pages(extents[i], page);
 		for (uint32 p = 0; p < per_extent; p++)
-		{
 			addresses[p] = (char *) extents[i] + p * page;
-			(void) *(volatile char *) addresses[p];
-		}
 		if (move_pages(0, per_extent, addresses, NULL, status, 0) != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_SYSTEM_ERROR),

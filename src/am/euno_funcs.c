@@ -25,8 +25,9 @@
 #include "euno_compat.h"
 #include "worker/euno_worker.h"
 
-Relation
-euno_open_index_by_oid(Oid oid, LOCKMODE lockmode)
+/* NULL: there is no such relation, perhaps any more. */
+static Relation
+open_index_if_there(Oid oid, LOCKMODE lockmode)
 {
 	Relation	index = NULL;
 	char		relkind = get_rel_relkind(oid);
@@ -44,11 +45,8 @@ euno_open_index_by_oid(Oid oid, LOCKMODE lockmode)
 				 errmsg("\"%s\" is not a euno index", get_rel_name(oid)),
 				 errdetail_relkind_not_supported(relkind)));
 
-	/* Perhaps it was dropped just now. */
 	if (index == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("index with OID %u does not exist", oid)));
+		return NULL;
 	if (index->rd_indam->ambuild != eunobuild)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
@@ -61,14 +59,29 @@ euno_open_index_by_oid(Oid oid, LOCKMODE lockmode)
 	return index;
 }
 
+Relation
+euno_open_index_by_oid(Oid oid, LOCKMODE lockmode)
+{
+	Relation	index = open_index_if_there(oid, lockmode);
+
+	if (index == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("index with OID %u does not exist", oid)));
+	return index;
+}
+
+/* NULL if it was dropped just now, as pg_relation_size has it. */
 PG_FUNCTION_INFO_V1(euno_index_size);
 Datum
 euno_index_size(PG_FUNCTION_ARGS)
 {
-	Relation	index = euno_open_index_by_oid(PG_GETARG_OID(0), AccessShareLock);
+	Relation	index = open_index_if_there(PG_GETARG_OID(0), AccessShareLock);
 	EunoTreeSlot *slot = NULL;
 	uint64		bytes = 0;
 
+	if (index == NULL)
+		PG_RETURN_NULL();
 	if (euno_preloaded)
 		slot = euno_tree_lookup(&euno_index_open(index)->key);
 	if (slot)

@@ -698,6 +698,18 @@ euno_gc_init(void)
 }
 
 /*
+ * Nothing that is in progress is so old that its number is not in the future: a
+ * tree's maker may be, for the server's restarts keep trees.
+ */
+static bool
+is_in_progress(FullTransactionId xid)
+{
+	return U64FromFullTransactionId(ReadNextFullTransactionId()) -
+		U64FromFullTransactionId(xid) < UINT64_C(1) << 31 &&
+		TransactionIdIsInProgress(XidFromFullTransactionId(xid));
+}
+
+/*
  * Look at every tree of this database.  Needs a transaction.  Returns how many
  * were freed.
  *
@@ -737,7 +749,7 @@ euno_gc_database(void)
 		 * Another maker's catalog rows are invisible to us until it commits.
 		 */
 		if (suspect == NULL && FullTransactionIdIsValid(tree.creator) &&
-			TransactionIdIsInProgress(XidFromFullTransactionId(tree.creator)))
+			is_in_progress(tree.creator))
 			continue;
 		EUNO_STOP_POINT("gc-look");
 		if (relation_file_exists(&tree.key))

@@ -9,6 +9,8 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/relation.h"
+#include "catalog/index.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -22,7 +24,9 @@
 
 typedef struct HotLeaves
 {
+	Relation	heap;
 	Relation	index;
+	bool		as_owner;		/* functions of users compare keys so */
 	EunoIndex  *idx;
 	EunoContext *cx;
 	EunoLeafInfo info;
@@ -30,16 +34,37 @@ typedef struct HotLeaves
 	uint8		scratch[EUNO_KEY_DEFORM_BYTES] __attribute__((aligned(8)));
 } HotLeaves;
 
+/*
+ * What compares keys may be a function of users: not for a superuser to run, but
+ * with the rights of the table's owner, if they may be had.
+ */
+static void
+begin_look(const HotLeaves *hot, EunoOwner *owner)
+{
+	if (hot->as_owner)
+		euno_become_owner(hot->heap, owner);
+	euno_can_leave = true;
+}
+
+static void
+end_look(const HotLeaves *hot, EunoOwner *owner)
+{
+	euno_can_leave = false;
+	if (hot->as_owner)
+		euno_restore_user(owner);
+}
+
 /* The leaf, or node, that *heat is about, in hot->info.  False: there is none. */
 static bool
 find(HotLeaves *hot, const EunoHeat *heat)
 {
 	EunoTreeSlot *slot = hot->idx->slot;
 	EunoStatus	status;
+	EunoOwner	owner;
 
-	euno_can_leave = true;
+	begin_look(hot, &owner);
 	status = slot->ops->leaf(hot->cx, &slot->tree, heat, &hot->info);
-	euno_can_leave = false;
+	end_look(hot, &owner);
 	if (status != EUNO_OK && status != EUNO_NOT_FOUND)
 		euno_index_error(hot->idx, hot->index, status);
 	return status == EUNO_OK;
@@ -63,13 +88,14 @@ show_key(HotLeaves *hot, bool first)
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	EunoStatus	status;
+	EunoOwner	owner;
 
 	cursor.lo = info->has_low ? info->low.pos : (EunoPosition) {.side = -1};
 	cursor.hi = info->has_high ? info->high.pos : (EunoPosition) {.side = 1};
 	euno_cursor_start(&cursor);
-	euno_can_leave = true;
+	begin_look(hot, &owner);
 	status = slot->ops->read(hot->cx, &slot->tree, &cursor, first, &batch);
-	euno_can_leave = false;
+	end_look(hot, &owner);
 	if (status != EUNO_OK)
 		euno_index_error(hot->idx, hot->index, status);
 	if (batch.nitems == 0)
@@ -180,13 +206,19 @@ Datum
 euno_hot_leaves(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
-	Relation	index = euno_open_index_by_oid(PG_GETARG_OID(0), AccessShareLock);
+	Oid			oid = PG_GETARG_OID(0);
+	Oid			heap_oid = IndexGetRelation(oid, true);
 	int			max = PG_GETARG_INT32(1);
+	Relation	heap;
+	Relation	index;
 	EunoHeat   *heat;
 	HotLeaves  *hot;
 	EunoTreeSlot *slot;
 	uint32		n;
 
+	/* The table first, as everybody does. */
+	heap = OidIsValid(heap_oid) ? try_relation_open(heap_oid, AccessShareLock) : NULL;
+	index = euno_open_index_by_oid(oid, AccessShareLock);
 	if (max < 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -195,11 +227,14 @@ euno_hot_leaves(PG_FUNCTION_ARGS)
 	if (!euno_preloaded)
 	{
 		index_close(index, AccessShareLock);
+		relation_close(heap, AccessShareLock);
 		return (Datum) 0;
 	}
 	heat = palloc(sizeof(EunoHeat) * EUNO_HEAT_LEAVES);
 	hot = palloc(sizeof(HotLeaves));
+	hot->heap = heap;
 	hot->index = index;
+	hot->as_owner = euno_session_may_build(index);
 	hot->idx = euno_index_open(index);
 	if (euno_index_hold(hot->idx, &hot->cx) == EUNO_STATE_READY)
 	{
@@ -218,5 +253,6 @@ euno_hot_leaves(PG_FUNCTION_ARGS)
 	pfree(hot);
 	pfree(heat);
 	index_close(index, AccessShareLock);
+	relation_close(heap, AccessShareLock);
 	return (Datum) 0;
 }

@@ -144,17 +144,20 @@ note_within(const EunoProcess *process)
 					 (uint64) noperations, __ATOMIC_RELAXED);
 }
 
-/* Says to others which trees we hold (euno_deadlock.c). */
+/* Says to others which trees we hold, the first four (euno_deadlock.c). */
 static void
 note_held(void)
 {
 	EunoProcess *process = euno_process();
 	uint64		held = 0;
+	int			shift = 0;
 
-	for (int i = 0; i < noperations; i++)
+	for (int i = 0; i < noperations && shift < 64; i++)
 	{
-		if (operations[i].held != NULL)
-			held = held << 16 | (operations[i].held->number + 1);
+		if (operations[i].held == NULL)
+			continue;
+		held |= (uint64) (operations[i].held->number + 1) << shift;
+		shift += 16;
 	}
 	__atomic_store_n(&process->epochs->slots[process->slot].held, held,
 					 __ATOMIC_RELAXED);

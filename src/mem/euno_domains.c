@@ -23,12 +23,14 @@
 
 #include "miscadmin.h"
 #include "port/atomics.h"
+#include "storage/lwlock.h"
 #include "utils/guc.h"
 
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 #include "mem/euno_numa.h"
 #include "mem/euno_registry.h"
+#include "mem/registry_private.h"
 
 /*
  * Of each CPU: the first domain that serves it, and how many do.  (More than
@@ -437,7 +439,9 @@ euno_domains_change(const char *setting)
 	/* Memory stays where it was bound. */
 	memcpy(new->node, configured->node, sizeof(new->node));
 	n = new->n;
+	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
 	memcpy(map, new, sizeof(DomainMap));
+	LWLockRelease(euno_registry_lock);
 	pfree(new);
 	return n;
 }

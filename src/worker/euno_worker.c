@@ -44,7 +44,8 @@
 typedef struct Candidate
 {
 	Oid			oid;
-	bool		unique;			/* inserts need it */
+	bool		needed;			/* by inserts: unique, or of an exclusion
+								 * constraint */
 	int64		scans;			/* since the statistics were reset */
 } Candidate;
 
@@ -54,8 +55,8 @@ compare_candidates(const ListCell *a, const ListCell *b)
 	const Candidate *x = lfirst(a);
 	const Candidate *y = lfirst(b);
 
-	if (x->unique != y->unique)
-		return x->unique ? -1 : 1;
+	if (x->needed != y->needed)
+		return x->needed ? -1 : 1;
 	if (x->scans != y->scans)
 		return x->scans > y->scans ? -1 : 1;
 	return x->oid < y->oid ? -1 : 1;
@@ -71,7 +72,9 @@ make_candidate(Oid index_oid)
 	candidate->oid = index_oid;
 	if (HeapTupleIsValid(tuple))
 	{
-		candidate->unique = ((Form_pg_index) GETSTRUCT(tuple))->indisunique;
+		Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
+
+		candidate->needed = form->indisunique || form->indisexclusion;
 		ReleaseSysCache(tuple);
 	}
 	if (stats != NULL)

@@ -11,6 +11,7 @@
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
@@ -92,6 +93,24 @@ euno_worker_stats_error(const char *message)
 	LWLockRelease(shared->lock);
 }
 
+/*
+ * What another process has left, perhaps cut in the middle of a character, or
+ * in the encoding of another database, for this one.
+ */
+static Datum
+text_for_everybody(char *message)
+{
+	if (!pg_verifymbstr(message, (int) strlen(message), true))
+	{
+		for (char *p = message; *p != '\0'; p++)
+		{
+			if (IS_HIGHBIT_SET(*p))
+				*p = '?';
+		}
+	}
+	return CStringGetTextDatum(message);
+}
+
 /* One row.  The text of an error is for those who may see what others do. */
 PG_FUNCTION_INFO_V1(euno_stat_get_worker);
 Datum
@@ -124,7 +143,7 @@ euno_stat_get_worker(PG_FUNCTION_ARGS)
 	values[n++] = Int64GetDatum((int64) stats.errors);
 	nulls[n] = stats.errors == 0 ||
 		!has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-	values[n++] = CStringGetTextDatum(stats.last_error);
+	values[n++] = text_for_everybody(stats.last_error);
 	nulls[n] = stats.errors == 0;
 	values[n++] = TimestampTzGetDatum(stats.last_error_at);
 	Assert(n == WORKER_COLUMNS);

@@ -50,23 +50,21 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 		return;
 	at = bpt_guess(view->alphabet, h, low, high, slots);
 
-	/* The slot is in the line of the guess, or in the next one. */
+	/* Twice the deviation of keys that are spread evenly, on either side. */
 	heads += 8 * (size_t) at;
-	euno_prefetch(heads - 88);
-	euno_prefetch(heads - 24);
-	euno_prefetch(heads + 24);
-	euno_prefetch(heads + 88);
+	for (int line = -160; line <= 160; line += 64)
+		euno_prefetch(heads + line);
 	tail = euno_load32(&dir->leaf_tail);
 	tails += tail * (size_t) at;
-	euno_prefetch(tails - 32);
-	euno_prefetch(tails + 32);
+	for (int line = -96; line <= 96; line += 64)
+		euno_prefetch(tails + line);
 	if (run == 0)
 		return;
 	if (run > slots - at)
 		run = slots - at;
-	for (uint32_t next = 152; next < 8 * run; next += 64)
+	for (uint32_t next = 224; next < 8 * run; next += 64)
 		euno_prefetch(heads + next);
-	for (uint32_t next = 96; next < tail * run; next += 64)
+	for (uint32_t next = 160; next < tail * run; next += 64)
 		euno_prefetch(tails + next);
 }
 

@@ -15,11 +15,11 @@
 #endif
 
 /* How many slots on either side are looked at before the other side is. */
-#define ROOM_STEP	16
+#define ROOM_STEP	8
 #define NO_ROOM		UINT32_MAX
 
 /* Room that is so many slots away is brought, so many slots at once. */
-#define ROOM_FAR	(2 * ROOM_STEP)
+#define ROOM_FAR	32
 #define ROOM_MOST	8
 
 #ifdef __SSE2__
@@ -58,7 +58,7 @@ same_heads(const BptView *view, uint32_t from, uint32_t to)
 #ifdef __SSE2__
 	if (to - from == ROOM_STEP)
 	{
-		same = same_halves_of_8(heads) | same_halves_of_8(heads + 8) << 16;
+		same = same_halves_of_8(heads);
 		return same & same >> 1 & 0x55555555;
 	}
 #endif
