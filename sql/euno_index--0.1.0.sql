@@ -316,9 +316,9 @@ COMMENT ON COLUMN euno_stat_domains.remote_inner_nodes IS 'estimate: of these, i
 COMMENT ON COLUMN euno_stat_domains.copies IS 'indexes of whose inner nodes it has a copy';
 COMMENT ON COLUMN euno_stat_domains.copy_bytes IS 'what these take';
 
-COMMENT ON VIEW euno_stat_worker IS 'what the euno launcher has done since it started';
+COMMENT ON VIEW euno_stat_worker IS 'what euno launchers have done since the server started';
 COMMENT ON COLUMN euno_stat_worker.pid IS 'its process; null: there is none';
-COMMENT ON COLUMN euno_stat_worker.started IS 'when that began';
+COMMENT ON COLUMN euno_stat_worker.started IS 'when the launcher of now began';
 COMMENT ON COLUMN euno_stat_worker.rounds IS 'one every euno.naptime';
 COMMENT ON COLUMN euno_stat_worker.last_round IS 'when it began';
 COMMENT ON COLUMN euno_stat_worker.last_round_ms IS 'how long it took';
@@ -329,6 +329,6 @@ COMMENT ON COLUMN euno_stat_worker.leaves_merged IS 'underfull leaves merged';
 COMMENT ON COLUMN euno_stat_worker.copies_changed IS 'copies of inner nodes made for domains, or given up';
 COMMENT ON COLUMN euno_stat_worker.trees_collected IS 'indexes of dropped databases freed';
 COMMENT ON COLUMN euno_stat_worker.leaves_moved IS 'leaves moved to the domain that uses them';
-COMMENT ON COLUMN euno_stat_worker.errors IS 'rounds, steps and rebuilds that failed';
+COMMENT ON COLUMN euno_stat_worker.errors IS 'steps of the launcher, and rebuilds in the background, that failed';
 COMMENT ON COLUMN euno_stat_worker.last_error IS 'the last error that was met, to those who may read all statistics';
 COMMENT ON COLUMN euno_stat_worker.last_error_at IS 'when';

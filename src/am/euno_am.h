@@ -626,7 +626,7 @@ extern void euno_gc_init(void);
 /* Remember that this (sub)transaction made "key" a tree's name. */
 extern void euno_gc_created(const EunoTreeKey *key, Oid index_oid);
 
-/* The slot's tree is being built by the server's wish; perhaps at commit. */
+/* The slot's tree is being built because the server asked, perhaps at commit. */
 extern void euno_gc_built(EunoTreeSlot *slot);
 
 /*

@@ -28,7 +28,7 @@ out_of_memory(EunoIndex *idx, Relation index)
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory for euno index \"%s\"",
 						RelationGetRelationName(index)),
-				 errdetail("All of \"euno.max_memory\" (%d MB) is in use.",
+				 errdetail("No more of \"euno.max_memory\" (%d MB) is available to this index.",
 						   euno_max_memory_mb),
 				 errhint("Increase \"euno.max_memory\" and restart the server, let others be evicted (\"euno.on_full\"), drop euno indexes, or VACUUM tables of which many rows have been deleted.")));
 	ereport(ERROR,

@@ -28,7 +28,7 @@
 #include "euno_compat.h"
 
 /*
- * At most this many pages are remembered, and not more than there are buffers.
+ * At most this many pages are remembered, and about as many as there are buffers.
  */
 #define MOST_PAGES		(128 * 1024)
 

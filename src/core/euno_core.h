@@ -330,7 +330,7 @@ typedef struct EunoTreeOps
 	 * leaves, contended or calm.  Answers do not change by that, but how
 	 * writers get along.  EUNO_OK; EUNO_NOT_FOUND: that leaf's entries cannot
 	 * be kept in the way of contended leaves, and it is calm; EUNO_NO_MEMORY,
-	 * EUNO_CORRUPT.
+	 * EUNO_CORRUPT, EUNO_CANCELED.
 	 */
 	EunoStatus	(*set_mode) (EunoContext *cx, EunoTree *tree,
 							 const EunoPosition *pos, bool contended);

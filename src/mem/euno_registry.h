@@ -312,8 +312,8 @@ extern const char *euno_state_name(EunoState state);
 
 /*
  * Takes the slot's tree of this generation out of use, if it still has that:
- * READY, BUILDING or MERGING becomes RETIRING, and ABSENT once nobody can see
- * it any more, which this call waits for at most "wait_ms" milliseconds.
+ * READY, BUILDING or MERGING becomes RETIRING, and ABSENT, or FREE if it was
+ * dropped meanwhile, once nobody can see it any more, which this call waits for at most "wait_ms" milliseconds.
  * False if it is still RETIRING then: some later call of
  * euno_tree_finish_retired will complete it.  Harmless on an absent tree.
  */

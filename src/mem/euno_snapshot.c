@@ -78,6 +78,8 @@ typedef struct TreeImage
 	uint32		must_stay;
 	uint32		replicate;
 	FullTransactionId creator;
+	TransactionId prepared;
+	Oid			unprepared_oid;
 	uint64		modifiers;
 	int64		ops;			/* bytes from euno_bptree_ops */
 	EunoTree	tree;
@@ -205,6 +207,8 @@ write_tree(SnapshotFile *file, EunoTreeSlot *slot)
 	image.must_stay = slot->must_stay;
 	image.replicate = pg_atomic_read_u32(&slot->replicate);
 	image.creator = slot->creator;
+	image.prepared = slot->prepared;
+	image.unprepared_oid = slot->unprepared_oid;
 	image.ops = (const char *) slot->ops - (const char *) &euno_bptree_ops;
 	image.tree = slot->tree;
 	for (int domain = 0; domain < EUNO_MAX_DOMAINS; domain++)
@@ -351,6 +355,8 @@ adopt_tree(const TreeImage *image)
 	slot->must_stay = image->must_stay != 0;
 	pg_atomic_write_u32(&slot->replicate, image->replicate);
 	slot->creator = image->creator;
+	slot->prepared = image->prepared;
+	slot->unprepared_oid = image->unprepared_oid;
 	slot->ops = (const EunoTreeOps *) ((const char *) &euno_bptree_ops + image->ops);
 	slot->tree = image->tree;
 	slot->tree.alloc_arg = slot->pools;

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <link.h>
 #include <sys/stat.h>
@@ -79,6 +80,30 @@ hash_object(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
+ * Locales in directories of their own, as some systems have them, in whatever
+ * order the directories are found.
+ */
+static uint64
+identify_locales(void)
+{
+	static const char parent[] = "/usr/lib/locale";
+	DIR		   *dir = opendir(parent);
+	struct dirent *entry;
+	char		path[MAXPGPATH];
+	uint64		sum = 0;
+
+	if (dir == NULL)
+		return 0;
+	while ((entry = readdir(dir)) != NULL)
+	{
+		snprintf(path, sizeof(path), "%s/%s/LC_COLLATE", parent, entry->d_name);
+		sum += hash_file_state(hash_bytes_64(0, path, strlen(path)), path);
+	}
+	closedir(dir);
+	return sum;
+}
+
+/*
  * Programs and data that decide the layout of nodes and the order of keys.
  * Another one of them may be in use after a restart.
  */
@@ -88,7 +113,7 @@ identify_programs(void)
 	uint64		hash = UINT64CONST(14695981039346656037);
 
 	(void) dl_iterate_phdr(hash_object, &hash);
-	hash = hash_file_state(hash, "/usr/lib/locale");
+	hash ^= identify_locales();
 	return hash_file_state(hash, "/usr/lib/locale/locale-archive");
 }
 

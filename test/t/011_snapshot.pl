@@ -148,8 +148,13 @@ is($node->safe_psql('postgres', $large), '', 'and give it back after it');
 check_indexes($node, 'postgres', 'what was given back');
 $node->safe_psql('postgres', 'DROP TABLE swept, pinned, waited; DROP FUNCTION waiting_cmp CASCADE');
 
-# A prepared transaction goes over the restart with its rows.
+# A prepared transaction goes over the restart with its rows, and with what it drops.
 $node->safe_psql('postgres', <<'SQL');
+CREATE TABLE going (a int);
+CREATE INDEX ON going USING euno (a);
+BEGIN;
+DROP TABLE going;
+PREPARE TRANSACTION 'three';
 BEGIN;
 INSERT INTO t VALUES (500001, 'prepared', 500001);
 UPDATE t SET a = 500002 WHERE a = 30001;
@@ -169,6 +174,9 @@ is(by_index($node, 'postgres', 'SELECT a, b FROM t WHERE a IN (500001, 500002) O
 	"500001|prepared\n500002|n30001", 'committed after the restart');
 same_answers($node, 'postgres', 'SELECT count(*) FROM made WHERE a > 0', 'made and indexed in a prepared transaction')
   if $node->safe_psql('postgres', "SELECT euno_rebuild('made_a')") eq '';
+my $trees = $node->safe_psql('postgres', 'SELECT indexes FROM euno_memory');
+$node->safe_psql('postgres', "COMMIT PREPARED 'three'");
+is($node->safe_psql('postgres', 'SELECT indexes FROM euno_memory'), $trees - 1, 'whose tree goes at once');
 check_indexes($node, 'postgres', 'after COMMIT PREPARED');
 log_since();
 
