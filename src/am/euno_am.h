@@ -90,14 +90,6 @@ typedef struct EunoIndex
 } EunoIndex;
 
 /*
- * Is the tree that this option asks for a radix tree?  "auto": for a single
- * integer (or date, or timestamp).  These are dense more often than not, and
- * for dense ones it was measured to be faster.  A radix tree needs keys that
- * are bytes: an index that has lost them since it was created has a B+tree.
- */
-extern bool euno_is_radix(const EunoIndex *idx, EunoStructure structure);
-
-/*
  * The backend's view of an open index.  After a relcache invalidation there is
  * a new one; the old one stays until the end of the transaction.
  */
@@ -108,6 +100,14 @@ extern EunoIndex *euno_index_open(Relation index);
  * nothing was changed since; else NULL.
  */
 extern EunoIndex *euno_index_known(Oid index_oid);
+
+/*
+ * Is the tree that this option asks for a radix tree?  "auto": for a single
+ * integer (or date, or timestamp).  These are dense more often than not, and
+ * for dense ones it was measured to be faster.  A radix tree needs keys that
+ * are bytes: an index that has lost them since it was created has a B+tree.
+ */
+extern bool euno_is_radix(const EunoIndex *idx, EunoStructure structure);
 
 /* At the end of a transaction: what was known of indexes that have changed. */
 extern void euno_index_free_retired(void);
@@ -379,8 +379,9 @@ extern void euno_delete_dead_versions(EunoIndex *idx, Relation index,
 									  Relation heap, const EunoEntry *entry);
 
 /*
- * ---- euno_scan.c, euno_sharedscan.c, euno_vacuum.c, euno_cost.c,
- * euno_planner.c ----
+ * ---- euno_scan.c, euno_reader.c, euno_sharedscan.c, euno_vacuum.c,
+ * euno_cost.c, euno_planner.c, euno_paths.c, euno_row_compare.c,
+ * euno_row_or.c ----
  */
 
 extern IndexScanDesc eunobeginscan(Relation index, int nkeys, int norderbys);

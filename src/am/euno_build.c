@@ -109,7 +109,7 @@ fresh_slot(EunoIndex *idx, Relation index)
 		/* Retiring may end in FREE, if the tree was to be dropped already. */
 		if (euno_tree_state(slot) == EUNO_STATE_ABSENT)
 			return slot;
-		if (euno_tree_retire(slot, generation, 0))
+		if (euno_tree_retire(slot, generation))
 			continue;
 		euno_refuse_own_wait(slot, index);
 		euno_wait_for_look(slot, &waited);

@@ -60,7 +60,7 @@ euno_index_error(EunoIndex *idx, Relation index, EunoStatus status)
 			break;
 		case EUNO_CORRUPT:
 			if (idx->slot)
-				(void) euno_tree_retire(idx->slot, idx->generation, 0);
+				(void) euno_tree_retire(idx->slot, idx->generation);
 			euno_invalidate_plans(MyDatabaseId, index->rd_index->indrelid);
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),

@@ -248,7 +248,8 @@ euno_full_make_room(EunoIndex *idx, bool evict)
 	if (pg_atomic_read_u64(&victim->generation) != generation)
 		return true;			/* somebody else gave it up */
 	euno_full_note(victim, bytes);
-	(void) euno_tree_retire(victim, generation, RETIRE_WAIT_MS);
+	for (int i = 0; !euno_tree_retire(victim, generation) && i < RETIRE_WAIT_MS; i++)
+		euno_sleep("EunoReaders", 1000);
 	euno_invalidate_plans(database, heap_oid);
 	report_eviction(database, index_oid, bytes);
 	return true;

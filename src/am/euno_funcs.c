@@ -117,7 +117,7 @@ euno_evict(PG_FUNCTION_ARGS)
 		if (state != EUNO_STATE_ABSENT && state != EUNO_STATE_READY)
 			euno_refuse_own_build(slot, index);
 		generation = pg_atomic_read_u64(&slot->generation);
-		(void) euno_tree_retire(slot, generation, 0);
+		(void) euno_tree_retire(slot, generation);
 		slot->evicted = true;
 	}
 	euno_build_unlock(idx->oid, ExclusiveLock);
@@ -128,7 +128,7 @@ euno_evict(PG_FUNCTION_ARGS)
 	 * statement, or that of a function which a check calls, has one itself.
 	 */
 	while (slot && !euno_index_has_look(slot) &&
-		   !euno_tree_retire(slot, generation, 0))
+		   !euno_tree_retire(slot, generation))
 		euno_wait_for_look(slot, &waited);
 	index_close(index, AccessShareLock);
 	PG_RETURN_VOID();

@@ -245,7 +245,7 @@ give_up_emptied(void)
 			slot->ops->entries(&slot->tree) > 0;
 		euno_epoch_exit(process);
 		if (wrong)
-			(void) euno_tree_retire(slot, generation, 0);
+			(void) euno_tree_retire(slot, generation);
 	}
 }
 

@@ -362,7 +362,7 @@ find_tree(EunoIndex *idx)
 	if (pg_atomic_read_u32(&slot->replicate) != idx->replicate)
 		pg_atomic_write_u32(&slot->replicate, idx->replicate);
 	if (unlikely(slot->modifiers != euno_key_modifiers(idx->schema)))
-		(void) euno_tree_retire(slot, idx->generation, 0);
+		(void) euno_tree_retire(slot, idx->generation);
 	return true;
 }
 

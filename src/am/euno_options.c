@@ -138,12 +138,3 @@ euno_options_check(Relation index)
 				 errdetail("The structure \"bptree\" has only one kind of synchronization."),
 				 errhint("Use the structure \"art\" or \"auto\", or omit \"sync\".")));
 }
-
-bool
-euno_is_radix(const EunoIndex *idx, EunoStructure structure)
-{
-	return idx->order == EUNO_ORDER_BYTES &&
-		(structure == EUNO_STRUCTURE_ART ||
-		 (structure == EUNO_STRUCTURE_AUTO &&
-		  euno_key_is_integer(idx->schema)));
-}

@@ -271,7 +271,7 @@ bring_up(EunoIndex *idx, Relation index, bool wait)
 		/* Any other builder has died, for we have the lock. */
 		if (state != EUNO_STATE_RETIRING &&
 			!euno_in_our_group(slot->builder_pid))
-			(void) euno_tree_retire(slot, generation, 0);
+			(void) euno_tree_retire(slot, generation);
 
 		if ((!euno_tree_finish_retired(slot) || state != EUNO_STATE_RETIRING) &&
 			!let_others_go_on(idx, slot, wait, &waited))

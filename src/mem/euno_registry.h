@@ -313,12 +313,11 @@ extern const char *euno_state_name(EunoState state);
 /*
  * Takes the slot's tree of this generation out of use, if it still has that:
  * READY, BUILDING or MERGING becomes RETIRING, and ABSENT, or FREE if it was
- * dropped meanwhile, once nobody can see it any more, which this call waits for at most "wait_ms" milliseconds.
- * False if it is still RETIRING then: some later call of
- * euno_tree_finish_retired will complete it.  Harmless on an absent tree.
+ * dropped meanwhile, once nobody can see it any more.  False if it is still
+ * RETIRING: some later call, of this or of euno_tree_finish_retired, will
+ * complete it.  Harmless on an absent tree.  Waits for nobody.
  */
-extern bool euno_tree_retire(EunoTreeSlot *slot, uint64 generation,
-							 int wait_ms);
+extern bool euno_tree_retire(EunoTreeSlot *slot, uint64 generation);
 extern bool euno_tree_finish_retired(EunoTreeSlot *slot);
 
 /*

@@ -523,7 +523,7 @@ euno_snapshot_recheck(void)
 		EunoTreeSlot *slot = euno_tree_by_number(i);
 
 		if (slot->from_snapshot)
-			(void) euno_tree_retire(slot, pg_atomic_read_u64(&slot->generation), 0);
+			(void) euno_tree_retire(slot, pg_atomic_read_u64(&slot->generation));
 	}
 }
 

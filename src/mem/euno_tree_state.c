@@ -159,21 +159,13 @@ retire_locked(EunoTreeSlot *slot, bool drop)
 }
 
 bool
-euno_tree_retire(EunoTreeSlot *slot, uint64 generation, int wait_ms)
+euno_tree_retire(EunoTreeSlot *slot, uint64 generation)
 {
 	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
 	if (pg_atomic_read_u64(&slot->generation) == generation)
 		retire_locked(slot, false);
 	LWLockRelease(euno_registry_lock);
-
-	for (int i = 0;; i++)
-	{
-		if (euno_tree_finish_retired(slot))
-			return true;
-		if (i >= wait_ms)
-			return false;
-		euno_sleep("EunoReaders", 1000);
-	}
+	return euno_tree_finish_retired(slot);
 }
 
 /* Drops the tree of a key; 0 for any generation of it. */

@@ -164,7 +164,7 @@ give_up(EunoTreeSlot *slot, uint64 generation)
 			 errmsg("euno index with OID %u in database with OID %u is inconsistent",
 					slot->index_oid, slot->key.database),
 			 errdetail("It is given up, and will be rebuilt from the table.")));
-	(void) euno_tree_retire(slot, generation, 0);
+	(void) euno_tree_retire(slot, generation);
 	euno_invalidate_plans(slot->key.database, slot->heap_oid);
 }
 

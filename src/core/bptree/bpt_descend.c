@@ -50,7 +50,7 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 		return;
 	at = bpt_guess(view->alphabet, h, low, high, slots);
 
-	/* Twice the deviation of keys that are spread evenly, on either side. */
+	/* Of random keys, most are within 20 slots of where they should be. */
 	heads += 8 * (size_t) at;
 	for (int line = -160; line <= 160; line += 64)
 		euno_prefetch(heads + line);

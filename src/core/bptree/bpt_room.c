@@ -19,7 +19,7 @@
 #define NO_ROOM		UINT32_MAX
 
 /* Room that is so many slots away is brought, so many slots at once. */
-#define ROOM_FAR	32
+#define ROOM_FAR	(4 * ROOM_STEP)
 #define ROOM_MOST	8
 
 #ifdef __SSE2__
@@ -46,8 +46,8 @@ same_halves_of_8(const uint64_t *heads)
 
 /*
  * Which of slots [from, to), at most ROOM_STEP, have the head of the slot
- * before them?  Bit 2k stands for slot from + k.  Of a whole step the processor
- * compares several at once.
+ * before them?  Bit 2k stands for slot from + k.  Those of a whole step the
+ * processor compares at once.
  */
 static inline uint32_t
 same_heads(const BptView *view, uint32_t from, uint32_t to)
