@@ -30,10 +30,10 @@ my $script = script_file($node, 'hot', "INSERT INTO h SELECT 2500000 + g % 4 * 1
 
 sub fight
 {
-	my ($seconds) = @_;
+	my ($seconds, $writes) = @_;
 	local $ENV{PGOPTIONS} = '-c euno.debug_modes=stalling';
 	my $result = IPC::Run::run(
-		[ 'pgbench', '-n', '-c', '16', '-j', '2', '-T', $seconds, '-f', $script, $node->connstr('postgres') ],
+		[ 'pgbench', '-n', '-c', '16', '-j', '2', '-T', $seconds, '-f', $writes // $script, $node->connstr('postgres') ],
 		'>', \my $stdout, '2>', \my $stderr);
 
 	ok($result, 'sessions write to one place') or diag $stderr;
@@ -117,6 +117,34 @@ $node->safe_psql('postgres', 'GRANT SELECT ON h TO watcher; ALTER TABLE h ENABLE
 is($node->safe_psql('postgres', "SELECT count(first_key) + count(last_key) FROM euno_hot_leaves('h_id')", extra_params => [ '-U', 'watcher' ]),
 	'0', 'nor where there are policies for rows');
 $node->safe_psql('postgres', 'DROP TABLE h');
+
+# A superuser who looks does not run the comparators of others with his own rights.
+$node->safe_psql('postgres', <<'SQL');
+CREATE ROLE owner LOGIN;
+CREATE FUNCTION cmp_as(int, int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF current_setting('test.looking', true) = 'on' AND current_user <> 'owner' THEN
+		RAISE EXCEPTION 'compared by %', current_user;
+	END IF;
+	RETURN btint4cmp($1, $2);
+END $$;
+CREATE OPERATOR CLASS compared_as FOR TYPE int USING euno AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 cmp_as(int, int);
+CREATE UNLOGGED TABLE o AS SELECT g * 100 AS id FROM generate_series(1, 5000) g;
+SET euno.debug_modes = stalling;
+CREATE INDEX o_id ON o USING euno (id compared_as);
+ALTER TABLE o OWNER TO owner;
+SQL
+my $compared = script_file($node, 'compared', "INSERT INTO o SELECT 250000 + g % 4 * 10 FROM generate_series(1, 100) g;\n");
+my $seen = 0;
+for my $try (1 .. 20)
+{
+	fight(2, $compared);
+	$seen = $node->safe_psql('postgres', "SET test.looking = on; SELECT count(first_key) FROM euno_hot_leaves('o_id')");
+	last if $seen > 0;
+}
+cmp_ok($seen, '>', 0, 'a hot leaf is looked up with the rights of its owner');
+$node->safe_psql('postgres', 'DROP TABLE o');
 
 # Entries that scans remove leave underfull leaves.
 $node->safe_psql('postgres', 'DROP INDEX t_art');
