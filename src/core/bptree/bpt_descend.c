@@ -25,7 +25,8 @@ count_inner(EunoContext *cx, const BptInner *node, uint32_t weight)
  * Has the memory fetch at once what is going to be read of a leaf: its header,
  * and the slot where the key would be if keys were spread evenly between the
  * separators on its sides.  One after the other these misses take most of a
- * lookup's time.  A wrong guess costs nothing but time; nothing is believed.
+ * lookup's time.  A wrong guess costs nothing but time; nothing is believed: not
+ * even that there is a leaf, so places in it are numbers, and no pointers.
  */
 static inline void
 prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
@@ -36,8 +37,8 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 	uint64_t	high;
 	uint64_t	h = bpt_key_word(key, view->prefix_len);
 	uint32_t	slots = euno_load32(&dir->leaf_slots);
-	const uint8_t *heads = (const uint8_t *) leaf + euno_load32(&dir->leaf_body);
-	const uint8_t *tails = heads + 8 * (size_t) euno_load32(&dir->leaf_cap);
+	uintptr_t	heads = (uintptr_t) leaf + euno_load32(&dir->leaf_body);
+	uintptr_t	tails = heads + 8 * (uintptr_t) euno_load32(&dir->leaf_cap);
 	uint32_t	tail;
 	uint32_t	at;
 
@@ -51,21 +52,21 @@ prefetch_leaf(const BptDirectory *dir, const BptInnerView *view,
 	at = bpt_guess(view->alphabet, h, low, high, slots);
 
 	/* Of random keys, most are within 20 slots of where they should be. */
-	heads += 8 * (size_t) at;
+	heads += 8 * (uintptr_t) at;
 	for (int line = -160; line <= 160; line += 64)
-		euno_prefetch(heads + line);
+		euno_prefetch((void *) (heads + (uintptr_t) line));
 	tail = euno_load32(&dir->leaf_tail);
-	tails += tail * (size_t) at;
+	tails += tail * (uintptr_t) at;
 	for (int line = -96; line <= 96; line += 64)
-		euno_prefetch(tails + line);
+		euno_prefetch((void *) (tails + (uintptr_t) line));
 	if (run == 0)
 		return;
 	if (run > slots - at)
 		run = slots - at;
 	for (uint32_t next = 224; next < 8 * run; next += 64)
-		euno_prefetch(heads + next);
+		euno_prefetch((void *) (heads + next));
 	for (uint32_t next = 160; next < tail * run; next += 64)
-		euno_prefetch(tails + next);
+		euno_prefetch((void *) (tails + next));
 }
 
 /* Writes only what differs: the line is read by every descent. */
