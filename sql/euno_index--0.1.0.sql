@@ -318,7 +318,7 @@ COMMENT ON COLUMN euno_stat_domains.copy_bytes IS 'what these take';
 
 COMMENT ON VIEW euno_stat_worker IS 'what euno launchers have done since the server started';
 COMMENT ON COLUMN euno_stat_worker.pid IS 'its process; null: there is none';
-COMMENT ON COLUMN euno_stat_worker.started IS 'when the launcher of now began';
+COMMENT ON COLUMN euno_stat_worker.started IS 'when the present launcher began';
 COMMENT ON COLUMN euno_stat_worker.rounds IS 'one every euno.naptime';
 COMMENT ON COLUMN euno_stat_worker.last_round IS 'when it began';
 COMMENT ON COLUMN euno_stat_worker.last_round_ms IS 'how long it took';
