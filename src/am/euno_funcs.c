@@ -237,7 +237,7 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 	}
 	nulls[n] = !ready || radix;
 	nulls[n + 1] = nulls[n + 2] = radix;
-	values[n++] = Int64GetDatum(stats->scattered);
+	values[n++] = Int64GetDatum(stats->contended);
 	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_CONTENDED));
 	values[n++] = Int64GetDatum(euno_tree_counted(slot, EUNO_COUNT_ANNEX_SKIPS));
 	nulls[n] = !ready;

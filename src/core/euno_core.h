@@ -85,7 +85,7 @@ typedef struct EunoTreeStats
 	uint32_t	height;			/* levels, 1 = a single leaf */
 	uint64_t	splits;
 	uint64_t	merges;
-	uint64_t	scattered;		/* leaves that are contended */
+	uint64_t	contended;		/* leaves that are contended */
 	uint64_t	parted;			/* leaves on one side of a contention split, not
 								 * merged since */
 } EunoTreeStats;

@@ -130,7 +130,7 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 	slot->ops->stats(&cx, &slot->tree, &stats);
 	input->entries = stats.entries;
 	input->all_leaves = stats.leaves;
-	input->contended = stats.scattered;
+	input->contended = stats.contended;
 	input->parted = stats.parted;
 	input->removals = euno_tree_counted(slot, EUNO_COUNT_REMOVALS);
 	input->can_merge = slot->tree.config.order == EUNO_ORDER_BYTES;

@@ -32,7 +32,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/bptree/bpt_scatter.h"
+#include "core/bptree/bpt_annex.h"
 #include "keys.h"
 #include "lines.h"
 #include "subject.h"
@@ -290,7 +290,7 @@ detect(EunoPolicyMemory *memory, double seconds)
 	subject.ops->stats(&subject.cx, subject.tree, &stats);
 	input.entries = stats.entries;
 	input.all_leaves = stats.leaves;
-	input.contended = stats.scattered;
+	input.contended = stats.contended;
 	input.parted = stats.parted;
 	input.nleaves = subject.ops->heat(&subject.cx, subject.tree, true, heat,
 									  EUNO_POLICY_LEAVES);
@@ -416,7 +416,7 @@ overhead(void)
 	double		mine;
 
 	subject.ops->stats(&subject.cx, subject.tree, &stats);
-	mine = (double) stats.scattered * (double) sizeof(BptAnnex) +
+	mine = (double) stats.contended * (double) sizeof(BptAnnex) +
 		(double) stats.parted * BPT_LEAF_SIZE +
 		(bpt_body(subject.tree)->heat != NULL ? HEAT_BYTES : 0);
 	return 100 * mine / ((double) subject.pools[0].live_bytes - mine);

@@ -70,7 +70,7 @@ detector_round(EunoContext *cx, const EunoTreeOps *ops, EunoTree *tree,
 		return;
 	ops->stats(cx, tree, &stats);
 	input.all_leaves = stats.leaves;
-	input.contended = stats.scattered;
+	input.contended = stats.contended;
 	input.parted = stats.parted;
 	input.nleaves = ops->heat(cx, tree, true, heat, EUNO_POLICY_LEAVES);
 	for (uint32_t i = 0; i < input.nleaves; i++)

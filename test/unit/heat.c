@@ -512,19 +512,19 @@ test_idle(const Universe *universe)
 	open_full(&c, universe);
 	CHECK(euno_bptree_ops.set_mode(&c.actor.cx, c.fixture.tree, NULL, true) ==
 		  EUNO_OK, "not all can be contended");
-	before = stats_of(&c).scattered;
+	before = stats_of(&c).contended;
 	CHECK(before > 10, "%llu are", (unsigned long long) before);
 	for (int pass = 0; pass < 2; pass++)
 	{
 		toggle(&c.actor, &c.model, 1000);
 		toggle(&c.actor, &c.model, 1000);
-		CHECK(stats_of(&c).scattered == before, "calm after %d passes", pass);
+		CHECK(stats_of(&c).contended == before, "calm after %d passes", pass);
 		while (euno_bptree_ops.compact(&c.actor.cx, c.fixture.tree,
 									   EUNO_COMPACT_CALM, 7, &merged) == EUNO_OK)
 			;
 	}
-	CHECK(stats_of(&c).scattered == 1, "%llu are contended",
-		  (unsigned long long) stats_of(&c).scattered);
+	CHECK(stats_of(&c).contended == 1, "%llu are contended",
+		  (unsigned long long) stats_of(&c).contended);
 	check_all(&c.actor, &c.model);
 	close_both(&c);
 	tap_end();

@@ -324,34 +324,34 @@ extern EunoStatus euno_bpt_moves(EunoContext *cx, EunoTree *tree,
 								 uint64_t *position, EunoMove *to,
 								 uint32_t *n);
 
-/* bpt_scatter.c, bpt_scatter_read.c, bpt_scatter_mode.c: contended leaves */
+/* bpt_annex.c, bpt_annex_read.c, bpt_mode.c: contended leaves */
 struct BptShape;
-struct BptScattered;
+struct BptAnnexCopy;
 
-extern EunoStatus euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree,
-										  BptPlace *place, const BptKey *key,
-										  const EunoEntry *entry,
-										  bool no_split);
-extern EunoStatus euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree,
-										  BptPlace *place, const BptKey *key,
-										  const EunoGuard *guard,
-										  bool *again);
-extern EunoStatus euno_bpt_scatter_contains(EunoContext *cx, BptPlace *place,
-											const BptKey *key);
-extern EunoTid euno_bpt_scatter_tid(const BptLeaf *leaf,
-									const struct BptShape *shape,
-									const uint8_t *suffix);
-extern bool euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf,
-								  bool may_leave, EunoTid *tids, uint32_t *n);
-extern uint32_t euno_bpt_scatter_remove_tids(EunoContext *cx, BptLeaf *leaf,
-											 const EunoTid *tids, uint32_t n);
-extern EunoStatus euno_bpt_scatter_snapshot(EunoContext *cx, BptPlace *place,
-											BptImage *raw, BptView *view,
-											struct BptScattered *s);
+extern EunoStatus euno_bpt_annex_insert(EunoContext *cx, EunoTree *tree,
+										BptPlace *place, const BptKey *key,
+										const EunoEntry *entry,
+										bool no_split);
+extern EunoStatus euno_bpt_annex_remove(EunoContext *cx, EunoTree *tree,
+										BptPlace *place, const BptKey *key,
+										const EunoGuard *guard,
+										bool *again);
+extern EunoStatus euno_bpt_annex_contains(EunoContext *cx, BptPlace *place,
+										  const BptKey *key);
+extern EunoTid euno_bpt_annex_tid(const BptLeaf *leaf,
+								  const struct BptShape *shape,
+								  const uint8_t *suffix);
+extern bool euno_bpt_annex_tids(EunoContext *cx, const BptLeaf *leaf,
+								bool may_leave, EunoTid *tids, uint32_t *n);
+extern uint32_t euno_bpt_annex_remove_tids(EunoContext *cx, BptLeaf *leaf,
+										   const EunoTid *tids, uint32_t n);
+extern EunoStatus euno_bpt_annex_snapshot(EunoContext *cx, BptPlace *place,
+										  BptImage *raw, BptView *view,
+										  struct BptAnnexCopy *s);
 extern EunoStatus euno_bpt_gather(EunoContext *cx, EunoTree *tree,
 								  BptPlace *place);
-extern bool euno_bpt_scatter_point(EunoContext *cx, const BptLeaf *leaf,
-								   const BptKey *key, EunoBatch *batch);
+extern bool euno_bpt_annex_point(EunoContext *cx, const BptLeaf *leaf,
+								 const BptKey *key, EunoBatch *batch);
 extern bool euno_bpt_calm_idle(EunoContext *cx, EunoTree *tree,
 							   BptLeaf *leaf);
 extern EunoStatus euno_bpt_set_mode(EunoContext *cx, EunoTree *tree,

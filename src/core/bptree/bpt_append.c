@@ -30,7 +30,7 @@ euno_bpt_append(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 
 	if (!euno_lock_glance(&leaf->lock, &version) ||
 		!bpt_view(leaf, &view) || view.format != BPT_FIXED ||
-		!view.open || view.scattered || view.count == 0 ||
+		!view.open || view.contended || view.count == 0 ||
 		view.count != view.entries || view.count == view.cap ||
 		entry->payloadlen > 0 ||
 		key->len != view.prefix_len + view.suffix_len ||

@@ -18,7 +18,7 @@ static inline bool
 is_past(EunoContext *cx, const BptLeaf *leaf)
 {
 	if (cx->delegation.followed % CROWD_LOOK != 0 ||
-		(euno_load8(&leaf->format) & BPT_SCATTERED) == 0)
+		(euno_load8(&leaf->format) & BPT_CONTENDED) == 0)
 		return false;
 	*euno_crowd(cx, leaf) = NULL;
 	return true;
@@ -52,7 +52,7 @@ euno_bpt_crowd(EunoContext *cx, EunoTree *tree, const BptKey *key,
 											  is_past(cx, leaf))))
 			return false;
 	}
-	else if (place->attempts < BPT_CROWD || place->view.scattered)
+	else if (place->attempts < BPT_CROWD || place->view.contended)
 		return false;			/* it has other means */
 	else if (leaf != edge && euno_load_ptr_acquire(&leaf->right) == NULL)
 	{

@@ -99,7 +99,7 @@ force(EunoContext *cx, EunoTree *tree, const EunoPosition *pos, bool writes)
 	}
 	else if (!writes)
 		return;
-	if (contended || euno_load64(&bpt_body(tree)->scattered) > 0)
+	if (contended || euno_load64(&bpt_body(tree)->contended) > 0)
 		(void) base->set_mode(cx, tree, pos, contended);
 }
 

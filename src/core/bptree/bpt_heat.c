@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "core/bptree/bpt.h"
-#include "core/bptree/bpt_scatter.h"
+#include "core/bptree/bpt_annex.h"
 
 /*
  * Leaves to go right from where a key leads, in search of the leaf it was in.
@@ -146,7 +146,7 @@ euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 		status = find_leaf(cx, tree, heat, &key, &place);
 	} while (status == EUNO_STALE);
 	if (status == EUNO_OK &&
-		!euno_bpt_scatter_tids(cx, place.leaf, true, annex, &annexed))
+		!euno_bpt_annex_tids(cx, place.leaf, true, annex, &annexed))
 		status = EUNO_CANCELED;
 	if (status == EUNO_OK)
 	{
@@ -155,7 +155,7 @@ euno_bpt_leaf(EunoContext *cx, EunoTree *tree, const EunoHeat *heat,
 			(place.view.format == BPT_FIXED ? place.view.entries :
 			 image.leaf.ntids);
 		info->domain = (int) image.leaf.limbo.domain;
-		info->mode = place.view.scattered ? "contended" :
+		info->mode = place.view.contended ? "contended" :
 			euno_heat_is_delegated(heat) ? "delegated" : "calm";
 		info->parted = image.leaf.parted != 0;
 		info->has_low = image.leaf.has_low != 0;

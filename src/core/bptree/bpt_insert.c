@@ -98,10 +98,10 @@ insert_anywhere(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 			break;
 		bpt_place_find(cx, &place, key, &gap);
 		prefetch_gap(&place.view, &gap);
-		if (__builtin_expect(place.view.scattered, 0) && !gap.exact)
+		if (__builtin_expect(place.view.contended, 0) && !gap.exact)
 		{
-			status = euno_bpt_scatter_insert(cx, tree, &place, key, entry,
-											 no_split);
+			status = euno_bpt_annex_insert(cx, tree, &place, key, entry,
+										   no_split);
 			if (status == EUNO_STALE)
 				continue;
 			break;

@@ -67,7 +67,7 @@ leaf_used(const BptLeaf *leaf)
 
 	if (!euno_bpt_view(leaf, &view))
 		return 0;
-	if (view.scattered)
+	if (view.contended)
 		return BPT_NODE_MAX;
 	if (view.format == BPT_FIXED)
 		return (size_t) view.entries * (8 + view.tail_len);
@@ -141,8 +141,8 @@ merge_build(Merge *m)
 
 	if (!euno_bpt_copy_at(m->cx, m->left, &m->left_place, &m->left_image) ||
 		!euno_bpt_copy_at(m->cx, m->right, &m->right_place, &m->right_image) ||
-		left->right != m->right || m->left_place.view.scattered ||
-		m->right_place.view.scattered)
+		left->right != m->right || m->left_place.view.contended ||
+		m->right_place.view.contended)
 		return false;
 	euno_bpt_items_init(&m->work, tree);
 	if (!euno_bpt_items_add_leaf(&m->work, &m->left_place.view) ||

@@ -128,7 +128,7 @@ migration_prepare(Migration *m)
 
 	/* What is in segments would have to be gathered first. */
 	if (!euno_bpt_copy_at(cx, m->from, &m->from_place, &m->image) ||
-		m->from_place.view.scattered)
+		m->from_place.view.contended)
 		return EUNO_NOT_FOUND;
 	return EUNO_OK;
 }

@@ -87,7 +87,7 @@ typedef enum BptFormat
  * Set in the format of a contended leaf: entries are in its annex, too.
  * Changes with the leaf's version.
  */
-#define BPT_SCATTERED		0x20
+#define BPT_CONTENDED		0x20
 
 /*
  * Also in a leaf's format: which alphabet its heads are made of, so that a
@@ -154,7 +154,7 @@ typedef struct BptLeaf
 								 * protects the bit; next to nothing that the
 								 * leaf's lock protects */
 	uint16_t	use;			/* bpt_migrate.c: who uses it; nobody's lock */
-	struct BptAnnex *annex;		/* with BPT_SCATTERED; changes with it */
+	struct BptAnnex *annex;		/* with BPT_CONTENDED; changes with it */
 	/* the low fence (constant), then the body */
 } BptLeaf;
 
@@ -330,7 +330,7 @@ typedef struct BptBody
 	uint64_t	merges;
 	uint64_t	leaves;
 	uint64_t	numbers;		/* given to leaves */
-	uint64_t	scattered;		/* leaves that are contended */
+	uint64_t	contended;		/* leaves that are contended */
 	uint64_t	parted;			/* leaves that are marked so */
 	uint8_t		pad1[8];
 

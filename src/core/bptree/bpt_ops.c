@@ -71,7 +71,7 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 	stats->lag = euno_bpt_log_lag(tree, domain);
 	stats->splits = euno_load64(&body->splits);
 	stats->merges = euno_load64(&body->merges);
-	stats->scattered = euno_load64(&body->scattered);
+	stats->contended = euno_load64(&body->contended);
 	stats->parted = euno_load64(&body->parted);
 	euno_epoch_enter(cx->process);
 	root = euno_load_ptr_acquire(&dir->root);

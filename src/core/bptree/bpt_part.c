@@ -55,7 +55,7 @@ part_items(Part *p)
 {
 	euno_bpt_items_init(&p->split.work, p->tree);
 	return euno_bpt_view(&p->place.image->leaf, &p->place.view) &&
-		!p->place.view.scattered &&
+		!p->place.view.contended &&
 		euno_bpt_items_add_leaf(&p->split.work, &p->place.view);
 }
 

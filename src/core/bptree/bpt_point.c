@@ -230,8 +230,8 @@ point_read(EunoContext *cx, BptLeaf *leaf, const BptKey *key, EunoBatch *batch,
 		return false;
 	right = euno_load_ptr_acquire(&leaf->right);
 	if (!point_leaf(&view, right, key, batch) || view.torn ||
-		(view.scattered &&
-		 (first > 0 || !euno_bpt_scatter_point(cx, leaf, key, batch))) ||
+		(view.contended &&
+		 (first > 0 || !euno_bpt_annex_point(cx, leaf, key, batch))) ||
 		!euno_lock_validate(&leaf->lock, version))
 	{
 		batch->nitems = first;

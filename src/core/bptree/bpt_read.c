@@ -218,7 +218,7 @@ key_in_contended(BptRead *rd, const BptKey *from, const BptKey *hi)
 	if (status != EUNO_OK)
 		return status;
 	if (!euno_bpt_copy_range(rd, &a, &b, true) || !here ||
-		!euno_bpt_scatter_point(rd->cx, rd->place.leaf, from, rd->batch))
+		!euno_bpt_annex_point(rd->cx, rd->place.leaf, from, rd->batch))
 		return euno_is_canceled(rd->cx->env) ? EUNO_CANCELED : EUNO_NOT_FOUND;
 	status = euno_bpt_valid(&rd->place);
 	if (status == EUNO_OK &&
@@ -252,7 +252,7 @@ forward_leaf(BptRead *rd, const BptKey *from, const BptKey *hi,
 
 	*again = NULL;
 	status = euno_bpt_seek(rd->cx, rd->tree, from, false, &rd->place);
-	if (status == EUNO_OK && rd->place.view.scattered)
+	if (status == EUNO_OK && rd->place.view.contended)
 	{
 		status = rd->one_key ? key_in_contended(rd, from, hi) : EUNO_NOT_FOUND;
 		if (status != EUNO_NOT_FOUND)
@@ -304,7 +304,7 @@ backward_leaf(BptRead *rd, const BptKey *to, const BptKey *lo,
 	BptRange	where;
 
 	status = euno_bpt_seek(rd->cx, rd->tree, to, true, &rd->place);
-	if (status == EUNO_OK && rd->place.view.scattered)
+	if (status == EUNO_OK && rd->place.view.contended)
 		status = euno_bpt_gather(rd->cx, rd->tree, &rd->place);
 	if (status != EUNO_OK)
 		return status;

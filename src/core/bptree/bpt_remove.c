@@ -35,12 +35,12 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		bpt_place_find(cx, &place, &key, &gap);
 		if (!gap.exact || place.view.torn)
 		{
-			if (place.view.scattered && !place.view.torn)
+			if (place.view.contended && !place.view.torn)
 			{
 				bool		again;
 
-				status = euno_bpt_scatter_remove(cx, tree, &place, &key, guard,
-												 &again);
+				status = euno_bpt_annex_remove(cx, tree, &place, &key, guard,
+											   &again);
 				if (again)
 					continue;
 				break;
@@ -94,9 +94,9 @@ euno_bpt_contains(EunoContext *cx, EunoTree *tree, const EunoEntry *entry)
 		if (status != EUNO_OK)
 			break;
 		bpt_place_find(cx, &place, &key, &gap);
-		if (!gap.exact && place.view.scattered && !place.view.torn)
+		if (!gap.exact && place.view.contended && !place.view.torn)
 		{
-			status = euno_bpt_scatter_contains(cx, &place, &key);
+			status = euno_bpt_annex_contains(cx, &place, &key);
 			gap.exact = true;
 		}
 		else

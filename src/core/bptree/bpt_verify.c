@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "core/bptree/bpt_directory.h"
-#include "core/bptree/bpt_scatter.h"
+#include "core/bptree/bpt_annex.h"
 
 /*
  * A segment's version counts so often in the sum of versions: an annex goes
@@ -36,7 +36,7 @@ typedef struct Verifier
 	BptPlace	place;
 	BptImage	image;
 	BptWork		work;
-	BptScattered scattered;		/* the annex of a leaf that has one */
+	BptAnnexCopy annex;		/* the annex of a leaf that has one */
 } Verifier;
 
 static void
@@ -117,7 +117,7 @@ check_records(Verifier *v, BptView *view)
 static void
 check_annex(Verifier *v)
 {
-	const BptScattered *s = &v->scattered;
+	const BptAnnexCopy *s = &v->annex;
 
 	for (uint32_t i = 0; i < s->n; i++)
 	{
@@ -211,14 +211,14 @@ check_leaf(Verifier *v, const uint8_t *high_bytes, const BptFence *high)
 		found(v, "the entries cannot be decoded");
 	else if (view->format == BPT_FIXED && v->work.it.n != view->entries)
 		found(v, "the number of entries is wrong");
-	else if (view->scattered && (v->scattered.shape.hashed >
-								 v->scattered.shape.stride ||
-								 !euno_bpt_scatter_merge(&v->work, leaf,
-														 &v->scattered)))
+	else if (view->contended && (v->annex.shape.hashed >
+								 v->annex.shape.stride ||
+								 !euno_bpt_annex_merge(&v->work, leaf,
+													   &v->annex)))
 		found(v, "the annex cannot be decoded");
 	else
 		check_items(v, &low, high);
-	if (view->scattered)
+	if (view->contended)
 		check_annex(v);
 }
 
@@ -260,13 +260,13 @@ look_at_leaf(Verifier *v)
 	BptView		view;
 	EunoStatus	status;
 
-	if (!euno_bpt_view(v->place.leaf, &view) || !view.scattered)
+	if (!euno_bpt_view(v->place.leaf, &view) || !view.contended)
 		return euno_bpt_copy(&v->place);
-	status = euno_bpt_scatter_snapshot(v->cx, &v->place, &v->image,
-									   &v->place.view, &v->scattered);
+	status = euno_bpt_annex_snapshot(v->cx, &v->place, &v->image,
+									 &v->place.view, &v->annex);
 	v->place.copied = status == EUNO_OK;
 	for (uint32_t i = 0; i < BPT_SEGMENTS && status == EUNO_OK; i++)
-		v->versions += SEGMENT_WEIGHT * v->scattered.versions[i];
+		v->versions += SEGMENT_WEIGHT * v->annex.versions[i];
 	return status;
 }
 

@@ -33,7 +33,7 @@ typedef struct BptView
 	BptFormat	format;
 	uint32_t	alphabet;		/* BptAlphabet, or impossible */
 	bool		open;			/* the prefix says nothing of keys (BPT_OPEN) */
-	bool		scattered;		/* there are more entries in the annex */
+	bool		contended;		/* there are more entries in the annex */
 	bool		torn;
 	EunoLock   *lock;			/* of a shared leaf; NULL: a private copy */
 	uint64_t	version;		/* what it is seen at */
@@ -95,10 +95,10 @@ bpt_view(const BptLeaf *leaf, BptView *view)
 	view->heap = euno_load16(&leaf->heap);
 	format = euno_load8(&leaf->format);
 	/* A bit that means nothing is left: no format has it. */
-	view->format = (BptFormat) (format & ~(BPT_OPEN | BPT_SCATTERED | BPT_ALPHABET));
+	view->format = (BptFormat) (format & ~(BPT_OPEN | BPT_CONTENDED | BPT_ALPHABET));
 	view->alphabet = (format & BPT_ALPHABET) >> BPT_ALPHABET_SHIFT;
 	view->open = (format & BPT_OPEN) != 0;
-	view->scattered = (format & BPT_SCATTERED) != 0;
+	view->contended = (format & BPT_CONTENDED) != 0;
 	view->heads = (const uint64_t *) ((const uint8_t *) leaf + view->body);
 	view->tails = (const uint8_t *) (view->heads + view->cap);
 	view->offs = (const uint16_t *) view->tails;

@@ -125,9 +125,9 @@ walk_copy(EunoContext *cx, WalkLeaf *wl, bool locked, EunoTid *tids,
 		else
 			view.torn = true;
 	}
-	if (view.scattered && !view.torn)
+	if (view.contended && !view.torn)
 	{
-		if (!euno_bpt_scatter_tids(cx, leaf, !locked, tids + wl->n, &annexed))
+		if (!euno_bpt_annex_tids(cx, leaf, !locked, tids + wl->n, &annexed))
 			return EUNO_CANCELED;
 		wl->n += annexed;
 	}
@@ -216,9 +216,9 @@ walk_remove(EunoContext *cx, EunoTree *tree, EunoWalk *walk,
 		else
 		{
 			removed = euno_bpt_leaf_remove_tids(leaf, gone, wl->ngone);
-			if (euno_load8(&leaf->format) & BPT_SCATTERED)
-				removed += euno_bpt_scatter_remove_tids(cx, leaf, gone,
-														wl->ngone);
+			if (euno_load8(&leaf->format) & BPT_CONTENDED)
+				removed += euno_bpt_annex_remove_tids(cx, leaf, gone,
+													  wl->ngone);
 			bpt_count(cx, tree, -(int64_t) removed);
 			euno_lock_release(&leaf->lock, cx->env);
 		}

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * bpt_scatter.h
+ * bpt_annex.h
  *	  What the files of contended leaves share.
  *
  * The protocol and why it is right: src/README.md, "Contended leaves".
  *
  *-------------------------------------------------------------------------
  */
-#ifndef BPT_SCATTER_H
-#define BPT_SCATTER_H
+#ifndef BPT_ANNEX_H
+#define BPT_ANNEX_H
 
 #include "core/bptree/bpt_make.h"
 
@@ -47,7 +47,7 @@ typedef struct BptSpot
 } BptSpot;
 
 /* An annex, copied at one moment, its entries sorted. */
-typedef struct BptScattered
+typedef struct BptAnnexCopy
 {
 	BptShape	shape;
 	uint32_t	n;
@@ -57,7 +57,7 @@ typedef struct BptScattered
 	uint8_t		segment[BPT_ANNEX_SLOTS];	/* where it was, by place */
 	uint8_t		tag[BPT_ANNEX_SLOTS];
 	uint8_t		bytes[BPT_SEGMENTS * BPT_SEGMENT_ROOM];
-} BptScattered;
+} BptAnnexCopy;
 
 static inline uint64_t
 bpt_shape_word(const BptShape *shape)
@@ -193,10 +193,10 @@ bpt_segment_end(EunoContext *cx, BptSegment *segment, uint64_t version,
 	return true;
 }
 
-/* bpt_scatter_mode.c */
+/* bpt_mode.c */
 extern EunoStatus euno_bpt_fold(EunoContext *cx, EunoTree *tree,
 								BptLeaf *leaf, bool calm, BptImage *raw);
-extern bool euno_bpt_scatter_merge(BptWork *work, const BptLeaf *leaf,
-								   const BptScattered *s);
+extern bool euno_bpt_annex_merge(BptWork *work, const BptLeaf *leaf,
+								 const BptAnnexCopy *s);
 
-#endif							/* BPT_SCATTER_H */
+#endif							/* BPT_ANNEX_H */

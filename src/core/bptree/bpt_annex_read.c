@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * bpt_scatter_read.c
+ * bpt_annex_read.c
  *	  Reading a contended leaf.
  *
  * Readers lock nothing.  All entries that start with one key are in the leaf's
@@ -10,11 +10,11 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt_scatter.h"
+#include "core/bptree/bpt_annex.h"
 
 /* Sorts the copied entries, which are few. */
 static void
-sort_entries(BptScattered *s)
+sort_entries(BptAnnexCopy *s)
 {
 	uint32_t	stride = s->shape.stride;
 
@@ -36,7 +36,7 @@ sort_entries(BptScattered *s)
 
 /* Copies what the segments have, at whatever versions. */
 static void
-copy_segments(BptAnnex *annex, BptScattered *s)
+copy_segments(BptAnnex *annex, BptAnnexCopy *s)
 {
 	uint32_t	stride = s->shape.stride;
 	uint8_t		bytes[BPT_SEGMENT_ROOM];
@@ -103,7 +103,7 @@ lock_segments(EunoContext *cx, BptAnnex *annex, uint64_t *versions)
  * entry or return.
  */
 static EunoStatus
-scatter_copy(EunoContext *cx, BptAnnex *annex, BptScattered *s)
+annex_copy(EunoContext *cx, BptAnnex *annex, BptAnnexCopy *s)
 {
 	bool		valid = false;
 
@@ -144,8 +144,8 @@ scatter_copy(EunoContext *cx, BptAnnex *annex, BptScattered *s)
  * locks on entry or return.
  */
 EunoStatus
-euno_bpt_scatter_snapshot(EunoContext *cx, BptPlace *place, BptImage *raw,
-						  BptView *view, BptScattered *s)
+euno_bpt_annex_snapshot(EunoContext *cx, BptPlace *place, BptImage *raw,
+						BptView *view, BptAnnexCopy *s)
 {
 	BptLeaf    *leaf = place->leaf;
 	BptAnnex   *annex = bpt_annex(leaf);
@@ -156,12 +156,12 @@ euno_bpt_scatter_snapshot(EunoContext *cx, BptPlace *place, BptImage *raw,
 	else
 		euno_copy_out(raw->bytes, leaf, bpt_leaf_size(leaf));
 	if (annex != NULL)
-		status = scatter_copy(cx, annex, s);
+		status = annex_copy(cx, annex, s);
 	if (status != EUNO_OK)
 		return status;
 	if (!bpt_current(place))
 		return EUNO_STALE;
-	return !euno_bpt_view(&raw->leaf, view) || !view->scattered ||
+	return !euno_bpt_view(&raw->leaf, view) || !view->contended ||
 		s->shape.base > raw->leaf.low_len ? EUNO_CORRUPT : EUNO_OK;
 }
 
@@ -180,15 +180,15 @@ euno_bpt_gather(EunoContext *cx, EunoTree *tree, BptPlace *place)
 	BptFence	high;
 	BptView		view;
 	BptWork		work;
-	BptScattered s;
+	BptAnnexCopy s;
 	BptImage	raw;
 
-	status = euno_bpt_scatter_snapshot(cx, place, &raw, &view, &s);
+	status = euno_bpt_annex_snapshot(cx, place, &raw, &view, &s);
 	if (status != EUNO_OK)
 		return status;
 	euno_bpt_items_init(&work, tree);
 	if (!euno_bpt_items_add_leaf(&work, &view) ||
-		!euno_bpt_scatter_merge(&work, &raw.leaf, &s))
+		!euno_bpt_annex_merge(&work, &raw.leaf, &s))
 		return EUNO_CORRUPT;
 	low = bpt_low_fence(&raw.leaf);
 	high = euno_bpt_high_fence(&raw.leaf, high_buf);
@@ -241,7 +241,7 @@ point_segment(const BptLeaf *leaf, const BptSegment *segment,
 			continue;
 		euno_copy_out(bytes, segment->bytes + i * shape->stride, shape->stride);
 		if (memcmp(bytes, suffix, shape->hashed) == 0)
-			tids[n++] = euno_bpt_scatter_tid(leaf, shape, bytes);
+			tids[n++] = euno_bpt_annex_tid(leaf, shape, bytes);
 	}
 	return n;
 }
@@ -253,8 +253,8 @@ point_segment(const BptLeaf *leaf, const BptSegment *segment,
  * leaf's version, at which its sorted part was read before, validates.
  */
 bool
-euno_bpt_scatter_point(EunoContext *cx, const BptLeaf *leaf,
-					   const BptKey *key, EunoBatch *batch)
+euno_bpt_annex_point(EunoContext *cx, const BptLeaf *leaf,
+					 const BptKey *key, EunoBatch *batch)
 {
 	BptAnnex   *annex = bpt_annex(leaf);
 	BptSegment *segment;

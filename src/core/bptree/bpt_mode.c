@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * bpt_scatter_mode.c
+ * bpt_mode.c
  *	  A leaf becomes contended, and calm again; an annex is emptied.
  *
  * Emptying moves an annex's entries to the leaf's sorted part, and splits the
@@ -12,13 +12,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt_scatter.h"
+#include "core/bptree/bpt_annex.h"
 
 /* How full, in percent, a leaf may be after its annex has been emptied. */
 #define FOLD_FILL	85
 
 /* So often a leaf is looked at anew before it becomes contended another time. */
-#define SCATTER_TRIES	64
+#define CONTEND_TRIES	64
 
 /*
  * How would the annex of a leaf with items [a, b), whose fences have their
@@ -85,8 +85,8 @@ annex_alloc(EunoContext *cx, EunoTree *tree, int domain)
 
 /* Adds the entries of an annex to the sorted items of its leaf. */
 bool
-euno_bpt_scatter_merge(BptWork *work, const BptLeaf *leaf,
-					   const BptScattered *s)
+euno_bpt_annex_merge(BptWork *work, const BptLeaf *leaf,
+					 const BptAnnexCopy *s)
 {
 	BptItems   *it = &work->it;
 	uint32_t	stride = s->shape.stride;
@@ -118,7 +118,7 @@ euno_bpt_scatter_merge(BptWork *work, const BptLeaf *leaf,
 		item->off = it->nbytes;
 		item->key_len = (uint16_t) key_len;
 		item->payload_len = 0;
-		item->tid = euno_bpt_scatter_tid(leaf, &s->shape, entry);
+		item->tid = euno_bpt_annex_tid(leaf, &s->shape, entry);
 		item->source = 1;
 		memcpy(it->bytes + it->nbytes, entry, stride);
 		it->nbytes += stride > EUNO_TID_BYTES ? stride - EUNO_TID_BYTES : 0;
@@ -141,7 +141,7 @@ typedef struct Fold
 	bool		swap;			/* the right leaf has an annex (spare[1]), and the
 								 * left one none any more */
 	BptView		view;
-	BptScattered scattered;
+	BptAnnexCopy entries;
 	BptSplit	split;
 	BptImage   *raw;			/* the caller's */
 } Fold;
@@ -159,7 +159,7 @@ fold_look(Fold *f)
 	if (!euno_lock_read_or_leave(&leaf->lock, &f->place.version, cx->env,
 								 &cx->counters))
 		return euno_is_canceled(cx->env) ? EUNO_CANCELED : EUNO_NOT_FOUND;
-	if (!euno_bpt_view(leaf, &view) || !view.scattered)
+	if (!euno_bpt_view(leaf, &view) || !view.contended)
 		return euno_lock_validate(&leaf->lock, f->place.version) ?
 			EUNO_NOT_FOUND : EUNO_STALE;
 	f->annex = bpt_annex(leaf);
@@ -167,14 +167,14 @@ fold_look(Fold *f)
 		return EUNO_STALE;
 	if (euno_load32(&f->annex->closing) == 0)
 		euno_store32(&f->annex->closing, 1);
-	status = euno_bpt_scatter_snapshot(cx, &f->place, f->raw, &f->view,
-									   &f->scattered);
+	status = euno_bpt_annex_snapshot(cx, &f->place, f->raw, &f->view,
+									 &f->entries);
 	if (status != EUNO_OK)
 		return status;
-	f->shape = f->scattered.shape;
+	f->shape = f->entries.shape;
 	euno_bpt_items_init(&f->split.work, f->tree);
 	if (!euno_bpt_items_add_leaf(&f->split.work, &f->view) ||
-		!euno_bpt_scatter_merge(&f->split.work, &f->raw->leaf, &f->scattered))
+		!euno_bpt_annex_merge(&f->split.work, &f->raw->leaf, &f->entries))
 		return EUNO_CORRUPT;
 	f->split.low = bpt_low_fence(&f->place.image->leaf);
 	f->split.high = euno_bpt_high_fence(&f->place.image->leaf,
@@ -230,7 +230,7 @@ right_is_hot(const Fold *f)
  * and with it the reason, until the detector finds another one.
  */
 static void
-right_scatter(Fold *f)
+contend_right(Fold *f)
 {
 	EunoContext *cx = f->cx;
 	BptLeaf    *right = f->right;
@@ -250,7 +250,7 @@ right_scatter(Fold *f)
 		return;
 	euno_store64(&((BptAnnex *) cx->held.spare[1])->shape, bpt_shape_word(&shape));
 	euno_store_ptr(&right->annex, (BptAnnex *) cx->held.spare[1]);
-	euno_store8(&right->format, euno_load8(&right->format) | BPT_SCATTERED);
+	euno_store8(&right->format, euno_load8(&right->format) | BPT_CONTENDED);
 	f->swap = true;
 }
 
@@ -278,7 +278,7 @@ fold_split(Fold *f)
 	s->left.leaf.right = f->right;
 	s->left.leaf.seqno = seqno + 2;
 	if (!f->calm && right_is_hot(f))
-		right_scatter(f);
+		contend_right(f);
 	return EUNO_OK;
 }
 
@@ -289,7 +289,7 @@ lock_segments(Fold *f)
 	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
 	{
 		if (euno_lock_upgrade(&f->annex->segments[i].lock,
-							  f->scattered.versions[i]))
+							  f->entries.versions[i]))
 			continue;
 		while (i-- > 0)
 			euno_lock_release_unchanged(&f->annex->segments[i].lock, f->cx->env);
@@ -316,7 +316,7 @@ fold_install(Fold *f)
 		return false;
 	}
 	if (!calm)
-		f->split.left.leaf.format |= BPT_SCATTERED;
+		f->split.left.leaf.format |= BPT_CONTENDED;
 	euno_bpt_install(leaf, &f->split.left);
 	if (calm)
 		euno_store_ptr(&leaf->annex, (BptAnnex *) NULL);
@@ -334,7 +334,7 @@ fold_install(Fold *f)
 		euno_bpt_move_note(f->tree, leaf, f->right);
 	}
 	if (f->calm)
-		(void) euno_add64(&body->scattered, (uint64_t) -1);
+		(void) euno_add64(&body->contended, (uint64_t) -1);
 	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
 		euno_lock_release(&annex->segments[i].lock, env);
 	euno_lock_release(&leaf->lock, env);
@@ -443,7 +443,7 @@ euno_bpt_fold(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm,
  * EUNO_CORRUPT.  No locks on entry or return.
  */
 static EunoStatus __attribute__((noinline))
-scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
+contend_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 {
 	int			domain = (int) euno_load32(&leaf->limbo.domain);
 	BptAnnex   *annex = NULL;
@@ -455,7 +455,7 @@ scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 
 	if (bpt_is_opaque(tree))
 		return EUNO_NOT_FOUND;
-	for (int tries = 0; tries < SCATTER_TRIES; tries++)
+	for (int tries = 0; tries < CONTEND_TRIES; tries++)
 	{
 		bpt_place_init(&place, &image);
 		place.leaf = leaf;
@@ -468,7 +468,7 @@ scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 			status = EUNO_NOT_FOUND;
 			continue;
 		}
-		if (status != EUNO_OK || place.view.scattered)
+		if (status != EUNO_OK || place.view.contended)
 			break;
 		status = EUNO_NOT_FOUND;
 		euno_bpt_items_init(&work, tree);
@@ -487,8 +487,8 @@ scatter_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 		if (!euno_lock_upgrade(&leaf->lock, place.version))
 			continue;
 		euno_store_ptr(&leaf->annex, annex);
-		euno_store8(&leaf->format, image.leaf.format | BPT_SCATTERED);
-		(void) euno_add64(&bpt_body(tree)->scattered, 1);
+		euno_store8(&leaf->format, image.leaf.format | BPT_CONTENDED);
+		(void) euno_add64(&bpt_body(tree)->contended, 1);
 		euno_lock_release(&leaf->lock, cx->env);
 		return EUNO_OK;
 	}
@@ -524,7 +524,7 @@ euno_bpt_calm_idle(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 	BptAnnex   *annex = bpt_annex(leaf);
 	uint32_t	writes = 1;		/* not yet asked is not idle */
 
-	if (annex == NULL || (euno_load8(&leaf->format) & BPT_SCATTERED) == 0)
+	if (annex == NULL || (euno_load8(&leaf->format) & BPT_CONTENDED) == 0)
 		return false;
 	writes += euno_load32(&annex->folds);
 	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
@@ -574,7 +574,7 @@ euno_bpt_set_mode(EunoContext *cx, EunoTree *tree, const EunoPosition *pos,
 		status = find_leaf(cx, tree, pos, &leaf);
 	while (status == EUNO_OK && leaf != NULL)
 	{
-		status = contended ? scatter_leaf(cx, tree, leaf) :
+		status = contended ? contend_leaf(cx, tree, leaf) :
 			calm_leaf(cx, tree, leaf);
 		if (pos != NULL)
 			break;

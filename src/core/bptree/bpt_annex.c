@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * bpt_scatter.c
+ * bpt_annex.c
  *	  Writing to a contended leaf, and looking for one entry in it.
  *
  * Entries go to a segment of the leaf's annex, under that segment's lock alone;
@@ -11,7 +11,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "core/bptree/bpt_scatter.h"
+#include "core/bptree/bpt_annex.h"
 
 /* Of a segment's used slots, those with this tag: a bit each. */
 static uint64_t
@@ -121,9 +121,9 @@ wait_for_fold(const BptPlace *place, const BptAnnex *annex)
  * No locks on entry or return.
  */
 EunoStatus
-euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
-						const BptKey *key, const EunoEntry *entry,
-						bool no_split)
+euno_bpt_annex_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
+					  const BptKey *key, const EunoEntry *entry,
+					  bool no_split)
 {
 	BptAnnex   *annex = bpt_annex(place->leaf);
 	BptSegment *segment;
@@ -187,8 +187,8 @@ euno_bpt_scatter_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
  * "again": seek again.
  */
 EunoStatus
-euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
-						const BptKey *key, const EunoGuard *guard, bool *again)
+euno_bpt_annex_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
+					  const BptKey *key, const EunoGuard *guard, bool *again)
 {
 	BptAnnex   *annex = bpt_annex(place->leaf);
 	EunoStatus	status;
@@ -243,7 +243,7 @@ euno_bpt_scatter_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
  * EUNO_CANCELED.
  */
 EunoStatus
-euno_bpt_scatter_contains(EunoContext *cx, BptPlace *place, const BptKey *key)
+euno_bpt_annex_contains(EunoContext *cx, BptPlace *place, const BptKey *key)
 {
 	const BptAnnex *annex = bpt_annex(place->leaf);
 	BptSegment *segment;
@@ -272,8 +272,8 @@ euno_bpt_scatter_contains(EunoContext *cx, BptPlace *place, const BptKey *key)
 
 /* The TID of an entry of an annex: its last bytes, and the leaf's base. */
 EunoTid
-euno_bpt_scatter_tid(const BptLeaf *leaf, const BptShape *shape,
-					 const uint8_t *suffix)
+euno_bpt_annex_tid(const BptLeaf *leaf, const BptShape *shape,
+				   const uint8_t *suffix)
 {
 	uint32_t	n = shape->stride;
 	EunoTid		tid = 0;
@@ -299,8 +299,8 @@ euno_bpt_scatter_tid(const BptLeaf *leaf, const BptShape *shape,
  * the caller holds nothing then.
  */
 bool
-euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf, bool may_leave,
-					  EunoTid *tids, uint32_t *n)
+euno_bpt_annex_tids(EunoContext *cx, const BptLeaf *leaf, bool may_leave,
+					EunoTid *tids, uint32_t *n)
 {
 	const BptAnnex *annex = bpt_annex(leaf);
 	BptShape	shape;
@@ -327,9 +327,9 @@ euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf, bool may_leave,
 			euno_copy_out(bytes, segment->bytes, sizeof(bytes));
 		} while (!bpt_segment_end(cx, segment, version, tries));
 		for (; used != 0; used &= used - 1)
-			tids[(*n)++] = euno_bpt_scatter_tid(leaf, &shape, bytes +
-												(uint32_t) __builtin_ctzll(used) *
-												shape.stride);
+			tids[(*n)++] = euno_bpt_annex_tid(leaf, &shape, bytes +
+											  (uint32_t) __builtin_ctzll(used) *
+											  shape.stride);
 	}
 	return true;
 }
@@ -339,8 +339,8 @@ euno_bpt_scatter_tids(EunoContext *cx, const BptLeaf *leaf, bool may_leave,
  * sorted.  The leaf is locked.  Returns how many there were.
  */
 uint32_t
-euno_bpt_scatter_remove_tids(EunoContext *cx, BptLeaf *leaf,
-							 const EunoTid *tids, uint32_t n)
+euno_bpt_annex_remove_tids(EunoContext *cx, BptLeaf *leaf,
+						   const EunoTid *tids, uint32_t n)
 {
 	BptAnnex   *annex = bpt_annex(leaf);
 	uint32_t	removed = 0;
@@ -362,9 +362,9 @@ euno_bpt_scatter_remove_tids(EunoContext *cx, BptLeaf *leaf,
 		{
 			uint32_t	i = (uint32_t) __builtin_ctzll(used);
 
-			if (euno_tid_among(euno_bpt_scatter_tid(leaf, &shape, bytes +
-														i * shape.stride),
-								   tids, n))
+			if (euno_tid_among(euno_bpt_annex_tid(leaf, &shape, bytes +
+												  i * shape.stride),
+							   tids, n))
 			{
 				keep &= ~(UINT64_C(1) << i);
 				removed++;
