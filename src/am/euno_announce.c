@@ -12,7 +12,7 @@
 
 #include "utils/rel.h"
 
-#include "am/euno_am.h"
+#include "am/euno_operation.h"
 
 /* How often comparators may get in the way of announcing one TID. */
 #define MAX_ANNOUNCEMENTS 100

@@ -20,6 +20,11 @@
 #include "utils/backend_progress.h"
 
 #include "am/euno_build.h"
+#include "am/euno_ddl.h"
+#include "am/euno_debug.h"
+#include "am/euno_insert.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 

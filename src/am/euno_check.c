@@ -25,6 +25,8 @@
 #include "utils/snapmgr.h"
 
 #include "am/euno_build.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 typedef struct Check

@@ -13,7 +13,7 @@
 
 #include "access/xact.h"
 
-#include "am/euno_am.h"
+#include "am/euno_insert.h"
 
 /* One for each process, which alone writes it. */
 typedef union Announcement

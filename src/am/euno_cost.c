@@ -23,6 +23,7 @@
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
+#include "am/euno_planner.h"
 #include "am/euno_scan.h"
 #include "euno_compat.h"
 

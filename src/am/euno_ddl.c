@@ -46,7 +46,8 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-#include "am/euno_am.h"
+#include "am/euno_ddl.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 static ProcessUtility_hook_type previous_hook = NULL;

@@ -20,7 +20,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/wait_event.h"
 
-#include "am/euno_am.h"
+#include "am/euno_operation.h"
 #include "euno_compat.h"
 
 /*

@@ -33,7 +33,9 @@
 #include "storage/lock.h"
 #include "utils/guc.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "core/euno_core.h"
+#include "key/euno_key.h"
 
 char	   *euno_debug_stop = NULL;
 int			euno_debug_copies = EUNO_COPIES_BY_USE;

@@ -21,7 +21,9 @@
 
 #include "access/tableam.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_insert.h"
+#include "am/euno_operation.h"
 
 #define MAX_CANDIDATES 512		/* in each direction from the entry */
 

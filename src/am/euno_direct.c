@@ -29,6 +29,7 @@
 #include "storage/bufmgr.h"
 #include "utils/snapmgr.h"
 
+#include "am/euno_debug.h"
 #include "am/euno_scan.h"
 #include "euno_compat.h"
 

@@ -15,7 +15,9 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 #include "mem/euno_numa.h"

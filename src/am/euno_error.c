@@ -10,7 +10,9 @@
 #include "miscadmin.h"
 #include "utils/rel.h"
 
-#include "am/euno_am.h"
+#include "am/euno_insert.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "mem/euno_extents.h"
 
 /*

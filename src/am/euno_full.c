@@ -18,7 +18,8 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 #include "worker/euno_worker.h"
 

@@ -21,7 +21,8 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-#include "am/euno_am.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 #include "worker/euno_worker.h"
 

@@ -45,7 +45,8 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 /* The index that had a file before ALTER TYPE gave that to another one. */

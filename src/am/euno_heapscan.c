@@ -25,6 +25,7 @@
 #include "utils/backend_progress.h"
 #include "utils/rel.h"
 
+#include "am/euno_debug.h"
 #include "am/euno_heapscan.h"
 
 /* How many blocks a participant takes at a time: 512 kB, for read-ahead. */

@@ -17,7 +17,9 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 #define HOT_COLUMNS 14

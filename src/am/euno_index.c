@@ -12,7 +12,7 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
-#include "am/euno_am.h"
+#include "am/euno_operation.h"
 #include "euno_compat.h"
 
 typedef struct IndexEntry

@@ -9,7 +9,11 @@
 
 #include "access/xact.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_insert.h"
+#include "am/euno_operation.h"
+#include "am/euno_predicate.h"
+#include "am/euno_state.h"
 
 /*
  * Insert while the tree is loaded.  Pinned since before the state was found to

@@ -14,7 +14,7 @@
 
 #include "miscadmin.h"
 
-#include "am/euno_am.h"
+#include "am/euno_insert.h"
 #include "core/euno_lock.h"
 
 #define KEY_LOCKS 1024

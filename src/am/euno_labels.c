@@ -24,7 +24,8 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-#include "am/euno_am.h"
+#include "am/euno_ddl.h"
+#include "am/euno_debug.h"
 
 /* Excludes one who creates an index on a type and one who moves its labels. */
 #define LABELS_SUBID	1

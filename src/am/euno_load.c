@@ -17,6 +17,9 @@
 #include "utils/rel.h"
 
 #include "am/euno_build.h"
+#include "am/euno_debug.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 

@@ -18,7 +18,10 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_insert.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 

@@ -10,6 +10,7 @@
 #include "access/reloptions.h"
 
 #include "am/euno_am.h"
+#include "am/euno_debug.h"
 
 static relopt_kind euno_relopt_kind;
 

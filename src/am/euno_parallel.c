@@ -27,6 +27,7 @@
 #include "utils/snapmgr.h"
 
 #include "am/euno_build.h"
+#include "am/euno_debug.h"
 
 #define KEY_SHARED		UINT64CONST(0xE000000000000001)
 #define KEY_SCAN		UINT64CONST(0xE000000000000002)

@@ -16,7 +16,7 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
-#include "am/euno_am.h"
+#include "am/euno_planner.h"
 #include "euno_compat.h"
 
 /*

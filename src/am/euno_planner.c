@@ -25,7 +25,9 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
-#include "am/euno_am.h"
+#include "am/euno_operation.h"
+#include "am/euno_planner.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 #include "worker/euno_worker.h"
 

@@ -27,7 +27,10 @@
 #include "storage/lwlock.h"
 #include "storage/predicate.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_operation.h"
+#include "am/euno_predicate.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 /* EunoTreeSlot.predicate_generation: no leaf of any generation is locked. */

@@ -20,6 +20,7 @@
 #include "pgstat.h"
 #include "utils/rel.h"
 
+#include "am/euno_debug.h"
 #include "am/euno_heapscan.h"
 #include "euno_compat.h"
 

@@ -16,6 +16,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 
+#include "am/euno_planner.h"
 #include "am/euno_scan.h"
 
 /*

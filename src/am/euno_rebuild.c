@@ -29,6 +29,8 @@
 #include "utils/timestamp.h"
 
 #include "am/euno_build.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 int			euno_rebuild_workers = 2;

@@ -43,7 +43,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-#include "am/euno_am.h"
+#include "am/euno_planner.h"
 #include "euno_compat.h"
 
 PG_FUNCTION_INFO_V1(euno_row_bound);

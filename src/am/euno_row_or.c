@@ -19,7 +19,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 
-#include "am/euno_am.h"
+#include "am/euno_planner.h"
 
 /* Row comparisons beside an OR, times its arms. */
 #define MOST_ROWS_OF_ARMS 32

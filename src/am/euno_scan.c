@@ -29,7 +29,9 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "am/euno_debug.h"
 #include "am/euno_scan.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 /*

@@ -11,7 +11,8 @@
 #include "nodes/execnodes.h"
 #include "storage/buf.h"
 
-#include "am/euno_am.h"
+#include "am/euno_operation.h"
+#include "am/euno_predicate.h"
 
 /*
  * Most scans want one row or a few; others want all of a leaf.  The first

@@ -27,6 +27,7 @@
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 
+#include "am/euno_debug.h"
 #include "am/euno_scan.h"
 #include "euno_compat.h"
 

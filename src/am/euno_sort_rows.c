@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 
 #include "am/euno_am.h"
+#include "am/euno_debug.h"
 #include "am/euno_sort_items.h"
 #include "core/euno_shared.h"
 

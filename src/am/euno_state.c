@@ -23,6 +23,8 @@
 #include "utils/lsyscache.h"
 
 #include "am/euno_build.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 /* LOCKTAG_OBJECT sub-id of our build lock; "eu" */

@@ -29,7 +29,7 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-#include "am/euno_am.h"
+#include "am/euno_state.h"
 
 /* A function that does not come with the server? */
 static bool

@@ -35,7 +35,11 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_insert.h"
+#include "am/euno_operation.h"
+#include "am/euno_predicate.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 #define CHECK_BATCH 64			/* TIDs of one key looked at together */

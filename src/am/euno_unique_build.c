@@ -12,7 +12,8 @@
 #include "miscadmin.h"
 #include "utils/rel.h"
 
-#include "am/euno_am.h"
+#include "am/euno_insert.h"
+#include "am/euno_operation.h"
 
 /* What the pass over a new tree remembers of the entry before. */
 typedef struct KeyRun

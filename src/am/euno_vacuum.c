@@ -25,7 +25,9 @@
 #include "miscadmin.h"
 #include "storage/proc.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 #include "mem/euno_cache.h"
 #include "mem/euno_domains.h"

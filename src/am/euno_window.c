@@ -21,6 +21,7 @@
 #include "utils/snapmgr.h"
 
 #include "am/euno_scan.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 /* A key and payload of the greatest length, aligned. */

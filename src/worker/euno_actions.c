@@ -17,7 +17,8 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_state.h"
 #include "mem/euno_registry.h"
 #include "worker/euno_policy.h"
 #include "worker/euno_worker.h"

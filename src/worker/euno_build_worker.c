@@ -27,7 +27,8 @@
 #include "utils/guc.h"
 #include "utils/rel.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 #include "worker/euno_errands.h"
 #include "worker/euno_worker.h"

@@ -17,7 +17,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "am/euno_am.h"
+#include "am/euno_state.h"
 #include "worker/euno_errands.h"
 #include "worker/euno_worker.h"
 

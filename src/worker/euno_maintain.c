@@ -18,7 +18,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "am/euno_am.h"
+#include "am/euno_debug.h"
 #include "euno_compat.h"
 #include "mem/euno_domains.h"
 #include "mem/euno_registry.h"

@@ -35,7 +35,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-#include "am/euno_am.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 #include "worker/euno_errands.h"
 #include "worker/euno_worker.h"

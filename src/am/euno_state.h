@@ -1,0 +1,165 @@
+/*-------------------------------------------------------------------------
+ *
+ * euno_state.h
+ *	  Which trees there are: building what is absent, and giving up what is
+ *	  gone or does not fit.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef EUNO_STATE_H
+#define EUNO_STATE_H
+
+#include "am/euno_am.h"
+
+/* ---- euno_state.c: who may serve, and who builds what is absent ---- */
+
+/*
+ * Can euno indexes be used in this server at all?  If not, *why and *hint say
+ * so in sentences for errdetail and errhint.
+ */
+extern bool euno_can_serve(const char **why, const char **hint);
+
+#define EUNO_NOT_LOADED	"euno_index has not been loaded at server start"
+#define EUNO_NOT_LOADED_HINT \
+	"Add \"euno_index\" to \"shared_preload_libraries\" and restart the server."
+
+extern void euno_require_serving(Relation index);
+
+/* The registry's slot of an index; ERROR 53400 if there is none left. */
+extern EunoTreeSlot *euno_index_slot(EunoIndex *idx);
+
+/*
+ * ERROR if the tree is being given up, and one of our own operations may keep
+ * its memory: this must not be waited for.
+ */
+extern void euno_refuse_own_wait(EunoTreeSlot *slot, Relation index);
+
+/* ERROR if this session is in the middle of building the tree. */
+extern void euno_refuse_own_build(const EunoTreeSlot *slot, Relation index);
+
+/*
+ * Build the tree if it is not READY; a background worker does it if this
+ * session may not (euno_trust.c).  May wait for another builder.
+ */
+extern void euno_index_ensure_ready(EunoIndex *idx, Relation index);
+
+/*
+ * The same, but does nothing if somebody else has the build lock.  Waits for
+ * the last readers of a tree that was given up, and for a ShareLock on a table
+ * that is no heap, if the caller does not have it.
+ */
+extern void euno_index_build_if_idle(EunoIndex *idx, Relation index);
+
+/*
+ * Pins a tree that is READY (see euno_index_pin), having it built, again and
+ * again, until it is.  Nothing is held before; what was known of another
+ * generation of the tree counts no more.  Waits, runs functions of users, and
+ * raises, as euno_index_ensure_ready does; nothing is pinned then.
+ */
+extern void euno_index_pin_ready(EunoIndex *idx, Relation index,
+								 EunoContext **cx);
+
+/*
+ * The tree of an index of this table has become READY or ceased to be: tells
+ * all backends, at once.
+ */
+extern void euno_invalidate_plans(Oid database, Oid heap_oid);
+
+/* The lock that makes builders wait for each other, and VACUUM for them. */
+extern void euno_build_lock(Oid index_oid, LOCKMODE mode);
+extern void euno_build_unlock(Oid index_oid, LOCKMODE mode);
+
+/*
+ * Is this a living process of our lock group (a parallel query), other than
+ * ourselves?  Such locks do not exclude it.
+ */
+extern bool euno_in_our_group(int pid);
+
+/* ---- euno_rebuild.c: building what is absent ---- */
+
+/* The most processes that may rebuild at the same time; a setting. */
+extern int	euno_rebuild_workers;
+
+/*
+ * Builds the tree of an index that is ABSENT.  The build lock is held.  Does
+ * nothing if a member of our lock group has started before us.
+ */
+extern void euno_rebuild_tree(EunoIndex *idx, Relation index,
+							  EunoTreeSlot *slot);
+
+/*
+ * Run as the table's owner, security-restricted, as CREATE INDEX runs index
+ * expressions.  An error's abort restores the user by itself.
+ */
+typedef struct EunoOwner
+{
+	Oid			save_userid;
+	int			save_sec_context;
+	int			save_nestlevel;
+} EunoOwner;
+
+extern void euno_become_owner(Relation heap, EunoOwner *owner);
+extern void euno_restore_user(EunoOwner *owner);
+
+/*
+ * Start a build: an empty tree of the index's kind in a slot that is ABSENT.
+ */
+extern EunoStatus euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot,
+								   Relation index);
+
+/* ---- euno_trust.c ---- */
+
+/*
+ * May this session build the index, or check it, with the rights of the table's
+ * owner?  Only this one, and who may become it, if functions of users are run.
+ */
+extern bool euno_session_may_build(Relation index);
+
+/*
+ * worker/euno_build_worker.c: has a background worker build the tree, and
+ * waits for that.  The build lock is not held.  ERROR if the tree is not READY
+ * then.
+ */
+extern void euno_build_by_worker(EunoIndex *idx, Relation index);
+
+/* ---- euno_full.c: when memory runs out ---- */
+
+extern void euno_full_define_settings(void);
+
+/*
+ * There was no memory for a change to this index.  Makes room by freeing trees
+ * whose relation is gone, or, with "evict", by giving up some tree, perhaps
+ * this one, and says so in a WARNING; true if it is worth trying again, false
+ * if the statement has to fail.  Nothing pinned on entry.
+ */
+extern bool euno_full_make_room(EunoIndex *idx, bool evict);
+
+/* A tree of this many bytes did not fit: not to be tried again for a while. */
+extern void euno_full_note(EunoTreeSlot *slot, uint64 bytes);
+
+/*
+ * May it be built in the background?  Not for a while after it did not fit,
+ * nor before there is room for what it needed then.
+ */
+extern bool euno_full_may_return(const EunoTreeSlot *slot);
+
+/* ---- euno_gc.c: trees whose relation, or rows, are gone ---- */
+
+extern void euno_gc_init(void);
+
+/* Remember that this (sub)transaction made "key" a tree's name. */
+extern void euno_gc_created(const EunoTreeKey *key, Oid index_oid);
+
+/* The slot's tree is being built because the server asked, perhaps at commit. */
+extern void euno_gc_built(EunoTreeSlot *slot);
+
+/*
+ * After COMMIT or ROLLBACK PREPARED: frees the trees that are of no use any
+ * more.
+ */
+extern void euno_gc_prepared(void);
+
+/* Collect what DROP, rollback and rewrites left behind in this database. */
+extern int	euno_gc_database(void);
+
+#endif							/* EUNO_STATE_H */
