@@ -27,67 +27,36 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/table.h"
-#include "access/transam.h"
 #include "access/xact.h"
-#include "catalog/namespace.h"
-#include "catalog/objectaccess.h"
-#include "catalog/pg_class.h"
-#include "catalog/pg_database.h"
 #include "miscadmin.h"
-#include "storage/lmgr.h"
-#include "storage/proc.h"
-#include "storage/procarray.h"
-#include "utils/fmgroids.h"
 #include "utils/memutils.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
-#include "am/euno_debug.h"
-#include "am/euno_state.h"
+#include "am/euno_gc.h"
 #include "euno_compat.h"
 
-/* The index that had a file before ALTER TYPE gave that to another one. */
-typedef struct Giver
-{
-	struct Giver *next;			/* the one before */
-	SubTransactionId by;
-	Oid			index_oid;
-} Giver;
-
-/* A tree this transaction may have to free. */
-typedef struct Suspect
-{
-	EunoTreeKey key;
-	bool		moved;			/* its table was, by "maker" */
-	bool		gone;			/* found missing just before commit */
-	bool		dropped;		/* its index was, by "successor", but ALTER TYPE
-								 * may give the file to another one */
-	int			lives;			/* at how many more commits it is looked for */
-	SubTransactionId maker;		/* its abort kills it; or invalid */
-	SubTransactionId successor; /* dropped the index, or made another file for
-								 * it; or invalid */
-	Giver	   *givers;			/* the last one first */
-} Suspect;
-
-/* DROP INDEX CONCURRENTLY announces itself in the first of three. */
-#define DROP_COMMITS	3
-
 static List *suspects = NIL;	/* in TopMemoryContext */
-static bool committing = false; /* too late to look at pg_class; tables that
-								 * are ON COMMIT DELETE ROWS are emptied now */
-static object_access_hook_type previous_hook = NULL;
+static bool committing = false;
 
-static Suspect *
-find_suspect(const EunoTreeKey *key)
+bool
+euno_gc_suspects(void)
+{
+	return suspects != NIL;
+}
+
+bool
+euno_gc_committing(void)
+{
+	return committing;
+}
+
+EunoSuspect *
+euno_gc_find(const EunoTreeKey *key)
 {
 	ListCell   *lc;
 
 	foreach(lc, suspects)
 	{
-		Suspect    *suspect = lfirst(lc);
+		EunoSuspect *suspect = lfirst(lc);
 
 		if (!suspect->moved &&
 			memcmp(&suspect->key, key, sizeof(EunoTreeKey)) == 0)
@@ -96,16 +65,16 @@ find_suspect(const EunoTreeKey *key)
 	return NULL;
 }
 
-static Suspect *
-remember(const EunoTreeKey *key, bool moved)
+EunoSuspect *
+euno_gc_remember(const EunoTreeKey *key, bool moved)
 {
-	Suspect    *suspect = moved ? NULL : find_suspect(key);
+	EunoSuspect *suspect = moved ? NULL : euno_gc_find(key);
 	MemoryContext old;
 
 	if (suspect != NULL)
 		return suspect;
 	old = MemoryContextSwitchTo(TopMemoryContext);
-	suspect = palloc0(sizeof(Suspect));
+	suspect = palloc0(sizeof(EunoSuspect));
 	suspect->key = *key;
 	suspect->moved = moved;
 	suspects = lappend(suspects, suspect);
@@ -118,9 +87,9 @@ remember(const EunoTreeKey *key, bool moved)
  * that had the file has it again.
  */
 static void
-give_back(Suspect *suspect, SubTransactionId by)
+give_back(EunoSuspect *suspect, SubTransactionId by)
 {
-	Giver	   *giver;
+	EunoGiver  *giver;
 
 	while ((giver = suspect->givers) != NULL &&
 		   (by == InvalidSubTransactionId || giver->by == by))
@@ -136,23 +105,15 @@ give_back(Suspect *suspect, SubTransactionId by)
 
 /* They have happened. */
 static void
-forget_givers(Suspect *suspect)
+forget_givers(EunoSuspect *suspect)
 {
-	Giver	   *giver;
+	EunoGiver  *giver;
 
 	while ((giver = suspect->givers) != NULL)
 	{
 		suspect->givers = giver->next;
 		pfree(giver);
 	}
-}
-
-/* Who made it has also replaced it, or dropped its index. */
-static bool
-is_past(const Suspect *suspect)
-{
-	return suspect->maker != InvalidSubTransactionId &&
-		suspect->maker == suspect->successor;
 }
 
 /*
@@ -166,9 +127,9 @@ drop_past(void)
 
 	foreach(lc, suspects)
 	{
-		Suspect    *suspect = lfirst(lc);
+		EunoSuspect *suspect = lfirst(lc);
 
-		if (!is_past(suspect) || suspect->dropped)
+		if (!euno_gc_is_past(suspect) || suspect->dropped)
 			continue;
 		euno_tree_drop(&suspect->key);
 		forget_givers(suspect);
@@ -177,9 +138,8 @@ drop_past(void)
 	}
 }
 
-/* This subtransaction drops the index, or makes another file for it. */
-static void
-note_successor(Suspect *suspect, bool dropped)
+void
+euno_gc_note_successor(EunoSuspect *suspect, bool dropped)
 {
 	if (suspect->successor != InvalidSubTransactionId)
 		return;
@@ -189,7 +149,7 @@ note_successor(Suspect *suspect, bool dropped)
 
 /* REINDEX and TRUNCATE leave other files of an index behind. */
 static void
-remember_replaced(const EunoTreeKey *key, Oid index_oid)
+note_replaced(const EunoTreeKey *key, Oid index_oid)
 {
 	for (int i = 0; i < euno_tree_count(); i++)
 	{
@@ -201,7 +161,7 @@ remember_replaced(const EunoTreeKey *key, Oid index_oid)
 			tree.key.temp_owner != key->temp_owner ||
 			tree.key.number == key->number)
 			continue;
-		note_successor(remember(&tree.key, false), false);
+		euno_gc_note_successor(euno_gc_remember(&tree.key, false), false);
 	}
 	drop_past();
 }
@@ -209,8 +169,8 @@ remember_replaced(const EunoTreeKey *key, Oid index_oid)
 void
 euno_gc_created(const EunoTreeKey *key, Oid index_oid)
 {
-	remember_replaced(key, index_oid);
-	remember(key, false)->maker = GetCurrentSubTransactionId();
+	note_replaced(key, index_oid);
+	euno_gc_remember(key, false)->maker = GetCurrentSubTransactionId();
 }
 
 /*
@@ -250,121 +210,6 @@ give_up_emptied(void)
 	}
 }
 
-/*
- * Does a relation of this database have this file?  Temporary files of other
- * sessions may have the same number.
- */
-static bool
-relation_file_exists(const EunoTreeKey *key)
-{
-	Oid			space = key->space == MyDatabaseTableSpace ? InvalidOid : key->space;
-	Relation	rel;
-	ScanKeyData keys[2];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	bool		found = false;
-
-	/*
-	 * A transaction is not in progress any more before its invalidations are
-	 * sent: a catalog snapshot from before might still be thought good.
-	 */
-	InvalidateCatalogSnapshot();
-
-	rel = table_open(RelationRelationId, AccessShareLock);
-	ScanKeyInit(&keys[0], Anum_pg_class_reltablespace, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(space));
-	ScanKeyInit(&keys[1], Anum_pg_class_relfilenode, BTEqualStrategyNumber,
-				F_OIDEQ, ObjectIdGetDatum(key->number));
-	scan = systable_beginscan(rel, ClassTblspcRelfilenodeIndexId, true, NULL,
-							  2, keys);
-	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-
-		if (key->temp_owner >= 0)
-			found = form->relpersistence == RELPERSISTENCE_TEMP &&
-				isTempNamespace(form->relnamespace);
-		else
-			found = form->relpersistence != RELPERSISTENCE_TEMP;
-	}
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return found;
-}
-
-/* Whoever ends this transaction, which is being prepared, looks again. */
-static void
-leave_to_prepared(const Suspect *suspect)
-{
-	EunoTreeSlot *slot = euno_tree_lookup(&suspect->key);
-
-	if (slot == NULL)
-		return;
-	slot->unprepared_oid = InvalidOid;
-	for (const Giver *giver = suspect->givers; giver != NULL; giver = giver->next)
-		slot->unprepared_oid = giver->index_oid;
-	slot->prepared = GetTopTransactionIdIfAny();
-}
-
-/*
- * Locks what relation_file_exists looks at, if that need not be waited for; it
- * stays locked until the transaction ends.
- */
-static bool
-lock_catalog(void)
-{
-	return ConditionalLockRelationOid(RelationRelationId, AccessShareLock) &&
-		ConditionalLockRelationOid(ClassTblspcRelfilenodeIndexId,
-								   AccessShareLock);
-}
-
-/*
- * Of a transaction that is not in progress.  An apply worker may have ended it long
- * ago, and nobody knows any more how: then not.
- */
-static bool
-was_rolled_back(TransactionId xid)
-{
-	bool		result;
-
-	LWLockAcquire(XactTruncationLock, LW_SHARED);
-	result = !TransactionIdPrecedes(xid, euno_oldest_clog_xid()) &&
-		!TransactionIdDidCommit(xid);
-	LWLockRelease(XactTruncationLock);
-	return result;
-}
-
-void
-euno_gc_prepared(void)
-{
-	bool		decided = false;
-
-	for (int i = 0; i < euno_tree_count(); i++)
-	{
-		EunoTreeSlot *slot = euno_tree_by_number(i);
-
-		if (slot->key.database == MyDatabaseId &&
-			TransactionIdIsValid(slot->prepared) &&
-			!TransactionIdIsInProgress(slot->prepared))
-		{
-			if (OidIsValid(slot->unprepared_oid) &&
-				was_rolled_back(slot->prepared))
-				slot->index_oid = slot->unprepared_oid;
-			slot->prepared = InvalidTransactionId;
-			decided = true;
-		}
-	}
-
-	/*
-	 * The transaction has ended, whatever we say now: so not to be canceled,
-	 * nor to wait.  If somebody rewrites pg_class, it is left to the launcher.
-	 */
-	HOLD_INTERRUPTS();
-	if (decided && lock_catalog())
-		(void) euno_gc_database();
-	RESUME_INTERRUPTS();
-}
-
 /* Nothing more is known of those whose fate is decided. */
 static void
 forget(bool committed)
@@ -373,7 +218,7 @@ forget(bool committed)
 
 	foreach(lc, suspects)
 	{
-		Suspect    *suspect = lfirst(lc);
+		EunoSuspect *suspect = lfirst(lc);
 
 		forget_givers(suspect);
 		if (committed && !suspect->gone && --suspect->lives > 0)
@@ -397,12 +242,12 @@ xact_callback(XactEvent event, void *arg)
 	committing = event == XACT_EVENT_PRE_COMMIT;
 	foreach(lc, suspects)
 	{
-		Suspect    *suspect = lfirst(lc);
+		EunoSuspect *suspect = lfirst(lc);
 
 		switch (event)
 		{
 			case XACT_EVENT_PRE_COMMIT:
-				suspect->gone = !relation_file_exists(&suspect->key);
+				suspect->gone = !euno_gc_file_exists(&suspect->key);
 				break;
 			case XACT_EVENT_COMMIT:
 				if (suspect->gone)
@@ -418,7 +263,7 @@ xact_callback(XactEvent event, void *arg)
 				if (suspect->moved)
 					euno_tree_drop(&suspect->key);
 				else
-					leave_to_prepared(suspect);
+					euno_gc_leave_to_prepared(suspect);
 				break;
 			default:
 				return;
@@ -439,7 +284,7 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 		return;
 	foreach(lc, suspects)
 	{
-		Suspect    *suspect = lfirst(lc);
+		EunoSuspect *suspect = lfirst(lc);
 
 		if (suspect->successor == my_subid)
 		{
@@ -448,7 +293,7 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 		}
 		if (aborted)
 			give_back(suspect, my_subid);
-		for (Giver *giver = suspect->givers; giver != NULL; giver = giver->next)
+		for (EunoGiver *giver = suspect->givers; giver != NULL; giver = giver->next)
 		{
 			if (giver->by == my_subid)
 				giver->by = parent_subid;
@@ -461,302 +306,10 @@ subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 	drop_past();
 }
 
-/* Free the trees of a database, or of those in "space", if that is one. */
-static void
-free_trees_of_database(Oid database, Oid space)
-{
-	for (int i = 0; i < euno_tree_count(); i++)
-	{
-		EunoTreeDescription tree;
-
-		if (euno_tree_describe(i, &tree) &&
-			tree.key.database == database &&
-			(!OidIsValid(space) || tree.key.space == space))
-			euno_tree_drop_described(&tree);
-	}
-}
-
-/*
- * The row of a catalog that has this OID, as "snapshot" sees it, copied; NULL
- * if there is none.  "index" is on "column", the OID.
- */
-static HeapTuple
-catalog_row(Oid catalog, Oid index, AttrNumber column, Oid oid,
-			Snapshot snapshot)
-{
-	Relation	rel = table_open(catalog, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(oid));
-	scan = systable_beginscan(rel, index, true, snapshot, 1, &key);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
-		tuple = heap_copytuple(tuple);
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return tuple;
-}
-
-/* The default tablespace of a database, as "snapshot" sees it. */
-static Oid
-database_space(Oid database, Snapshot snapshot)
-{
-	HeapTuple	tuple = catalog_row(DatabaseRelationId, DatabaseOidIndexId,
-									Anum_pg_database_oid, database, snapshot);
-
-	return HeapTupleIsValid(tuple) ?
-		((Form_pg_database) GETSTRUCT(tuple))->dattablespace : InvalidOid;
-}
-
-/*
- * Files of a database that moves to another tablespace, and back, have the
- * names that they had, and so have those of one that is made with the OID of
- * one that was dropped.  Trees from before must not be found then.  The
- * statement has locked everybody out of the database.
- */
-static void
-database_access(ObjectAccessType access, Oid database)
-{
-	if (access == OAT_POST_CREATE)
-		free_trees_of_database(database, InvalidOid);
-	else if (access == OAT_POST_ALTER)
-	{
-		/* its new row is not visible yet, but to SnapshotSelf */
-		Oid			old_space = database_space(database, NULL);
-
-		if (database_space(database, SnapshotSelf) != old_space)
-			free_trees_of_database(database, old_space);
-	}
-}
-
-/* The name of a relation's tree; false if it is no index. */
-static bool
-key_of_row(Form_pg_class row, EunoTreeKey *key)
-{
-	key->database = MyDatabaseId;
-	key->space = OidIsValid(row->reltablespace) ? row->reltablespace :
-		MyDatabaseTableSpace;
-	key->number = row->relfilenode;
-	key->temp_owner = row->relpersistence == RELPERSISTENCE_TEMP ?
-		euno_my_proc_number() : -1;
-	return row->relkind == RELKIND_INDEX;
-}
-
-/* The same, by the catalog. */
-static bool
-key_of_index(Oid oid, EunoTreeKey *key)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(oid));
-	bool		is_index;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	is_index = key_of_row((Form_pg_class) GETSTRUCT(tuple), key);
-	ReleaseSysCache(tuple);
-	return is_index;
-}
-
-/* The row of a relation in pg_class, as "snapshot" sees it, or NULL. */
-static Form_pg_class
-relation_row(Oid relation, Snapshot snapshot)
-{
-	HeapTuple	tuple = catalog_row(RelationRelationId, ClassOidIndexId,
-									Anum_pg_class_oid, relation, snapshot);
-
-	return HeapTupleIsValid(tuple) ? (Form_pg_class) GETSTRUCT(tuple) : NULL;
-}
-
-/*
- * ALTER TABLE ... SET TABLESPACE copies the table into a new file, and leaves
- * its indexes as they are.  If that is rolled back, what was inserted
- * meanwhile is not in the old file, so trees must not keep it either.
- */
-static void
-table_moved(Oid table)
-{
-	Relation	rel = table_open(table, NoLock);
-	List	   *indexes = RelationGetIndexList(rel);
-	ListCell   *lc;
-
-	foreach(lc, indexes)
-	{
-		EunoTreeKey key;
-
-		if (key_of_index(lfirst_oid(lc), &key))
-			remember(&key, true)->maker = GetCurrentSubTransactionId();
-	}
-	list_free(indexes);
-	table_close(rel, NoLock);
-}
-
-/*
- * An index's tree does not go along, and nobody finds it under its old name;
- * nor what is built under the new one, if the move is undone.
- */
-static void
-index_moved(Form_pg_class before, Form_pg_class after)
-{
-	EunoTreeKey key;
-
-	if (key_of_row(before, &key) && euno_tree_lookup(&key) != NULL)
-		(void) remember(&key, false);
-	if (key_of_row(after, &key))
-		remember(&key, false)->maker = GetCurrentSubTransactionId();
-}
-
-static void
-relation_altered(Oid relation)
-{
-	/* its new row is not visible yet, but to SnapshotSelf */
-	Form_pg_class before = relation_row(relation, NULL);
-	Form_pg_class after = relation_row(relation, SnapshotSelf);
-
-	if (before == NULL || after == NULL ||
-		before->reltablespace == after->reltablespace)
-		return;
-	if (before->relkind == RELKIND_INDEX)
-		index_moved(before, after);
-	else if (before->relkind == RELKIND_RELATION ||
-			 before->relkind == RELKIND_MATVIEW)
-		table_moved(relation);
-}
-
-/* ALTER TYPE has dropped an index, and gives its file to this one. */
-static void
-index_created(Oid index)
-{
-	Form_pg_class row = relation_row(index, SnapshotSelf);
-	EunoTreeKey key;
-	Suspect    *suspect;
-	EunoTreeSlot *slot;
-	Giver	   *giver;
-
-	if (row == NULL || !key_of_row(row, &key))
-		return;
-	suspect = find_suspect(&key);
-	if (suspect == NULL || !suspect->dropped)
-		return;
-	suspect->dropped = false;
-	suspect->successor = InvalidSubTransactionId;
-	slot = euno_tree_lookup(&key);
-	if (slot == NULL)
-		return;
-	giver = MemoryContextAlloc(TopMemoryContext, sizeof(Giver));
-	*giver = (Giver) {suspect->givers, GetCurrentSubTransactionId(), slot->index_oid};
-	suspect->givers = giver;
-	slot->index_oid = index;
-}
-
-/* A hint to look at commit.  ON COMMIT DROP comes when that has begun. */
-static void
-index_dropped(const EunoTreeKey *key)
-{
-	Suspect    *suspect = remember(key, false);
-
-	suspect->gone = committing;
-	suspect->lives = DROP_COMMITS;
-	note_successor(suspect, true);
-}
-
-/*
- * CREATE, ALTER or DROP of anything that may be an index of ours.  The catalog
- * still has what is dropped, so its file says which tree it is.
- */
-static void
-object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
-			  void *arg)
-{
-	EunoTreeKey key;
-
-	if (previous_hook)
-		previous_hook(access, class_id, object_id, sub_id, arg);
-	if (class_id == DatabaseRelationId)
-		database_access(access, object_id);
-	if (class_id != RelationRelationId || sub_id != 0)
-		return;
-	if (access == OAT_POST_ALTER)
-		relation_altered(object_id);
-	else if (access == OAT_POST_CREATE && suspects != NIL)
-		index_created(object_id);
-	else if (access == OAT_DROP && key_of_index(object_id, &key) &&
-			 euno_tree_lookup(&key) != NULL)
-		index_dropped(&key);
-}
-
 void
 euno_gc_init(void)
 {
 	RegisterXactCallback(xact_callback, NULL);
 	RegisterSubXactCallback(subxact_callback, NULL);
-	if (euno_preloaded)
-	{
-		previous_hook = object_access_hook;
-		object_access_hook = object_access;
-	}
-}
-
-/*
- * Nothing that is in progress is so old that its number is not in the future: a
- * tree's maker may be, for the server's restarts keep trees.
- */
-static bool
-is_in_progress(FullTransactionId xid)
-{
-	return U64FromFullTransactionId(ReadNextFullTransactionId()) -
-		U64FromFullTransactionId(xid) < UINT64_C(1) << 31 &&
-		TransactionIdIsInProgress(XidFromFullTransactionId(xid));
-}
-
-/*
- * Look at every tree of this database.  Needs a transaction.  Returns how many
- * were freed.
- *
- * VACUUM takes no part in deciding which rows must stay, those of pg_class
- * among them.  A row that is being replaced may be gone when it looks, and its
- * snapshot too old for the new one: so it does not look.
- */
-int
-euno_gc_database(void)
-{
-	int			freed = 0;
-
-	euno_tree_sweep();
-	if ((MyProc->statusFlags & PROC_IN_VACUUM) != 0)
-		return 0;
-	for (int i = 0; i < euno_tree_count(); i++)
-	{
-		EunoTreeDescription tree;
-		Suspect    *suspect;
-
-		if (!euno_tree_describe(i, &tree) ||
-			tree.state == EUNO_STATE_RETIRING)
-			continue;
-		if (tree.key.database != MyDatabaseId)
-			continue;
-
-		/*
-		 * What we have replaced or dropped comes back if that is rolled back.
-		 */
-		suspect = find_suspect(&tree.key);
-		if (suspect != NULL && !is_past(suspect))
-			continue;
-		if (suspect == NULL && tree.key.temp_owner >= 0)
-			continue;			/* its session's own */
-
-		/*
-		 * Another maker's catalog rows are invisible to us until it commits.
-		 */
-		if (suspect == NULL && FullTransactionIdIsValid(tree.creator) &&
-			is_in_progress(tree.creator))
-			continue;
-		EUNO_STOP_POINT("gc-look");
-		if (relation_file_exists(&tree.key))
-			continue;
-		euno_tree_drop_described(&tree);
-		freed++;
-	}
-	return freed;
+	euno_gc_ddl_init();
 }
