@@ -115,15 +115,31 @@ clean_up(Worker *worker)
 	__atomic_add_fetch(&worker->mob->escapes, 1, __ATOMIC_RELAXED);
 }
 
+static EunoStatus
+operate_on(Worker *worker, Operation operation, uint32_t i)
+{
+	EunoContext *cx = &worker->actor.cx;
+	EunoTree   *tree = worker->mob->fixture.tree;
+	const EunoEntry *entry = &worker->mob->universe->entries[i].entry;
+	const EunoTreeOps *ops = worker->mob->fixture.ops;
+
+	switch (operation)
+	{
+		case INSERT:
+			return ops->insert(cx, tree, entry, false);
+		case REMOVE:
+			return ops->remove(cx, tree, entry, NULL);
+		case CONTAINS:
+			break;
+	}
+	return ops->contains(cx, tree, entry);
+}
+
 /* One operation; false if the comparator left by longjmp. */
 static bool
 operate(Worker *worker, Operation operation, uint32_t i, EunoStatus *status)
 {
 	Mob		   *mob = worker->mob;
-	EunoContext *cx = &worker->actor.cx;
-	EunoTree   *tree = mob->fixture.tree;
-	const EunoEntry *entry = &mob->universe->entries[i].entry;
-	const EunoTreeOps *ops = mob->fixture.ops;
 	jmp_buf		escape;
 
 	if (mob->escape_every > 0 && setjmp(escape) != 0)
@@ -136,18 +152,7 @@ operate(Worker *worker, Operation operation, uint32_t i, EunoStatus *status)
 		compare_escape_every = mob->escape_every;
 		compare_escape = &escape;
 	}
-	switch (operation)
-	{
-		case INSERT:
-			*status = ops->insert(cx, tree, entry, false);
-			break;
-		case REMOVE:
-			*status = ops->remove(cx, tree, entry, NULL);
-			break;
-		case CONTAINS:
-			*status = ops->contains(cx, tree, entry);
-			break;
-	}
+	*status = operate_on(worker, operation, i);
 	compare_escape = NULL;
 	return true;
 }

@@ -13,7 +13,7 @@
 #include "core/art/art_range.h"
 
 /* Slots of a node that is read at once, without a frame. */
-#define FEW		32
+#define FEW_SLOTS	32
 
 /*
  * The composite of an INLINE of so many bytes, in the slot for a byte of a node
@@ -357,9 +357,9 @@ gather_list(ArtRead *rd, ArtNode *node, ArtType type, uint32_t level,
 typedef struct Few
 {
 	uint32_t	n;
-	uint8_t		bytes[FEW];
-	const ArtRef *slots[FEW];
-	ArtRef		refs[FEW];
+	uint8_t		bytes[FEW_SLOTS];
+	const ArtRef *slots[FEW_SLOTS];
+	ArtRef		refs[FEW_SLOTS];
 } Few;
 
 /*
@@ -474,7 +474,7 @@ gather_child(ArtRead *rd, ArtFrame *frame, ArtRef ref, EunoStatus *status)
 	Gathered	to;
 	bool		done;
 
-	if (type > ART_LAST_LIST || capacity > FEW ||
+	if (type > ART_LAST_LIST || capacity > FEW_SLOTS ||
 		level <= frame->level || level >= ART_MAX_COMPOSITE)
 		return false;
 	if (level > frame->level + 1)

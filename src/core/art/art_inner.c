@@ -13,7 +13,7 @@
 #include "core/art/art_search.h"
 
 /* Of no more children than this the order is made by comparing their bytes. */
-#define FEW			8
+#define FEW_CHILDREN	8
 
 #define INDEX_BYTES	256
 #define INDEX_CHILDREN	(ART_NODE_HEADER + INDEX_BYTES)
@@ -359,7 +359,7 @@ euno_art_node_children(ArtNode *node, ArtChildren *children)
 	uint64_t	map[4];
 
 	children->n = children->ndead = 0;
-	if (euno_art_layouts[art_type(node)].capacity <= FEW)
+	if (euno_art_layouts[art_type(node)].capacity <= FEW_CHILDREN)
 	{
 		children_of_few(node, children);
 		return;

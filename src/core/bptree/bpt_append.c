@@ -48,7 +48,7 @@ euno_bpt_append(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 		euno_copy_in((uint8_t *) view.tails + view.count * view.tail_len,
 					 key->bytes + view.prefix_len + 8, view.tail_len);
 	euno_store16(&leaf->count, (uint16_t) (view.count + 1));
-	euno_store16(&leaf->heap, (uint16_t) (view.count + 1));
+	euno_store16(&leaf->entries, (uint16_t) (view.count + 1));
 	bpt_count(cx, tree, 1);
 	if (cx->want_leaf)
 		cx->leaf = leaf->number;

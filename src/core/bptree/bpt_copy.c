@@ -134,6 +134,44 @@ copy_list(EunoBatch *batch, uint32_t n, const BptTidList *list, int step,
 }
 
 /*
+ * SLOTTED, OPAQUE: copies the key and payload of a record to the batch's buffer
+ * at "at".  *item gets where they are; returns where they end, or 0 if they do
+ * not fit.
+ */
+static inline __attribute__((always_inline)) uint32_t
+copy_record_key(const BptRead *rd, uint32_t at, const BptSlot *slot,
+				uint64_t head, bool opaque, EunoItemKey *item)
+{
+	const BptView *view = &rd->place.view;
+	uint32_t	prefix_len = opaque ? 0 : view->prefix_len;
+	uint32_t	keylen = prefix_len + slot->len;
+	uint8_t    *to = rd->batch->buf + at;
+
+	if (at + keylen + slot->payload_len + 32 > rd->batch->buf_size ||
+		(!opaque && keylen < EUNO_TID_BYTES))
+		return 0;
+	if (opaque)
+		copy_tail(to, slot->tail, slot->len);
+	else
+	{
+		copy_tail(to, bpt_low(view->leaf), prefix_len);
+		euno_put_word(to + prefix_len, head);
+		copy_tail(to + prefix_len + 8, slot->tail, slot->tail_len);
+		keylen -= EUNO_TID_BYTES;
+	}
+	item->offset = at;
+	item->keylen = (uint16_t) keylen;
+	item->payloadlen = (uint16_t) slot->payload_len;
+	at += ALIGN8(keylen);
+	if (slot->payload_len > 0)
+	{
+		copy_tail(rd->batch->buf + at, slot->payload, slot->payload_len);
+		at += ALIGN8(slot->payload_len);
+	}
+	return at;
+}
+
+/*
  * SLOTTED, OPAQUE: copies at most "count" slots from i on, upward or downward.
  * Stops at one that is torn, or does not fit, which is copy_slot's to deal
  * with.  Returns how many slots it copied.
@@ -144,9 +182,7 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 {
 	BptView    *view = &rd->place.view;
 	EunoBatch  *batch = rd->batch;
-	uint8_t    *buf = batch->buf;
 	const uint8_t *leaf = (const uint8_t *) view->leaf;
-	uint32_t	size = view->size;
 	uint32_t	prefix_len = opaque ? 0 : view->prefix_len;
 	uint32_t	n = batch->nitems;
 	uint32_t	at = rd->used;
@@ -156,74 +192,31 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 	{
 		uint32_t	off = euno_load16(&view->offs[i]);
 		uint64_t	head = euno_load64(&view->heads[i]);
-		uint32_t	pos = off + 2;
-		const uint8_t *tail;
-		uint32_t	payload_len = 0;
-		uint32_t	ntids = 1;
-		uint32_t	list_len = 0;
-		EunoItemKey item = {.offset = at};
 		uint32_t	end = at;
-		uint32_t	info;
-		uint32_t	len;
-		uint32_t	tail_len;
+		uint32_t	ntids;
+		EunoItemKey item = {0};
+		BptSlot		slot;
 		EunoTid		tid;
 
-		if (off < view->body || off + 8 > size)
+		if (off < view->body || off + 8 > view->size)
 			break;
-		info = bpt_load_u16(leaf + off);
-		len = info & BPT_REC_LEN;
-		if (info & BPT_REC_PAYLOAD)
-		{
-			payload_len = bpt_load_u16(leaf + pos);
-			pos += 2;
-		}
-		if (info & BPT_REC_LIST)
-		{
-			ntids += euno_load8(leaf + pos);
-			list_len = bpt_load_u16(leaf + pos + 1);
-			pos += 3;
-		}
-		tail_len = opaque ? len : len > 8 ? len - 8 : 0;
-		if (pos + tail_len + payload_len + list_len + BPT_SLACK > size ||
-			prefix_len + len > BPT_MAX_COMPOSITE)
+		bpt_take_apart(leaf + off, opaque ? BPT_OPAQUE : BPT_SLOTTED, &slot);
+		if (off + slot.size + BPT_SLACK > view->size ||
+			prefix_len + slot.len > BPT_MAX_COMPOSITE)
 			break;
-		tail = leaf + pos;
-		if (keys)
-		{
-			uint8_t    *to = buf + at;
-			uint32_t	keylen = prefix_len + len;
-
-			if (at + keylen + payload_len + 32 > batch->buf_size ||
-				(!opaque && keylen < EUNO_TID_BYTES))
-				break;
-			if (opaque)
-				copy_tail(to, tail, len);
-			else
-			{
-				copy_tail(to, bpt_low(view->leaf), prefix_len);
-				euno_put_word(to + prefix_len, head);
-				copy_tail(to + prefix_len + 8, tail, tail_len);
-				keylen -= EUNO_TID_BYTES;
-			}
-			item.keylen = (uint16_t) keylen;
-			item.payloadlen = (uint16_t) payload_len;
-			end += ALIGN8(keylen);
-			if (payload_len > 0)
-			{
-				copy_tail(buf + end, tail + tail_len, payload_len);
-				end += ALIGN8(payload_len);
-			}
-		}
+		if (keys &&
+			(end = copy_record_key(rd, at, &slot, head, opaque, &item)) == 0)
+			break;
 		if (opaque)
 			tid = head & EUNO_TID_MAX;
-		else if (tail_len >= EUNO_TID_BYTES)
-			tid = euno_load_be(tail + tail_len - EUNO_TID_BYTES, EUNO_TID_BYTES);
+		else if (slot.tail_len >= EUNO_TID_BYTES)
+			tid = euno_load_be(slot.payload - EUNO_TID_BYTES, EUNO_TID_BYTES);
 		else
-			tid = euno_bpt_suffix_tid(view, head, tail, len);
+			tid = euno_bpt_suffix_tid(view, head, slot.tail, slot.len);
+		ntids = slot.ntids;
 		if (ntids > 1)
 		{
-			BptTidList	list = {tid, ntids, tail + tail_len + payload_len,
-			list_len};
+			BptTidList	list = {tid, ntids, slot.list, slot.list_len};
 
 			ntids = copy_list(batch, n, &list, step, keys, item);
 			if (ntids == 0)

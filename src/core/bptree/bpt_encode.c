@@ -572,7 +572,7 @@ euno_bpt_install(BptLeaf *leaf, const BptImage *image)
 	euno_store16(&leaf->prefix_len, from->prefix_len);
 	euno_store16(&leaf->suffix_len, from->suffix_len);
 	euno_store16(&leaf->cap, from->cap);
-	euno_store16(&leaf->heap, from->heap);
+	euno_store16(&leaf->heap, from->heap);	/* FIXED: entries */
 	euno_store8(&leaf->format, from->format);
 	euno_store16(&leaf->ntids, from->ntids);
 	if ((from->format & BPT_FORMAT) == BPT_FIXED)

@@ -256,7 +256,7 @@ euno_bpt_lay_out(BptImage *image, const uint64_t *heads, const uint8_t *tails,
 	if (cap > BPT_LEAF_TIDS - 2)
 		cap = BPT_LEAF_TIDS - 2;
 	leaf->cap = (uint16_t) cap;
-	leaf->count = leaf->heap = leaf->ntids = (uint16_t) n;
+	leaf->count = leaf->entries = leaf->ntids = (uint16_t) n;
 	euno_bpt_note_alphabet(leaf, heads, n);
 	if (n == 0 || n == cap || leaf->low_hint >= leaf->high_hint)
 	{

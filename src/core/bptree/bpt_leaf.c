@@ -112,7 +112,7 @@ put_fixed(BptLeaf *leaf, BptView *view, const BptPut *put)
 					 put->tail, view->tail_len);
 	fill_slots(view, from + 1, to, from);
 	euno_store16(&leaf->count, (uint16_t) view->count);
-	euno_store16(&leaf->heap, (uint16_t) (view->entries + 1));
+	euno_store16(&leaf->entries, (uint16_t) (view->entries + 1));
 }
 
 /*
@@ -207,7 +207,7 @@ euno_bpt_leaf_remove(BptLeaf *leaf, const BptGap *gap)
 	{
 		remove_fixed(&view, gap->slot);
 		euno_store16(&leaf->count, (uint16_t) view.count);
-		euno_store16(&leaf->heap, (uint16_t) view.entries);
+		euno_store16(&leaf->entries, (uint16_t) view.entries);
 		return;
 	}
 	if (!euno_bpt_slot(&view, gap->slot, &slot))
@@ -276,7 +276,7 @@ euno_bpt_leaf_remove_tids(BptLeaf *leaf, const EunoTid *tids, uint32_t n)
 	{
 		removed = remove_tids_fixed(&view, tids, n);
 		euno_store16(&leaf->count, (uint16_t) view.count);
-		euno_store16(&leaf->heap, (uint16_t) view.entries);
+		euno_store16(&leaf->entries, (uint16_t) view.entries);
 		return removed;
 	}
 	count = view.count;

@@ -79,7 +79,7 @@ static uint64_t
 writes_since(const BptLeaf *leaf)
 {
 	return euno_load64(&leaf->lock.word) / EUNO_LOCK_VERSION -
-		euno_load64(&leaf->limbo.epoch);
+		euno_load64(&leaf->limbo.merging);
 }
 
 /*
@@ -107,7 +107,7 @@ pass_by(BptLeaf *left, const BptLeaf *right)
 {
 	if (euno_load8(&left->parted) != 0 ||
 		(right != NULL && euno_load8(&right->parted) != 0))
-		euno_store64(&left->limbo.epoch,
+		euno_store64(&left->limbo.merging,
 					 euno_load64(&left->lock.word) / EUNO_LOCK_VERSION);
 }
 

@@ -118,7 +118,12 @@ typedef struct BptLimbo
 {
 	struct BptLimbo *next;
 	void	   *node;
-	uint64_t	epoch;			/* of a linked leaf: writes when a merging came by */
+	union
+	{
+		uint64_t	epoch;		/* when it was retired */
+		uint64_t	merging;	/* of a linked leaf: its writes when a merging
+								 * came by */
+	};
 	uint32_t	size;
 	uint32_t	domain;
 } BptLimbo;
@@ -135,7 +140,11 @@ typedef struct BptLeaf
 	uint16_t	prefix_len;
 	uint16_t	suffix_len;		/* FIXED: composite without prefix */
 	uint16_t	cap;			/* slots the arrays have room for */
-	uint16_t	heap;			/* lowest record's offset; FIXED: entries */
+	union
+	{
+		uint16_t	heap;		/* not FIXED: lowest record's offset */
+		uint16_t	entries;	/* FIXED: of which each has a slot or more */
+	};
 	uint8_t		format;
 	uint8_t		size_log2;		/* constant */
 	uint16_t	body;			/* constant: offset of head[] */

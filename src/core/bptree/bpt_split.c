@@ -61,7 +61,7 @@ static uint32_t
 count_of(const BptLeaf *leaf, bool slots)
 {
 	if ((euno_load8(&leaf->format) & BPT_FORMAT) == BPT_FIXED)
-		return euno_load16(&leaf->heap);
+		return euno_load16(&leaf->entries);
 	return euno_load16(slots ? &leaf->count : &leaf->ntids);
 }
 

@@ -18,46 +18,11 @@ euno_bpt_view(const BptLeaf *leaf, BptView *view)
 	return bpt_view(leaf, view);
 }
 
-/*
- * Takes a record apart, of which 8 bytes can be read.  Nothing is checked:
- * what is pointed to may be outside of it.
- */
-static inline void
-take_apart(const uint8_t *record, BptFormat format, BptSlot *slot)
-{
-	const uint8_t *p = record;
-	uint32_t	head = bpt_load_u16(p);
-
-	p += 2;
-	slot->len = head & BPT_REC_LEN;
-	slot->tail_len = slot->len;
-	if (format != BPT_OPAQUE)
-		slot->tail_len = slot->len > 8 ? slot->len - 8 : 0;
-	slot->payload_len = 0;
-	slot->list_len = 0;
-	slot->ntids = 1;
-	if (head & BPT_REC_PAYLOAD)
-	{
-		slot->payload_len = bpt_load_u16(p);
-		p += 2;
-	}
-	if (head & BPT_REC_LIST)
-	{
-		slot->ntids += euno_load8(p);
-		slot->list_len = bpt_load_u16(p + 1);
-		p += 3;
-	}
-	slot->tail = p;
-	slot->payload = slot->tail + slot->tail_len;
-	slot->list = slot->payload + slot->payload_len;
-	slot->size = (uint32_t) (slot->list + slot->list_len - record);
-}
-
-/* The same for a record that is known to be whole. */
+/* Takes a record that is known to be whole apart. */
 void
 euno_bpt_record(const uint8_t *record, BptFormat format, BptSlot *slot)
 {
-	take_apart(record, format, slot);
+	bpt_take_apart(record, format, slot);
 }
 
 /* The same for slot i of a leaf of any format.  False if torn. */
@@ -78,7 +43,7 @@ euno_bpt_slot(BptView *view, uint32_t i, BptSlot *slot)
 	off = euno_load16(&view->offs[i]);
 	if (off < view->body || off + 8 > view->size)
 		goto torn;
-	take_apart((const uint8_t *) view->leaf + off, view->format, slot);
+	bpt_take_apart((const uint8_t *) view->leaf + off, view->format, slot);
 	if (off + slot->size + BPT_SLACK > view->size ||
 		slot->ntids > BPT_LIST_MAX || slot->list_len > BPT_LIST_BYTES ||
 		slot->len > BPT_MAX_COMPOSITE)

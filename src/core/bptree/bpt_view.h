@@ -92,7 +92,8 @@ bpt_view(const BptLeaf *leaf, BptView *view)
 	view->cap = euno_load16(&leaf->cap);
 	view->prefix_len = euno_load16(&leaf->prefix_len);
 	view->suffix_len = euno_load16(&leaf->suffix_len);
-	view->heap = euno_load16(&leaf->heap);
+	view->heap = view->size;
+	view->entries = 0;
 	format = euno_load8(&leaf->format);
 	/* A bit that means nothing is left: no format has it. */
 	view->format = (BptFormat) (format & ~(BPT_OPEN | BPT_CONTENDED | BPT_ALPHABET));
@@ -109,12 +110,11 @@ bpt_view(const BptLeaf *leaf, BptView *view)
 		if (view->suffix_len > 8)
 			view->tail_len = view->suffix_len - 8;
 		end += view->tail_len * view->cap;
-		view->entries = view->heap;
-		view->heap = view->size;
+		view->entries = euno_load16(&leaf->entries);
 	}
 	else
 	{
-		view->entries = 0;
+		view->heap = euno_load16(&leaf->heap);
 		end += 2 * view->cap;
 	}
 	view->torn = end > view->size || view->count > view->cap ||
@@ -227,6 +227,41 @@ bpt_comparable(BptView *view)
 	if (view->lock != NULL && !euno_lock_validate(view->lock, view->version))
 		view->torn = true;
 	return !view->torn;
+}
+
+/*
+ * Takes a record apart, of which 8 bytes can be read.  Nothing is checked:
+ * what is pointed to may be outside of it.
+ */
+static inline void
+bpt_take_apart(const uint8_t *record, BptFormat format, BptSlot *slot)
+{
+	const uint8_t *p = record;
+	uint32_t	head = bpt_load_u16(p);
+
+	p += 2;
+	slot->len = head & BPT_REC_LEN;
+	slot->tail_len = slot->len;
+	if (format != BPT_OPAQUE)
+		slot->tail_len = slot->len > 8 ? slot->len - 8 : 0;
+	slot->payload_len = 0;
+	slot->list_len = 0;
+	slot->ntids = 1;
+	if (head & BPT_REC_PAYLOAD)
+	{
+		slot->payload_len = bpt_load_u16(p);
+		p += 2;
+	}
+	if (head & BPT_REC_LIST)
+	{
+		slot->ntids += euno_load8(p);
+		slot->list_len = bpt_load_u16(p + 1);
+		p += 3;
+	}
+	slot->tail = p;
+	slot->payload = slot->tail + slot->tail_len;
+	slot->list = slot->payload + slot->payload_len;
+	slot->size = (uint32_t) (slot->list + slot->list_len - record);
 }
 
 #endif							/* BPT_VIEW_H */
