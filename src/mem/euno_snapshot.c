@@ -336,8 +336,10 @@ postmaster_exit(int code, Datum arg)
 
 	if (IsUnderPostmaster || code != 0 || !euno_snapshot_on_shutdown)
 		return;
-	if (euno_snapshot_identify(&identity))
-		write_snapshot(&identity);
+	if (!euno_snapshot_identify(&identity))
+		return;
+	euno_snapshot_mark_shutdown(&identity);
+	write_snapshot(&identity);
 }
 
 /* ---- Reading ---- */

@@ -80,13 +80,12 @@ hash_object(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
- * Locales in directories of their own, as some systems have them, in whatever
- * order the directories are found.
+ * Locales in directories of their own below "parent", as some systems have
+ * them, in whatever order the directories are found.
  */
 static uint64
-identify_locales(void)
+identify_locales(const char *parent)
 {
-	static const char parent[] = "/usr/lib/locale";
 	DIR		   *dir = opendir(parent);
 	struct dirent *entry;
 	char		path[MAXPGPATH];
@@ -103,6 +102,22 @@ identify_locales(void)
 	return sum;
 }
 
+/* The same of those that LOCPATH names, which the C library prefers. */
+static uint64
+identify_own_locales(void)
+{
+	const char *value = getenv("LOCPATH");
+	char	   *path = pstrdup(value != NULL ? value : "");
+	char	   *next = path;
+	char	   *parent;
+	uint64		sum = 0;
+
+	while ((parent = strsep(&next, ":")) != NULL)
+		sum += identify_locales(parent);
+	pfree(path);
+	return sum;
+}
+
 /*
  * Programs and data that decide the layout of nodes and the order of keys.
  * Another one of them may be in use after a restart.
@@ -113,14 +128,15 @@ identify_programs(void)
 	uint64		hash = UINT64CONST(14695981039346656037);
 
 	(void) dl_iterate_phdr(hash_object, &hash);
-	hash ^= identify_locales();
+	hash ^= identify_locales("/usr/lib/locale") + identify_own_locales();
 	return hash_file_state(hash, "/usr/lib/locale/locale-archive");
 }
 
 void
 euno_snapshot_note_programs(void)
 {
-	programs = identify_programs();
+	if (programs == 0)
+		programs = identify_programs();
 }
 
 /*
@@ -162,6 +178,20 @@ euno_snapshot_identify(SnapshotIdentity *identity)
 	identity->place = euno_arena_place(euno_registry_arena());
 	identity->epoch = euno_shared_epochs()->current;
 	return true;
+}
+
+void
+euno_snapshot_mark_shutdown(SnapshotIdentity *identity)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
+	uint32		random;
+
+	if (!pg_strong_random(&random, sizeof(random)))
+		return;
+	times[1].tv_sec = identity->changed_sec;
+	times[1].tv_nsec = random % 1000000000;
+	if (utimensat(AT_FDCWD, XLOG_CONTROL_FILE, times, 0) == 0)
+		(void) read_control_file(identity);
 }
 
 /*

@@ -25,11 +25,21 @@ typedef struct SnapshotIdentity
 	uint64		epoch;			/* no epoch in a tree is later */
 } SnapshotIdentity;
 
-/* At the server's start: programs that are in use may be replaced later. */
+/*
+ * At the server's start: programs that are in use may be replaced later.  After
+ * a crash of a process they are still those of the first time.
+ */
 extern void euno_snapshot_note_programs(void);
 
 /* The tables as they are now.  False if no tree can be right for them. */
 extern bool euno_snapshot_identify(SnapshotIdentity *identity);
+
+/*
+ * Gives pg_control a time of its own, if that can be had.  File systems count
+ * time in ticks of some milliseconds; clones that are shut down in the same one
+ * may have the same file otherwise, and different tables.
+ */
+extern void euno_snapshot_mark_shutdown(SnapshotIdentity *identity);
 
 /* NULL if the trees in a file of that identity match the tables of today. */
 extern const char *euno_snapshot_why_not(const SnapshotIdentity *theirs);
