@@ -93,6 +93,10 @@ fetch_page(Buffer buffer, EunoTid tid)
 	euno_prefetch(GetBufferDescriptor(buffer - 1));
 }
 
+/*
+ * The buffer is not pinned, and may have another page by now: what is read then
+ * is only an address in it that is fetched in vain.
+ */
 static inline void
 fetch_tuple(Buffer buffer, EunoTid tid)
 {

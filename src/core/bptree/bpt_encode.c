@@ -470,6 +470,27 @@ encode_record(const BptItems *it, uint32_t a, uint32_t e, uint32_t list_len,
 	(void) euno_bpt_build_record(to, len, tail, tail_len, &payload, &list);
 }
 
+/*
+ * SLOTTED, OPAQUE: an image has this many slots, of "cap", and records from
+ * "heap" on.  What nothing is in becomes zero: nodes are written to files, and
+ * images are on stacks.
+ */
+void
+euno_bpt_image_done(BptImage *image, uint32_t count, uint32_t cap,
+					uint32_t heap)
+{
+	BptLeaf    *leaf = &image->leaf;
+	uint32_t	slots = leaf->body + 8 * cap + 2 * count;
+
+	memset(image->bytes + leaf->body + 8 * count, 0, 8 * (cap - count));
+	memset(image->bytes + slots, 0, heap - slots);
+	memset(image->bytes + bpt_leaf_size(leaf) - BPT_SLACK, 0, BPT_SLACK);
+	leaf->suffix_len = 0;
+	leaf->cap = (uint16_t) cap;
+	leaf->count = (uint16_t) count;
+	leaf->heap = (uint16_t) heap;
+}
+
 static void
 encode_slotted(const BptItems *it, uint32_t a, uint32_t b, uint32_t used,
 			   BptImage *image)
@@ -513,10 +534,7 @@ encode_slotted(const BptItems *it, uint32_t a, uint32_t b, uint32_t used,
 	}
 	if (!it->opaque)
 		euno_bpt_note_alphabet(leaf, heads - count, count);
-	leaf->suffix_len = 0;
-	leaf->cap = (uint16_t) cap;
-	leaf->count = (uint16_t) count;
-	leaf->heap = (uint16_t) heap;
+	euno_bpt_image_done(image, count, cap, heap);
 }
 
 /* What "measure" says of a leaf of items [a, b) with these fences. */

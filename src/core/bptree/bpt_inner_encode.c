@@ -284,6 +284,8 @@ euno_bpt_seps_encode(const BptSeps *set, uint32_t a, uint32_t b, size_t size,
 												 &heap, &offs[i - a]);
 		pairs[i - a + 1].child = set->children[i + 1];
 	}
+	memset(&pairs[n + 1], 0, (cap - n) * sizeof(BptPair));
+	memset(&offs[n], 0, (size_t) (image->bytes + heap - (uint8_t *) &offs[n]));
 	node->heap = (uint16_t) heap;
 	node->first_head = n > 0 ? pairs[1].head : 0;
 	node->last_head = pairs[n].head;

@@ -206,6 +206,8 @@ extern uint32_t euno_bpt_prefix(EunoTree *tree, const BptItems *it,
 extern bool euno_bpt_encode(EunoTree *tree, const BptItems *it, uint32_t a,
 							uint32_t b, const BptFence *low,
 							const BptFence *high, BptImage *image);
+extern void euno_bpt_image_done(BptImage *image, uint32_t count, uint32_t cap,
+								uint32_t heap);
 extern void euno_bpt_install(BptLeaf *leaf, const BptImage *image);
 
 /* bpt_fixed.c */

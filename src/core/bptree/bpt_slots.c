@@ -204,10 +204,7 @@ build(const BptPieces *ps, uint32_t a, uint32_t b, const BptFence *low,
 	}
 	if (ps->format == BPT_SLOTTED)
 		euno_bpt_note_alphabet(leaf, heads - count, count);
-	leaf->suffix_len = 0;
-	leaf->cap = (uint16_t) cap;
-	leaf->count = (uint16_t) count;
-	leaf->heap = (uint16_t) heap;
+	euno_bpt_image_done(image, count, cap, heap);
 	leaf->ntids = (uint16_t) e->ntids;
 	return true;
 }
