@@ -35,72 +35,105 @@ CREATE OPERATOR #>=# (
 CREATE OPERATOR #># (
 	FUNCTION = euno_row_bound, LEFTARG = anyelement, RIGHTARG = record);
 
--- Operator families and classes: those of btree, whole, as this server has
--- them.  A family that lacked a cross-type operator or a support function would
--- change plans of queries that never touch a euno index.  Families and classes
--- that did not come with the server (their OIDs are 16384 or above) belong to
--- somebody else.
+-- Operator families and classes: those of btree, whole.  A family that lacked a
+-- cross-type operator or a support function would change plans of queries that
+-- never touch a euno index.
 --
--- Every name is either qualified or an operator whose argument types match
--- exactly, so that nothing in the extension's schema can be taken instead.
-DO $$
+-- Adds what euno lacks of the families in which the type has a class; of NULL, all
+-- families that came with the server, with what did (whose OIDs are below 16384):
+-- the rest belongs to somebody else.  Copies of the server's are in the extension's
+-- schema, others where btree's are.
+CREATE FUNCTION euno_copy_opclasses(type regtype)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
 DECLARE
+	btree CONSTANT oid := (SELECT oid FROM pg_am WHERE amname = 'btree');
+	euno CONSTANT oid := (SELECT oid FROM pg_am WHERE amname = 'euno');
+	extension CONSTANT oid := (SELECT oid FROM pg_extension WHERE extname = 'euno_index');
+	home CONSTANT oid := (SELECT extnamespace FROM pg_extension WHERE oid = extension);
+	below CONSTANT oid := CASE WHEN type IS NULL THEN 16384 ELSE 4294967295 END;
 	family record;
 	class record;
 	members text;
 BEGIN
+	IF type IS NOT NULL AND NOT EXISTS (
+		SELECT FROM pg_opclass WHERE opcmethod = btree AND opcintype = type) THEN
+		RAISE EXCEPTION 'data type % has no operator class for access method "btree"', type
+			USING ERRCODE = 'undefined_object';
+	END IF;
+
 	FOR family IN
-		SELECT f.oid, f.opfname
-		FROM pg_catalog.pg_opfamily f
-			JOIN pg_catalog.pg_am a ON a.oid = f.opfmethod
-		WHERE a.amname = 'btree'::name AND f.oid < 16384::oid
+		SELECT f.oid, format('%I.%I', n.nspname, f.opfname) AS name, c.oid AS copy
+		FROM pg_opfamily f
+			JOIN pg_namespace n
+				ON n.oid = CASE WHEN f.oid < 16384 THEN home ELSE f.opfnamespace END
+			LEFT JOIN pg_opfamily c
+				ON c.opfmethod = euno AND c.opfname = f.opfname AND c.opfnamespace = n.oid
+		WHERE f.opfmethod = btree AND f.oid < below AND (type IS NULL OR EXISTS (
+			SELECT FROM pg_opclass o WHERE o.opcfamily = f.oid AND o.opcintype = type))
 		ORDER BY f.opfname
 	LOOP
-		EXECUTE pg_catalog.format('CREATE OPERATOR FAMILY %I USING euno',
-								  family.opfname);
+		IF family.copy IS NULL THEN
+			EXECUTE format('CREATE OPERATOR FAMILY %s USING euno', family.name);
+		END IF;
 
 		-- A class must have an item.  Naming its own type as the storage type
 		-- is one that says nothing.
 		FOR class IN
-			SELECT c.opcname, c.opcdefault,
-				c.opcintype::pg_catalog.regtype AS intype
-			FROM pg_catalog.pg_opclass c
-			WHERE c.opcfamily = family.oid AND c.oid < 16384::oid
-			ORDER BY c.opcname
+			SELECT format('%I.%I', n.nspname, o.opcname) AS name, o.opcdefault,
+				o.opcintype::regtype AS intype
+			FROM pg_opclass o
+				JOIN pg_namespace n
+					ON n.oid = CASE WHEN o.oid < 16384 THEN home ELSE o.opcnamespace END
+			WHERE o.opcfamily = family.oid AND o.oid < below AND NOT EXISTS (
+				SELECT FROM pg_opclass c
+				WHERE c.opcmethod = euno AND c.opcname = o.opcname AND c.opcnamespace = n.oid)
+			ORDER BY o.opcname
 		LOOP
-			EXECUTE pg_catalog.format(
-				'CREATE OPERATOR CLASS %I %s FOR TYPE %s USING euno'
-				' FAMILY %I AS STORAGE %s',
-				class.opcname,
-				CASE WHEN class.opcdefault THEN 'DEFAULT' END,
-				class.intype, family.opfname, class.intype);
+			EXECUTE format('CREATE OPERATOR CLASS %s %s FOR TYPE %s USING euno FAMILY %s AS STORAGE %s',
+						   class.name, CASE WHEN class.opcdefault THEN 'DEFAULT' END,
+						   class.intype, family.name, class.intype);
 		END LOOP;
 
 		-- Members that belong to the type of a class get tied to that class
-		SELECT pg_catalog.string_agg(m.item, ', '::text ORDER BY m.item)
+		SELECT string_agg(m.item, ', ' ORDER BY m.item)
 		INTO members
 		FROM (
-			SELECT pg_catalog.format('OPERATOR %s %s', o.amopstrategy,
-					o.amopopr::pg_catalog.regoperator) AS item
-			FROM pg_catalog.pg_amop o
-			WHERE o.amopfamily = family.oid AND o.oid < 16384::oid
+			SELECT format('OPERATOR %s %s', o.amopstrategy, o.amopopr::regoperator) AS item
+			FROM pg_amop o
+			WHERE o.amopfamily = family.oid AND o.oid < below AND NOT EXISTS (
+				SELECT FROM pg_amop c
+				WHERE c.amopfamily = family.copy AND c.amopstrategy = o.amopstrategy AND
+					c.amoplefttype = o.amoplefttype AND c.amoprighttype = o.amoprighttype)
 			UNION ALL
-			SELECT pg_catalog.format('FUNCTION %s (%s, %s) %s', p.amprocnum,
-					p.amproclefttype::pg_catalog.regtype,
-					p.amprocrighttype::pg_catalog.regtype,
-					p.amproc::oid::pg_catalog.regprocedure)
-			FROM pg_catalog.pg_amproc p
-			WHERE p.amprocfamily = family.oid AND p.oid < 16384::oid
+			SELECT format('FUNCTION %s (%s, %s) %s', p.amprocnum, p.amproclefttype::regtype,
+						  p.amprocrighttype::regtype, p.amproc::oid::regprocedure)
+			FROM pg_amproc p
+			WHERE p.amprocfamily = family.oid AND p.oid < below AND NOT EXISTS (
+				SELECT FROM pg_amproc c
+				WHERE c.amprocfamily = family.copy AND c.amprocnum = p.amprocnum AND
+					c.amproclefttype = p.amproclefttype AND c.amprocrighttype = p.amprocrighttype)
+			UNION ALL
+			SELECT format('OPERATOR %s %s', strategy, d.objid::regoperator)
+			FROM pg_depend d
+				JOIN pg_operator o ON o.oid = d.objid
+				JOIN (VALUES ('#<#', 6), ('#<=#', 7), ('#>=#', 8), ('#>#', 9)) s (name, strategy)
+					ON o.oprname = s.name
+			WHERE d.classid = 'pg_operator'::regclass AND d.deptype = 'e' AND
+				d.refclassid = 'pg_extension'::regclass AND d.refobjid = extension
+				AND NOT EXISTS (
+					SELECT FROM pg_amop c WHERE c.amopfamily = family.copy AND c.amopopr = o.oid)
 		) m;
-		EXECUTE pg_catalog.format('ALTER OPERATOR FAMILY %I USING euno ADD %s,'
-			' OPERATOR 6 #<# (anyelement, record),'
-			' OPERATOR 7 #<=# (anyelement, record),'
-			' OPERATOR 8 #>=# (anyelement, record),'
-			' OPERATOR 9 #># (anyelement, record)',
-								  family.opfname, members);
+		IF members IS NOT NULL THEN
+			EXECUTE format('ALTER OPERATOR FAMILY %s USING euno ADD %s', family.name, members);
+		END IF;
 	END LOOP;
 END
 $$;
+
+SELECT euno_copy_opclasses(NULL);
 
 -- Functions and views.
 
@@ -251,6 +284,7 @@ GRANT SELECT ON euno_stat_indexes, euno_memory, euno_stat_domains,
 
 -- As \df+ and \d+ show them.
 
+COMMENT ON FUNCTION euno_copy_opclasses(regtype) IS 'gives euno the operator classes that btree has for the type, with their families';
 COMMENT ON FUNCTION euno_index_check(regclass, boolean) IS 'raises an error if the index is inconsistent, or, if told so, lacks a row of its table; builds it first if it is absent';
 COMMENT ON FUNCTION euno_index_size(regclass) IS 'bytes of memory that the index uses';
 COMMENT ON FUNCTION euno_evict(regclass) IS 'gives the index''s memory back; it is absent until it is built again, see euno_rebuild';

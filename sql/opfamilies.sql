@@ -141,4 +141,67 @@ WHERE f.opfname = 'test_ops' AND o.amopstrategy = 1
 ORDER BY o.amopopr;
 DROP OPERATOR FAMILY test_ops USING euno;
 DROP OPERATOR FAMILY test_empty_ops USING euno;
+--
+-- Types of extensions: euno_copy_opclasses makes what btree has for them
+--
+\set VERBOSITY default
+CREATE SCHEMA "Odd";
+CREATE EXTENSION isn SCHEMA "Odd";
+CREATE EXTENSION citext SCHEMA "Odd";
+CREATE VIEW copied AS
+	SELECT amname, opfname, kind, count(*) AS members, sum(hashtext(format('%s %s %s %s %s',
+		number, member, amoplefttype, amoprighttype, detail))::bigint) AS hash
+	FROM opfamily_members
+	WHERE opfname LIKE ANY (ARRAY['isn%', 'citext%']) AND amoprighttype <> 'record'::regtype
+	GROUP BY amname, opfname, kind;
+CREATE VIEW not_copied AS
+	SELECT b.opfname, b.kind, e.members IS NULL AS all_of_them
+	FROM copied b LEFT JOIN copied e ON e.amname = 'euno' AND e.opfname = b.opfname AND e.kind = b.kind
+	WHERE b.amname = 'btree' AND (b.members, b.hash) IS DISTINCT FROM (e.members, e.hash)
+	ORDER BY b.opfname, b.kind COLLATE "C";
+SELECT * FROM not_copied;
+SELECT euno_copy_opclasses('"Odd".isbn');
+-- a class that somebody has made gets what it lacks
+CREATE OPERATOR CLASS "Odd".citext_ops DEFAULT FOR TYPE "Odd".citext USING euno AS
+	OPERATOR 1 "Odd".<, OPERATOR 3 "Odd".=, FUNCTION 1 "Odd".citext_cmp("Odd".citext, "Odd".citext);
+SELECT euno_copy_opclasses('"Odd".citext'), euno_copy_opclasses('"Odd".citext');
+SELECT * FROM not_copied;
+SELECT opcname FROM pg_opclass WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'euno') AND opcname LIKE 'citext%' AND NOT amvalidate(oid);
+SET search_path = public, "Odd"; SET enable_seqscan = off; SET enable_bitmapscan = off;
+CREATE TABLE "Odd".t (c citext, i issn);
+INSERT INTO "Odd".t SELECT 'Name ' || n % 7, '1436-4522' FROM generate_series(1, 100) n;
+CREATE INDEX t_ci ON "Odd".t USING euno (c, i);
+CREATE INDEX t_i ON "Odd".t USING euno (i);
+EXPLAIN (COSTS OFF) SELECT c FROM t WHERE (c, i) >= ('NAME 5'::citext, '1436-4522'::issn);
+SELECT count(*) FROM t WHERE (c, i) >= ('NAME 5'::citext, '1436-4522'::issn);
+EXPLAIN (COSTS OFF) SELECT i FROM t WHERE i = '9771436452008'::issn13;
+SELECT count(*) FROM t WHERE i = '9771436452008'::issn13;
+RESET search_path; RESET enable_seqscan; RESET enable_bitmapscan;
+\set VERBOSITY terse
+-- a class in one of the server's families, and types without any
+CREATE TYPE "Odd".num;
+CREATE FUNCTION "Odd".num_in(cstring) RETURNS "Odd".num LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
+CREATE FUNCTION "Odd".num_out("Odd".num) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out';
+CREATE TYPE "Odd".num (input = "Odd".num_in, output = "Odd".num_out, like = int4);
+CREATE FUNCTION "Odd".num_cmp("Odd".num, "Odd".num) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp';
+SELECT euno_copy_opclasses('"Odd".num');
+CREATE FUNCTION "Odd".num_lt("Odd".num, "Odd".num) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4lt';
+CREATE OPERATOR "Odd".< (FUNCTION = "Odd".num_lt, LEFTARG = "Odd".num, RIGHTARG = "Odd".num);
+CREATE OPERATOR CLASS "Odd".num_ops DEFAULT FOR TYPE "Odd".num USING btree FAMILY pg_catalog.integer_ops AS
+	OPERATOR 1 "Odd".<, FUNCTION 1 "Odd".num_cmp("Odd".num, "Odd".num);
+SELECT euno_copy_opclasses('"Odd".num');
+SELECT opfname, kind, number, member, detail FROM opfamily_members WHERE amname = 'euno' AND opfname = 'integer_ops' AND
+	(amoplefttype = '"Odd".num'::regtype OR member = 'num_ops') ORDER BY kind COLLATE "C", number;
+SELECT euno_copy_opclasses('point');
+-- only a superuser makes operator classes
+DROP OPERATOR CLASS "Odd".num_ops USING euno;
+CREATE ROLE regress_euno_user;
+GRANT ALL ON SCHEMA "Odd" TO regress_euno_user;
+SET ROLE regress_euno_user;
+SELECT euno_copy_opclasses('"Odd".num');
+RESET ROLE;
+DROP OWNED BY regress_euno_user;
+DROP ROLE regress_euno_user;
+DROP VIEW not_copied, copied;
+DROP SCHEMA "Odd" CASCADE;
 DROP VIEW btree_members, opfamily_members;

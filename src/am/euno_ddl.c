@@ -173,7 +173,8 @@ euno_ddl_check_types(Relation index)
 							   RelationGetRelationName(index),
 							   format_type_be(index->rd_opcintype[i]),
 							   NameStr(TupleDescAttr(RelationGetDescr(index), i)->attname)),
-					 errhint("Create an operator class with the operators and the function of the one for btree, or index the value as %s, by an expression.",
+					 errhint("Give it that of btree, by euno_copy_opclasses('%s'), or index the value as %s, by an expression.",
+							 format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY),
 							 format_type_be(index->rd_opcintype[i]))));
 	}
 }
