@@ -57,6 +57,8 @@ DECLARE
 	family record;
 	class record;
 	members text;
+	copy oid;
+	copy_name text;
 BEGIN
 	IF type IS NOT NULL AND NOT EXISTS (
 		SELECT FROM pg_opclass WHERE opcmethod = btree AND opcintype = type) THEN
@@ -65,36 +67,41 @@ BEGIN
 	END IF;
 
 	FOR family IN
-		SELECT f.oid, format('%I.%I', n.nspname, f.opfname) AS name, c.oid AS copy
+		SELECT f.oid, format('%s.%I', CASE WHEN f.oid < 16384 THEN home ELSE f.opfnamespace END::regnamespace,
+							 f.opfname) AS name
 		FROM pg_opfamily f
-			JOIN pg_namespace n
-				ON n.oid = CASE WHEN f.oid < 16384 THEN home ELSE f.opfnamespace END
-			LEFT JOIN pg_opfamily c
-				ON c.opfmethod = euno AND c.opfname = f.opfname AND c.opfnamespace = n.oid
 		WHERE f.opfmethod = btree AND f.oid < below AND (type IS NULL OR EXISTS (
 			SELECT FROM pg_opclass o WHERE o.opcfamily = f.oid AND o.opcintype = type))
 		ORDER BY f.opfname
 	LOOP
-		IF family.copy IS NULL THEN
-			EXECUTE format('CREATE OPERATOR FAMILY %s USING euno', family.name);
+		-- Its copy, known by a class, for either may have moved to another schema
+		SELECT f.oid, format('%s.%I', f.opfnamespace::regnamespace, f.opfname)
+		INTO copy, copy_name
+		FROM pg_opclass o
+			JOIN pg_opclass c
+				ON c.opcmethod = euno AND c.opcname = o.opcname AND c.opcintype = o.opcintype
+			JOIN pg_opfamily f ON f.oid = c.opcfamily
+		WHERE o.opcfamily = family.oid
+		ORDER BY f.oid LIMIT 1;
+		IF copy IS NULL THEN
+			copy_name := family.name;
+			EXECUTE format('CREATE OPERATOR FAMILY %s USING euno', copy_name);
 		END IF;
 
 		-- A class must have an item.  Naming its own type as the storage type
 		-- is one that says nothing.
 		FOR class IN
-			SELECT format('%I.%I', n.nspname, o.opcname) AS name, o.opcdefault,
-				o.opcintype::regtype AS intype
+			SELECT format('%s.%I', CASE WHEN o.oid < 16384 THEN home ELSE o.opcnamespace END::regnamespace,
+						  o.opcname) AS name, o.opcdefault, o.opcintype::regtype AS intype
 			FROM pg_opclass o
-				JOIN pg_namespace n
-					ON n.oid = CASE WHEN o.oid < 16384 THEN home ELSE o.opcnamespace END
 			WHERE o.opcfamily = family.oid AND o.oid < below AND NOT EXISTS (
 				SELECT FROM pg_opclass c
-				WHERE c.opcmethod = euno AND c.opcname = o.opcname AND c.opcnamespace = n.oid)
+				WHERE c.opcmethod = euno AND c.opcname = o.opcname AND c.opcintype = o.opcintype)
 			ORDER BY o.opcname
 		LOOP
 			EXECUTE format('CREATE OPERATOR CLASS %s %s FOR TYPE %s USING euno FAMILY %s AS STORAGE %s',
 						   class.name, CASE WHEN class.opcdefault THEN 'DEFAULT' END,
-						   class.intype, family.name, class.intype);
+						   class.intype, copy_name, class.intype);
 		END LOOP;
 
 		-- Members that belong to the type of a class get tied to that class
@@ -105,7 +112,7 @@ BEGIN
 			FROM pg_amop o
 			WHERE o.amopfamily = family.oid AND o.oid < below AND NOT EXISTS (
 				SELECT FROM pg_amop c
-				WHERE c.amopfamily = family.copy AND c.amopstrategy = o.amopstrategy AND
+				WHERE c.amopfamily = copy AND c.amopstrategy = o.amopstrategy AND
 					c.amoplefttype = o.amoplefttype AND c.amoprighttype = o.amoprighttype)
 			UNION ALL
 			SELECT format('FUNCTION %s (%s, %s) %s', p.amprocnum, p.amproclefttype::regtype,
@@ -113,7 +120,7 @@ BEGIN
 			FROM pg_amproc p
 			WHERE p.amprocfamily = family.oid AND p.oid < below AND NOT EXISTS (
 				SELECT FROM pg_amproc c
-				WHERE c.amprocfamily = family.copy AND c.amprocnum = p.amprocnum AND
+				WHERE c.amprocfamily = copy AND c.amprocnum = p.amprocnum AND
 					c.amproclefttype = p.amproclefttype AND c.amprocrighttype = p.amprocrighttype)
 			UNION ALL
 			SELECT format('OPERATOR %s %s', strategy, d.objid::regoperator)
@@ -124,10 +131,10 @@ BEGIN
 			WHERE d.classid = 'pg_operator'::regclass AND d.deptype = 'e' AND
 				d.refclassid = 'pg_extension'::regclass AND d.refobjid = extension
 				AND NOT EXISTS (
-					SELECT FROM pg_amop c WHERE c.amopfamily = family.copy AND c.amopopr = o.oid)
+					SELECT FROM pg_amop c WHERE c.amopfamily = copy AND c.amopopr = o.oid)
 		) m;
 		IF members IS NOT NULL THEN
-			EXECUTE format('ALTER OPERATOR FAMILY %s USING euno ADD %s', family.name, members);
+			EXECUTE format('ALTER OPERATOR FAMILY %s USING euno ADD %s', copy_name, members);
 		END IF;
 	END LOOP;
 END
