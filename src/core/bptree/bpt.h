@@ -93,19 +93,24 @@ typedef struct BptGap
  */
 typedef struct BptPlace
 {
-	BptLeaf    *leaf;
+	/* What the caller says, before the first euno_bpt_seek */
+	BptImage   *image;			/* for a copy */
 	BptLeaf    *start;			/* if set, where the first descent has ended */
 	BptLeaf    *guess;			/* if set, looked at before that: a leaf of the
 								 * tree that may be the one */
-	uint64_t	version;
-	bool		copied;
-	uint32_t	moves;			/* leaves that the directory did not know */
-	bool		found;			/* "gap" is set */
-	uint32_t	attempts;		/* set to 0 before euno_bpt_seek */
 	uint32_t	run;			/* how many slots will be read, if many */
-	BptGap		gap;			/* of the key that was sought */
+
+	/* What was found, the last time */
+	BptLeaf    *leaf;
+	uint64_t	version;
 	BptView		view;
-	BptImage   *image;			/* the caller's */
+	BptGap		gap;			/* of the key that was sought */
+	bool		found;			/* "gap" is set */
+	bool		copied;			/* into "image" */
+
+	/* In all */
+	uint32_t	attempts;
+	uint32_t	moves;			/* leaves that the directory did not know */
 } BptPlace;
 
 /*
@@ -534,12 +539,11 @@ bpt_leaf_read(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 static inline void
 bpt_place_init(BptPlace *place, BptImage *image)
 {
-	place->attempts = place->run = 0;
-	place->leaf = place->start = place->guess = NULL;
-	place->moves = 0;
-	place->found = false;
-	place->copied = false;
 	place->image = image;
+	place->start = place->guess = place->leaf = NULL;
+	place->run = 0;
+	place->found = place->copied = false;
+	place->attempts = place->moves = 0;
 }
 
 /* BYTES: the key's bytes are there.  Loads may meet zeros behind them. */
