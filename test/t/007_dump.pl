@@ -22,6 +22,11 @@ CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (100);
 CREATE TABLE part_2 PARTITION OF part FOR VALUES FROM (100) TO (200);
 CREATE INDEX part_b ON part USING euno (b);
 INSERT INTO part SELECT g, 'p' || g FROM generate_series(0, 199) g;
+CREATE EXTENSION citext;
+SELECT euno_copy_opclasses('citext');
+CREATE TABLE ci (c citext, a int);
+INSERT INTO ci SELECT 'Name ' || g % 100, g FROM generate_series(1, 1000) g;
+CREATE INDEX ci_c ON ci USING euno (c, a);
 CREATE DATABASE sql_copy TEMPLATE template0;
 CREATE DATABASE custom_copy TEMPLATE template0;
 SQL
@@ -33,8 +38,10 @@ $node->command_ok([ 'pg_dump', '-Fc', '-f', "$file.custom", 'postgres' ], 'pg_du
 $node->command_ok([ 'pg_restore', '-e', '-j', '2', '-d', 'custom_copy', "$file.custom" ], 'restored by pg_restore, in parallel');
 
 my $definitions = 'SELECT pg_get_indexdef(indexrelid) FROM euno_stat_indexes ORDER BY 1';
+my $members = "SELECT f.opfname, o.amopstrategy, o.amopopr::regoperator FROM pg_amop o JOIN pg_opfamily f ON f.oid = o.amopfamily
+	WHERE f.opfmethod = (SELECT oid FROM pg_am WHERE amname = 'euno') AND f.opfname LIKE 'citext%' ORDER BY 1, 2";
 my $expected = $node->safe_psql('postgres', $definitions);
-is(scalar(split /\n/, $expected), 5, 'there are five indexes');
+is(scalar(split /\n/, $expected), 6, 'there are six indexes');
 for my $copy ('sql_copy', 'custom_copy')
 {
 	is($node->safe_psql($copy, $definitions), $expected, "$copy: the definitions");
@@ -42,6 +49,8 @@ for my $copy ('sql_copy', 'custom_copy')
 	same_answers($node, $copy, "SELECT b, c, a FROM t WHERE b > 'b99' ORDER BY b DESC NULLS LAST, c", "$copy, t_bc");
 	same_answers($node, $copy, 'SELECT count(*) FROM t WHERE a % 100 = 3 AND a > 1000', "$copy, t_part");
 	same_answers($node, $copy, "SELECT b FROM part WHERE b > 'p5' ORDER BY b", "$copy, part_b");
+	same_answers($node, $copy, "SELECT a FROM ci WHERE (c, a) > ('NAME 7', 500) ORDER BY c, a", "$copy, ci_c");
+	is($node->safe_psql($copy, $members), $node->safe_psql('postgres', $members), "$copy: copied operator classes are whole");
 	check_indexes($node, $copy, $copy);
 }
 
