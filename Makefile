@@ -6,7 +6,8 @@
 #   make prove_installcheck tests that start servers of their own
 #   make check              everything, from scratch; needs nothing running
 #   make unit               the trees alone, without a server (also unit-asan,
-#                           unit-tsan, unit-arm64, unit-fuzz, unit-mutants)
+#                           unit-tsan, unit-arm64, unit-s390x, unit-fuzz,
+#                           unit-mutants)
 #   make check-numa         in emulated machines with 2 and 4 NUMA nodes
 #   make check-asserts      on a PostgreSQL with assertions, built of Debian's source
 #   make check-core         PostgreSQL's own tests, with euno for btree, on that one
@@ -44,7 +45,8 @@ WERROR ?= -Werror
 # nothing).  When one of them is asked for, the rest goes to a second make.
 ALONE = check check-numa check-asserts check-core demo \
 	bench bench-quick bench-core bench-rebuild bench-moving \
-	unit unit-asan unit-tsan unit-arm64 unit-fuzz unit-mutants sim sim-validate sim-smoke
+	unit unit-asan unit-tsan unit-arm64 unit-s390x unit-fuzz unit-mutants \
+	sim sim-validate sim-smoke
 OTHERS = $(filter-out $(ALONE),$(MAKECMDGOALS))
 
 .PHONY: $(ALONE) syntax
@@ -83,7 +85,7 @@ bench-moving:
 bench-rebuild:
 	@exec test/bench/rebuild_bench
 
-unit unit-asan unit-tsan unit-arm64 unit-fuzz unit-mutants:
+unit unit-asan unit-tsan unit-arm64 unit-s390x unit-fuzz unit-mutants:
 	$(MAKE) -f test/unit/unit.mk $@
 
 sim sim-validate sim-smoke:

@@ -6,6 +6,7 @@
 #   make -f test/unit/unit.mk unit-arm64  on an emulated ARM64, within an hour;
 #                                         needs the packages gcc-aarch64-linux-gnu
 #                                         and qemu-user-static
+#   make -f test/unit/unit.mk unit-s390x  the same, big endian: gcc-s390x-linux-gnu
 #   make -f test/unit/unit.mk unit-fuzz   libFuzzer for EUNO_SECONDS, or 60 s
 #   make -f test/unit/unit.mk unit-mutants  do the schedules find what is broken
 #                                         on purpose?  Takes minutes
@@ -57,7 +58,7 @@ UNIT_plain = model/schedules-bptree model/schedules-art-olc model/schedules-art-
 UNIT_asan = $(addprefix asan/,$(UNIT_TESTS) oracle-flapping threads-contended threads-crowded)
 UNIT_tsan = tsan/arena tsan/threads tsan/threads-contended tsan/threads-flapping tsan/threads-crowded tsan/predicate tsan/epoch
 
-.PHONY: unit unit-asan unit-tsan unit-arm64 unit-programs mutants-programs bench-programs
+.PHONY: unit unit-asan unit-tsan unit-arm64 unit-s390x unit-programs mutants-programs bench-programs
 unit-programs: $(addprefix $(UNIT_BUILD)/,$(UNIT_plain))
 unit: unit-programs
 	@test/unit/run $(UNIT_BUILD) $(UNIT_plain)
@@ -65,9 +66,11 @@ unit-asan: $(addprefix $(UNIT_BUILD)/,$(UNIT_asan))
 	@test/unit/run $(UNIT_BUILD) $(UNIT_asan)
 unit-tsan: $(addprefix $(UNIT_BUILD)/,$(UNIT_tsan))
 	@test/unit/run $(UNIT_BUILD) $(UNIT_tsan)
-unit-arm64:
-	@EUNO_EMULATOR="qemu-aarch64-static -L /usr/aarch64-linux-gnu" $(MAKE) -f test/unit/unit.mk unit \
-		UNIT_CC=aarch64-linux-gnu-gcc UNIT_BUILD=$(UNIT_BUILD)-arm64 UNIT_plain="$(addprefix plain/,$(UNIT_TESTS))"
+unit-arm64: UNIT_MACHINE = aarch64
+unit-s390x: UNIT_MACHINE = s390x
+unit-arm64 unit-s390x:
+	@EUNO_EMULATOR="qemu-$(UNIT_MACHINE)-static -L /usr/$(UNIT_MACHINE)-linux-gnu" $(MAKE) -f test/unit/unit.mk unit \
+		UNIT_CC=$(UNIT_MACHINE)-linux-gnu-gcc UNIT_BUILD=$(UNIT_BUILD)$(@:unit%=%) UNIT_plain="$(addprefix plain/,$(UNIT_TESTS))"
 
 $(UNIT_BUILD)/%/test/unit/fuzz.o: UNIT_DEFINES = -DFUZZ_REPLAY
 $(UNIT_BUILD)/fuzz/%: UNIT_CC = $(UNIT_CLANG)
