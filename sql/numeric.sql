@@ -34,11 +34,14 @@ INSERT INTO num (n) SELECT (repeat('9', k) || '.' || repeat('120', k % 5) || '0'
 -- around the longest short varlena, in either form
 INSERT INTO num (n) SELECT (repeat('7', k) || '.' || repeat('12', 40))::numeric FROM generate_series(140, 200) k;
 INSERT INTO num (n) SELECT (repeat('7', k) || '.' || repeat('12', 62))::numeric FROM generate_series(100, 128) k;
--- short ones as PostgreSQL stored them before 9.1: 1.5, -1.50, 0, 0.00
+-- short ones as PostgreSQL stored them before 9.1: 1.5, -1.50, 0, 0.00, in either byte order
 CREATE CAST (bytea AS numeric) WITHOUT FUNCTION;
-INSERT INTO num (n) VALUES ('\x0100000001008813'::bytea::numeric), ('\x0240000001008813'::bytea::numeric),
-	('\x00000000'::bytea::numeric), ('\x02000000'::bytea::numeric);
+CREATE CAST (numeric AS bytea) WITHOUT FUNCTION;
+INSERT INTO num (n) SELECT (CASE get_byte(1::numeric::bytea, 0) WHEN 0 THEN little ELSE big END)::numeric
+	FROM (VALUES ('\x0100000001008813'::bytea, '\x0001000000011388'::bytea), ('\x0240000001008813', '\x4002000000011388'),
+		('\x00000000', '\x00000000'), ('\x02000000', '\x00020000')) bytes (little, big);
 DROP CAST (bytea AS numeric);
+DROP CAST (numeric AS bytea);
 VACUUM ANALYZE num;
 CREATE TABLE copied AS SELECT id, n, count(*) OVER (PARTITION BY n) AS same, rank() OVER (ORDER BY n) - 1 AS less FROM num;
 SELECT count(*) > 10000 AS rows, count(DISTINCT n) > 6000 AS numbers, count(DISTINCT n::text) > count(DISTINCT n) + 1000 AS shown_otherwise FROM num;
