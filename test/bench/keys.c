@@ -72,8 +72,7 @@ make_key(const KeySet *set, uint64_t i, uint8_t *key)
 		return STRING_BYTES + 2;
 	}
 	i = set->keys == SPARSE ? sparse(set, i) : i + (UINT64_C(1) << 63);
-	i = __builtin_bswap64(i);
-	memcpy(key + 1, &i, 8);
+	euno_put_word(key + 1, i);
 	return INT8_KEY;
 }
 

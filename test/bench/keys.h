@@ -45,10 +45,7 @@ extern uint32_t make_key(const KeySet *set, uint64_t i, uint8_t *key);
 static inline uint64_t
 int8_of(const uint8_t *key)
 {
-	uint64_t	n;
-
-	memcpy(&n, key + 1, 8);
-	return __builtin_bswap64(n);
+	return euno_get_word(key + 1);
 }
 
 /* A permutation of 0 .. rows - 1. */

@@ -53,9 +53,8 @@ static uint64_t *tallies;		/* of the tree, and of the server */
 static void
 make_key(uint8_t *to, uint64_t key)
 {
-	key = __builtin_bswap64(key);
 	to[0] = 2;
-	memcpy(to + 1, &key, sizeof(key));
+	euno_put_word(to + 1, key);
 }
 
 static void
