@@ -101,6 +101,23 @@ CREATE INDEX art_auto_part ON art USING euno (part) WITH (structure = auto);
 SELECT indexrelname, structure FROM euno_stat_indexes WHERE indexrelname LIKE 'art_auto%' ORDER BY 1;
 SELECT indexrelid::regclass, euno_index_check(indexrelid, true) FROM euno_stat_indexes WHERE indexrelname LIKE 'art_auto%' ORDER BY 1;
 
+-- Where ANALYZE has seen that values repeat it is a B+tree, but for a unique index
+CREATE TABLE again AS SELECT n AS id, n / 2 AS twice, CASE WHEN n % 50 = 0 THEN n END AS mostly_null FROM generate_series(1, 5000) n;
+CREATE INDEX again_before ON again USING euno (twice) WITH (structure = auto);
+CREATE INDEX again_twice ON again USING euno (twice) WITH (structure = auto);
+CREATE INDEX again_few ON again USING euno ((id % 7)) WITH (structure = auto);
+ANALYZE again;
+REINDEX INDEX again_twice; REINDEX INDEX again_few;
+CREATE INDEX again_id ON again USING euno (id DESC) WITH (structure = auto);
+CREATE INDEX again_null ON again USING euno (mostly_null) WITH (structure = auto);
+CREATE INDEX again_art ON again USING euno (twice) WITH (structure = art);
+UPDATE again SET twice = id;
+SET client_min_messages = error;
+CREATE UNIQUE INDEX again_unique ON again USING euno (twice) WITH (structure = auto);
+SELECT indexrelname, structure FROM euno_stat_indexes WHERE relname = 'again' ORDER BY 1;
+RESET client_min_messages;
+DROP TABLE again;
+
 -- Keys that are not bytes
 SELECT try('CREATE INDEX ON art USING euno (id, part) WITH (structure = art)');
 CREATE INDEX art_part ON art USING euno (part);

@@ -30,7 +30,7 @@ typedef enum EunoStructure
 {
 	EUNO_STRUCTURE_BPTREE,
 	EUNO_STRUCTURE_ART,
-	EUNO_STRUCTURE_AUTO			/* decided by the key when the tree is built */
+	EUNO_STRUCTURE_AUTO			/* decided when the tree is built */
 } EunoStructure;
 
 typedef enum EunoSync
@@ -99,14 +99,6 @@ extern EunoIndex *euno_index_open(Relation index);
  * nothing was changed since; else NULL.
  */
 extern EunoIndex *euno_index_known(Oid index_oid);
-
-/*
- * Is the tree that this option asks for a radix tree?  "auto": for a single
- * integer (or date, or timestamp).  These are dense more often than not, and
- * for dense ones it was measured to be faster.  A radix tree needs keys that
- * are bytes: an index that has lost them since it was created has a B+tree.
- */
-extern bool euno_is_radix(const EunoIndex *idx, EunoStructure structure);
 
 /* At the end of a transaction: what was known of indexes that have changed. */
 extern void euno_index_free_retired(void);

@@ -10,14 +10,17 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/tableam.h"
 #include "access/xloginsert.h"
 #include "catalog/index.h"
+#include "catalog/pg_statistic.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "utils/backend_progress.h"
+#include "utils/syscache.h"
 
 #include "am/euno_build.h"
 #include "am/euno_ddl.h"
@@ -66,6 +69,48 @@ write_metapage(Relation index, ForkNumber fork)
 	UnlockReleaseBuffer(buffer);
 }
 
+/*
+ * Do many rows share their value of the index's first column, as far as ANALYZE
+ * has seen?  A positive number of values is one of less than a tenth of the
+ * rows; a negative one is of the rows.
+ */
+static bool
+values_repeat(Relation index)
+{
+	Form_pg_index form = index->rd_index;
+	AttrNumber	column = form->indkey.values[0];
+	HeapTuple	tuple = SearchSysCache3(STATRELATTINH,
+										ObjectIdGetDatum(column != 0 ? form->indrelid :
+														 form->indexrelid),
+										Int16GetDatum(column != 0 ? column : 1),
+										BoolGetDatum(false));
+	float4		distinct;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	distinct = ((Form_pg_statistic) GETSTRUCT(tuple))->stadistinct;
+	ReleaseSysCache(tuple);
+	return distinct > 0 || (distinct < 0 && distinct > -0.8);
+}
+
+/*
+ * Is the tree to be a radix tree?  "auto": for a single integer (or date, or
+ * timestamp).  These are dense more often than not, and for dense ones it was
+ * measured to be faster; but where values repeat, lists of TIDs take a part of
+ * the memory and are read faster.  A radix tree needs keys that are bytes: an
+ * index that has lost them since it was created has a B+tree.
+ */
+static bool
+wants_radix(const EunoIndex *idx, Relation index, EunoStructure structure)
+{
+	if (idx->order != EUNO_ORDER_BYTES)
+		return false;
+	return structure == EUNO_STRUCTURE_ART ||
+		(structure == EUNO_STRUCTURE_AUTO &&
+		 euno_key_is_integer(idx->schema) &&
+		 (index->rd_index->indisunique || !values_repeat(index)));
+}
+
 /* An empty tree of the structure that the index asks for. */
 EunoStatus
 euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
@@ -88,7 +133,7 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 	pg_atomic_write_u32(&slot->replicate, euno_replicate(index));
 	slot->must_stay = index->rd_index->indisunique ||
 		index->rd_index->indisexclusion;
-	if (euno_is_radix(idx, options.structure))
+	if (wants_radix(idx, index, options.structure))
 		ops = options.sync == EUNO_SYNC_ROWEX ?
 			&euno_art_rowex_ops : &euno_art_olc_ops;
 	return euno_index_start_build(idx, slot, ops, &config);

@@ -270,6 +270,15 @@ entry_cost(const BoundQuals *bounds)
 		cpu_operator_cost * list_length(bounds->charged);
 }
 
+/* Of what the planner has found ready: the tree may be given up meanwhile. */
+static bool
+is_radix(const EunoIndex *idx)
+{
+	const EunoTreeOps *ops = idx->slot != NULL ? idx->slot->ops : NULL;
+
+	return ops == &euno_art_olc_ops || ops == &euno_art_rowex_ops;
+}
+
 /*
  * What it costs to read the entries of a range and to hold them against the
  * conditions.
@@ -309,7 +318,7 @@ range_cost(const IndexPath *path, const BoundQuals *bounds, double tuples,
 		cost += tuples * cpu_operator_cost * index->ncolumns *
 			(euno_key_tuple_is_plain(idx->schema) ?
 			 COPY_OPERATORS : DECODE_OPERATORS);
-		if (!euno_is_radix(idx, euno_options(rel)->structure))
+		if (!is_radix(idx))
 			in_runs = 1;
 		index_close(rel, NoLock);
 	}

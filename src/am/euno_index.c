@@ -180,12 +180,3 @@ euno_index_known(Oid index_oid)
 
 	return entry != NULL ? entry->idx : NULL;
 }
-
-bool
-euno_is_radix(const EunoIndex *idx, EunoStructure structure)
-{
-	return idx->order == EUNO_ORDER_BYTES &&
-		(structure == EUNO_STRUCTURE_ART ||
-		 (structure == EUNO_STRUCTURE_AUTO &&
-		  euno_key_is_integer(idx->schema)));
-}
