@@ -179,10 +179,12 @@ SELECT count(*) FROM t WHERE i = '9771436452008'::issn13;
 RESET search_path; RESET enable_seqscan; RESET enable_bitmapscan;
 \set VERBOSITY terse
 -- a class in one of the server's families, and types without any
+SET client_min_messages = warning;
 CREATE TYPE "Odd".num;
 CREATE FUNCTION "Odd".num_in(cstring) RETURNS "Odd".num LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
 CREATE FUNCTION "Odd".num_out("Odd".num) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out';
 CREATE TYPE "Odd".num (input = "Odd".num_in, output = "Odd".num_out, like = int4);
+RESET client_min_messages;
 CREATE FUNCTION "Odd".num_cmp("Odd".num, "Odd".num) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp';
 SELECT euno_copy_opclasses('"Odd".num');
 CREATE FUNCTION "Odd".num_lt("Odd".num, "Odd".num) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4lt';
