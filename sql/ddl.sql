@@ -236,6 +236,22 @@ CALL pass_by(20, false);
 SELECT kept() - :before AS more;
 DROP PROCEDURE pass_by;
 DROP FUNCTION kept;
+CREATE TABLE many (id int);
+CREATE PROCEDURE come_and_go(n int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1..n LOOP
+		CREATE INDEX many_id ON many USING euno (id);
+		COMMIT;
+		DROP INDEX many_id;
+		COMMIT;
+	END LOOP;
+END $$;
+CALL come_and_go(100);
+SELECT used_bytes AS before FROM pg_backend_memory_contexts WHERE name = 'euno indexes' \gset
+CALL come_and_go(200);
+SELECT used_bytes - :before AS more FROM pg_backend_memory_contexts WHERE name = 'euno indexes';
+DROP PROCEDURE come_and_go;
+DROP TABLE many;
 
 -- Partitions
 CREATE TABLE part (id int, v int) PARTITION BY RANGE (id);

@@ -24,10 +24,13 @@ typedef struct IndexEntry
 /* What rd_amcache points to; the relation cache frees it. */
 typedef struct IndexReference
 {
-	IndexEntry *entry;			/* never removed from the hash table */
+	IndexEntry *entry;			/* good if nothing has been removed since */
+	uint64		removals;
 } IndexReference;
 
 static HTAB *index_hash = NULL;
+static uint64 removals = 0;		/* how often entries were removed from it */
+static long entries_kept = 0;	/* the last time */
 static EunoIndex *retired_indexes = NULL;	/* freed at transaction end */
 
 /* Somebody may still use it in this transaction. */
@@ -126,9 +129,34 @@ make_index(Relation index)
 	return idx;
 }
 
+/*
+ * Removes entries of which nothing is known, as of indexes that were dropped:
+ * when there are twice as many as were kept the last time, so it costs little.
+ */
+static void
+remove_entries(void)
+{
+	HASH_SEQ_STATUS status;
+	IndexEntry *entry;
+
+	if (hash_get_num_entries(index_hash) < 2 * entries_kept + 64)
+		return;
+	hash_seq_init(&status, index_hash);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (entry->idx == NULL)
+			(void) hash_search(index_hash, &entry->oid, HASH_REMOVE, NULL);
+	}
+	entries_kept = hash_get_num_entries(index_hash);
+	removals++;
+}
+
+/* At the end of a transaction: nobody is in euno_index_open. */
 void
 euno_index_free_retired(void)
 {
+	if (retired_indexes == NULL)
+		return;
 	while (retired_indexes != NULL)
 	{
 		EunoIndex  *idx = retired_indexes;
@@ -136,6 +164,7 @@ euno_index_free_retired(void)
 		retired_indexes = idx->next_retired;
 		MemoryContextDelete(idx->context);
 	}
+	remove_entries();
 }
 
 EunoIndex *
@@ -147,7 +176,8 @@ euno_index_open(Relation index)
 	IndexEntry *entry;
 	bool		found;
 
-	if (likely(ref != NULL && ref->entry->idx != NULL &&
+	if (likely(ref != NULL && ref->removals == removals &&
+			   ref->entry->idx != NULL &&
 			   ref->entry->idx->key.number == euno_rel_number(index)))
 		return ref->entry->idx;
 
@@ -164,12 +194,13 @@ euno_index_open(Relation index)
 		entry->idx = idx;
 	}
 
+	/* Only now: it may have been freed meanwhile, or made. */
 	if (index->rd_amcache == NULL)
-	{
-		ref = MemoryContextAlloc(index->rd_indexcxt, sizeof(IndexReference));
-		ref->entry = entry;
-		index->rd_amcache = ref;
-	}
+		index->rd_amcache = MemoryContextAlloc(index->rd_indexcxt,
+											   sizeof(IndexReference));
+	ref = (IndexReference *) index->rd_amcache;
+	ref->entry = entry;
+	ref->removals = removals;
 	return entry->idx;
 }
 
