@@ -167,7 +167,14 @@ CREATE OPERATOR CLASS "Odd".citext_ops DEFAULT FOR TYPE "Odd".citext USING euno 
 SELECT euno_copy_opclasses('"Odd".citext'), euno_copy_opclasses('"Odd".citext');
 SELECT * FROM not_copied;
 SELECT opcname FROM pg_opclass WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'euno') AND opcname LIKE 'citext%' AND NOT amvalidate(oid);
+-- what has moved is found, and a member that is gone comes back
 SET search_path = public, "Odd"; SET enable_seqscan = off; SET enable_bitmapscan = off;
+CREATE SCHEMA odder;
+ALTER OPERATOR CLASS "Odd".citext_ops USING euno SET SCHEMA odder;
+ALTER OPERATOR FAMILY "Odd".citext_ops USING euno SET SCHEMA odder;
+ALTER OPERATOR FAMILY odder.citext_ops USING euno DROP OPERATOR 8 (anyelement, record);
+SELECT euno_copy_opclasses('citext');
+SELECT * FROM not_copied;
 CREATE TABLE "Odd".t (c citext, i issn);
 INSERT INTO "Odd".t SELECT 'Name ' || n % 7, '1436-4522' FROM generate_series(1, 100) n;
 CREATE INDEX t_ci ON "Odd".t USING euno (c, i);
@@ -206,4 +213,5 @@ DROP OWNED BY regress_euno_user;
 DROP ROLE regress_euno_user;
 DROP VIEW not_copied, copied;
 DROP SCHEMA "Odd" CASCADE;
+DROP SCHEMA odder CASCADE;
 DROP VIEW btree_members, opfamily_members;
