@@ -7,6 +7,8 @@ SET max_parallel_workers_per_gather = 0;
 CREATE SCHEMA direct;
 SET search_path = direct, public;
 CREATE TABLE bt (a int8, b text COLLATE "C", c int2, n numeric, d text, name name) WITH (autovacuum_enabled = off, fillfactor = 80);
+-- Until this is committed, no page is visible to everybody
+BEGIN;
 INSERT INTO bt SELECT g, 'b' || g % 700, CASE WHEN g % 7 > 0 THEN g % 50 END, g % 300 / 7.0, repeat('d', g % 200), 'n' || g FROM generate_series(1, 8000) g;
 CREATE TABLE u (LIKE bt) WITH (autovacuum_enabled = off, fillfactor = 80);
 INSERT INTO u TABLE bt;
@@ -89,6 +91,7 @@ INSERT INTO queries VALUES
 \pset format unaligned
 -- pages that are not known to be visible to everybody, and then are
 SELECT count(*), count(*) FILTER (WHERE direct) AS direct, bool_and(same) AS same, bool_and(counted) AS counted FROM queries, look(q);
+COMMIT;
 VACUUM ANALYZE bt, u;
 SELECT q, (look(q)).* FROM queries;
 SET enable_nestloop = off;
@@ -192,6 +195,9 @@ UPDATE versions SET b = 1;
 SET enable_seqscan = on;
 SELECT count(*) FROM versions;
 SET enable_seqscan = off;
+BEGIN;
+-- No page is visible to everybody
+UPDATE versions SET b = 1 WHERE a % 20 = 0;
 CREATE FUNCTION touch_each(query text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	c refcursor;
@@ -207,6 +213,7 @@ END $$;
 SELECT touch_each('SELECT a FROM versions WHERE a > 100 ORDER BY a');
 SELECT touch_each('SELECT a, b FROM versions WHERE a > 200 ORDER BY a');
 SELECT b, count(*) FROM versions GROUP BY b ORDER BY b;
+COMMIT;
 
 -- The table changes while it is scanned
 CREATE FUNCTION touch(x int8) RETURNS int8 LANGUAGE plpgsql AS $$

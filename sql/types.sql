@@ -63,6 +63,7 @@ BEGIN
 			FROM generate_series(1, 60) i', gen);
 	END IF;
 	INSERT INTO e_t SELECT * FROM b_t ORDER BY ctid;
+	ANALYZE b_t, e_t, v_t;
 	SELECT t.typtype = 'c' INTO is_row
 		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 		WHERE a.attrelid = 'e_t'::regclass AND a.attname = 'k';

@@ -52,7 +52,11 @@ SELECT twin('INSERT INTO t VALUES (7, ''second'')');
 SELECT twin('INSERT INTO t VALUES (3001, ''x''), (3001, ''y'')');
 SELECT twin('UPDATE t SET a = 8 WHERE a = 9');
 SELECT twin('UPDATE t SET a = -a');
-SELECT twin('UPDATE t SET a = a + 1');
+-- The rows are in this order in a new table
+SELECT twin('CREATE TABLE shifted (a int)');
+SELECT twin('CREATE UNIQUE INDEX shifted_a ON shifted USING %AM (a)');
+SELECT twin('INSERT INTO shifted SELECT -g FROM generate_series(1, 3000) g');
+SELECT twin('UPDATE shifted SET a = a + 1');
 SELECT twin('UPDATE t SET v = ''changed'' WHERE a % 3 = 0');
 SELECT twin('DELETE FROM t WHERE a = -10');
 SELECT twin('INSERT INTO t VALUES (-10, ''again'')');

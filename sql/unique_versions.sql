@@ -97,7 +97,9 @@ CREATE TABLE part2 PARTITION OF part FOR VALUES FROM (100) TO (200);
 SET client_min_messages = error;
 CREATE UNIQUE INDEX part_a ON part USING euno (a);
 RESET client_min_messages;
+\set VERBOSITY sqlstate
 CREATE UNIQUE INDEX part_v ON part USING euno (v);
+\set VERBOSITY default
 INSERT INTO part VALUES (50, 'x'), (150, 'x');
 INSERT INTO part VALUES (50, 'y');
 INSERT INTO part VALUES (50, 'y') ON CONFLICT (a) DO UPDATE SET v = excluded.v;

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * euno_compat.h
- *	  Every difference between PostgreSQL 15, 16, 17 and 18, in one place; and
- *	  how to sleep.
+ *	  Every difference between PostgreSQL 15, 16, 17, 18 and 19, in one place;
+ *	  and how to sleep.
  *
  *-------------------------------------------------------------------------
  */
@@ -144,14 +144,24 @@
 	tuplesort_getdatum(state, true, value, isnull, NULL)
 #endif
 
-/* Up to 16 the database's own collation of the C library has no locale. */
+/*
+ * Is what strxfrm makes of a string only a guess at its order?  It is with the C
+ * library.  Up to 16 the database's own collation of that has no locale; 19 does
+ * not say whose a locale is, but whom it trusts.
+ */
 #include "catalog/pg_collation.h"
 #include "utils/pg_locale.h"
-#define euno_locale_is_libc(locale) \
+#if PG_VERSION_NUM >= 190000
+#define euno_strxfrm_is_guess(locale) \
+	((locale)->collate != NULL && !(locale)->collate->strxfrm_is_safe)
+#define euno_strxfrm(to, from, size, locale) pg_strxfrm(to, from, size, locale)
+#else
+#define euno_strxfrm_is_guess(locale) \
 	((locale) == NULL || (locale)->provider == COLLPROVIDER_LIBC)
 #define euno_strxfrm(to, from, size, locale) \
 	((locale) == NULL ? strxfrm(to, from, size) : \
 	 strxfrm_l(to, from, size, (locale)->info.lt))
+#endif
 
 /* 16 renamed what a relation's statistics count. */
 #include "pgstat.h"
@@ -259,26 +269,139 @@ euno_translate_cmptype(CompareType cmptype, Oid opfamily)
  * method's own look at it, and ours does not).
  */
 #include "access/amapi.h"
-static inline void
-euno_set_version_fields(IndexAmRoutine *amroutine)
-{
 #if PG_VERSION_NUM >= 160000
-	amroutine->amsummarizing = false;
+#define EUNO_FIELDS_OF_16 .amsummarizing = false,
+#else
+#define EUNO_FIELDS_OF_16
 #endif
 #if PG_VERSION_NUM >= 170000
-	amroutine->amcanbuildparallel = true;
-	amroutine->aminsertcleanup = NULL;
+#define EUNO_FIELDS_OF_17 .amcanbuildparallel = true, .aminsertcleanup = NULL,
+#else
+#define EUNO_FIELDS_OF_17
 #endif
 #if PG_VERSION_NUM >= 180000
-	amroutine->amcanhash = false;
-	amroutine->amconsistentequality = true;
-	amroutine->amconsistentordering = true;
-	amroutine->amgettreeheight = NULL;
-	amroutine->amtranslatestrategy = euno_translate_strategy;
-	amroutine->amtranslatecmptype = euno_translate_cmptype;
+#define EUNO_FIELDS_OF_18 \
+	.amcanhash = false, \
+	.amconsistentequality = true, \
+	.amconsistentordering = true, \
+	.amgettreeheight = NULL, \
+	.amtranslatestrategy = euno_translate_strategy, \
+	.amtranslatecmptype = euno_translate_cmptype,
+#else
+#define EUNO_FIELDS_OF_18
 #endif
-	(void) amroutine;
+
+/* Before 19, the caller frees what the access method's handler returns. */
+static inline Datum
+euno_return_amroutine(const IndexAmRoutine *routine)
+{
+#if PG_VERSION_NUM >= 190000
+	return PointerGetDatum(routine);
+#else
+	IndexAmRoutine *copy = palloc(sizeof(IndexAmRoutine));
+
+	*copy = *routine;
+	return PointerGetDatum(copy);
+#endif
 }
+
+/*
+ * What the planner knows of a table can be changed, since 19 in another hook.
+ */
+#if PG_VERSION_NUM >= 190000
+#include "optimizer/pathnode.h"
+#define euno_relation_hook build_simple_rel_hook
+#define euno_relation_hook_type build_simple_rel_hook_type
+#define EUNO_RELATION_HOOK(name) \
+	name(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+#define euno_relation_hook_next(hook) (hook) (root, rel, rte)
+#define euno_relation_is_parent() (rte->inh)
+#else
+#include "optimizer/plancat.h"
+#define euno_relation_hook get_relation_info_hook
+#define euno_relation_hook_type get_relation_info_hook_type
+#define EUNO_RELATION_HOOK(name) \
+	name(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
+#define euno_relation_hook_next(hook) (hook) (root, relation, inhparent, rel)
+#define euno_relation_is_parent() (inhparent)
+#endif
+
+/*
+ * An index scan has pinned another page of the table, by ours: what the heap does
+ * then.  19 notes which page it is, and may say in the visibility map that all of
+ * it is visible to everybody.
+ */
+#include "access/heapam.h"
+static inline void
+euno_fetch_switched(IndexFetchHeapData *fetch, BlockNumber block)
+{
+#if PG_VERSION_NUM >= 190000
+	fetch->xs_blk = block;
+	heap_page_prune_opt(fetch->xs_base.rel, fetch->xs_cbuf, &fetch->xs_vmbuffer,
+						(fetch->xs_base.flags & SO_HINT_REL_READ_ONLY) != 0);
+#else
+	(void) block;
+	heap_page_prune_opt(fetch->xs_base.rel, fetch->xs_cbuf);
+#endif
+}
+
+/* 19 made a buffer's state wider. */
+#if PG_VERSION_NUM >= 190000
+typedef uint64 EunoBufferState;
+#define euno_buffer_state_read(desc) pg_atomic_read_u64(&(desc)->state)
+#define euno_buffer_state_replace(desc, expected, state) \
+	pg_atomic_compare_exchange_u64(&(desc)->state, expected, state)
+#else
+typedef uint32 EunoBufferState;
+#define euno_buffer_state_read(desc) pg_atomic_read_u32(&(desc)->state)
+#define euno_buffer_state_replace(desc, expected, state) \
+	pg_atomic_compare_exchange_u32(&(desc)->state, expected, state)
+#endif
+
+/* 19 gave scans of tables options that their callers may set. */
+#if PG_VERSION_NUM >= 190000
+#define euno_beginscan_parallel(heap, scan) \
+	table_beginscan_parallel(heap, scan, SO_NONE)
+#else
+#define euno_beginscan_parallel(heap, scan) table_beginscan_parallel(heap, scan)
+#endif
+
+/* 19 gives a hash table in shared memory one size. */
+#if PG_VERSION_NUM >= 190000
+#define euno_shmem_init_hash(name, size, info, flags) \
+	ShmemInitHash(name, size, info, flags)
+#else
+#define euno_shmem_init_hash(name, size, info, flags) \
+	ShmemInitHash(name, size, size, info, flags)
+#endif
+
+/*
+ * Defines euno_FUNCTION: a conversion to timestamp or timestamptz which says
+ * whether the result would be above (1) or below (-1) all of these.  19 has a soft
+ * error and infinity for that.
+ */
+#include "utils/date.h"
+#include "utils/timestamp.h"
+#if PG_VERSION_NUM >= 190000
+#include "nodes/miscnodes.h"
+#define EUNO_CONVERSION(function, kind) \
+static inline Timestamp \
+euno_##function(kind value, int *overflow) \
+{ \
+	ErrorSaveContext errors = {.type = T_ErrorSaveContext}; \
+	Timestamp	result = function##_safe(value, (Node *) &errors); \
+	\
+	*overflow = !errors.error_occurred ? 0 : TIMESTAMP_IS_NOEND(result) ? 1 : -1; \
+	return result; \
+}
+#else
+#define EUNO_CONVERSION(function, kind) \
+static inline Timestamp \
+euno_##function(kind value, int *overflow) \
+{ \
+	return function##_opt_overflow(value, overflow); \
+}
+#endif
 
 /* 16 has one function for the rights on objects of all kinds. */
 #if PG_VERSION_NUM >= 160000

@@ -23,6 +23,7 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/tuplesort.h"
 
 #include "am/euno_build.h"
 #include "am/euno_operation.h"

@@ -23,6 +23,7 @@
 #include "access/tableam.h"
 #include "access/visibilitymap.h"
 #include "executor/executor.h"
+#include "executor/instrument.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bitutils.h"
@@ -234,7 +235,7 @@ pin_page(IndexScanDesc scan, BlockNumber block)
 
 	fetch->xs_cbuf = ReleaseAndReadBuffer(before, scan->heapRelation, block);
 	if (fetch->xs_cbuf != before)
-		heap_page_prune_opt(scan->heapRelation, fetch->xs_cbuf);
+		euno_fetch_switched(fetch, block);
 	return fetch->xs_cbuf;
 }
 

@@ -17,56 +17,60 @@
 #include "am/euno_am.h"
 #include "euno_compat.h"
 
+static const IndexAmRoutine amroutine = {
+	.type = T_IndexAmRoutine,
+	.amstrategies = EUNO_NSTRATEGIES,	/* btree's, and our own */
+	.amsupport = EUNO_NSUPPORT, /* btree's */
+	.amoptsprocnum = EUNO_OPTIONS_PROC,
+	.amcanorder = true,
+	.amcanorderbyop = false,
+	.amcanbackward = true,
+	.amcanunique = true,
+	.amcanmulticol = true,
+	.amoptionalkey = true,
+	.amsearcharray = true,
+	.amsearchnulls = true,
+	.amstorage = false,
+	.amclusterable = true,
+	.ampredlocks = true,
+	.amcanparallel = true,
+	.amcaninclude = true,
+	.amusemaintenanceworkmem = false,
+	.amparallelvacuumoptions =
+		VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP,
+	.amkeytype = InvalidOid,
+
+	.ambuild = eunobuild,
+	.ambuildempty = eunobuildempty,
+	.aminsert = eunoinsert,
+	.ambulkdelete = eunobulkdelete,
+	.amvacuumcleanup = eunovacuumcleanup,
+	.amcanreturn = eunocanreturn,
+	.amcostestimate = eunocostestimate,
+	.amoptions = eunooptions,
+	.amproperty = NULL,
+	.ambuildphasename = eunobuildphasename,
+	.amvalidate = euno_validate,
+	.amadjustmembers = euno_adjustmembers,
+	.ambeginscan = eunobeginscan,
+	.amrescan = eunorescan,
+	.amgettuple = eunogettuple,
+	.amgetbitmap = eunogetbitmap,
+	.amendscan = eunoendscan,
+	.ammarkpos = eunomarkpos,
+	.amrestrpos = eunorestrpos,
+	.amestimateparallelscan = eunoestimateparallelscan,
+	.aminitparallelscan = eunoinitparallelscan,
+	.amparallelrescan = eunoparallelrescan,
+
+	EUNO_FIELDS_OF_16
+	EUNO_FIELDS_OF_17
+	EUNO_FIELDS_OF_18
+};
+
 PG_FUNCTION_INFO_V1(eunohandler);
 Datum
 eunohandler(PG_FUNCTION_ARGS)
 {
-	IndexAmRoutine *amroutine = makeNode(IndexAmRoutine);
-
-	amroutine->amstrategies = EUNO_NSTRATEGIES; /* btree's, and our own */
-	amroutine->amsupport = EUNO_NSUPPORT;	/* btree's */
-	amroutine->amoptsprocnum = EUNO_OPTIONS_PROC;
-	amroutine->amcanorder = true;
-	amroutine->amcanorderbyop = false;
-	amroutine->amcanbackward = true;
-	amroutine->amcanunique = true;
-	amroutine->amcanmulticol = true;
-	amroutine->amoptionalkey = true;
-	amroutine->amsearcharray = true;
-	amroutine->amsearchnulls = true;
-	amroutine->amstorage = false;
-	amroutine->amclusterable = true;
-	amroutine->ampredlocks = true;
-	amroutine->amcanparallel = true;
-	amroutine->amcaninclude = true;
-	amroutine->amusemaintenanceworkmem = false;
-	amroutine->amparallelvacuumoptions =
-		VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP;
-	amroutine->amkeytype = InvalidOid;
-
-	amroutine->ambuild = eunobuild;
-	amroutine->ambuildempty = eunobuildempty;
-	amroutine->aminsert = eunoinsert;
-	amroutine->ambulkdelete = eunobulkdelete;
-	amroutine->amvacuumcleanup = eunovacuumcleanup;
-	amroutine->amcanreturn = eunocanreturn;
-	amroutine->amcostestimate = eunocostestimate;
-	amroutine->amoptions = eunooptions;
-	amroutine->amproperty = NULL;
-	amroutine->ambuildphasename = eunobuildphasename;
-	amroutine->amvalidate = euno_validate;
-	amroutine->amadjustmembers = euno_adjustmembers;
-	amroutine->ambeginscan = eunobeginscan;
-	amroutine->amrescan = eunorescan;
-	amroutine->amgettuple = eunogettuple;
-	amroutine->amgetbitmap = eunogetbitmap;
-	amroutine->amendscan = eunoendscan;
-	amroutine->ammarkpos = eunomarkpos;
-	amroutine->amrestrpos = eunorestrpos;
-	amroutine->amestimateparallelscan = eunoestimateparallelscan;
-	amroutine->aminitparallelscan = eunoinitparallelscan;
-	amroutine->amparallelrescan = eunoparallelrescan;
-
-	euno_set_version_fields(amroutine);
-	PG_RETURN_POINTER(amroutine);
+	return euno_return_amroutine(&amroutine);
 }

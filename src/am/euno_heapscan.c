@@ -110,7 +110,7 @@ column_of(EunoHeapWalk *walk, HeapTuple tuple, AttrNumber number,
 
 	if (!*isnull && !TupleDescAttr(desc, number - 1)->attbyval)
 	{
-		Size		at = DatumGetPointer(value) - (char *) tuple->t_data;
+		Size		at = (char *) DatumGetPointer(value) - (char *) tuple->t_data;
 
 		if (at < tuple->t_len)
 			walk->value_at = at;

@@ -141,7 +141,7 @@ scan_part(Relation heap, Relation index, IndexInfo *index_info,
 	scan = shm_toc_lookup(toc, KEY_SCAN, false);
 	return table_index_build_scan(heap, index, index_info, true, progress,
 								  euno_sort_add_tuple, sort,
-								  table_beginscan_parallel(heap, scan));
+								  euno_beginscan_parallel(heap, scan));
 }
 
 EunoParallelBuild *

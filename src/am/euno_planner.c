@@ -19,7 +19,6 @@
 #include "catalog/pg_amop.h"
 #include "catalog/pg_opfamily.h"
 #include "nodes/pathnodes.h"
-#include "optimizer/plancat.h"
 #include "storage/lockdefs.h"
 #include "utils/catcache.h"
 #include "utils/lsyscache.h"
@@ -34,7 +33,7 @@
 /* Of a type that no index orders; the catalogs have no name for it. */
 #define ACLITEM_HASH_FAM_OID 2235
 
-static get_relation_info_hook_type previous_hook = NULL;
+static euno_relation_hook_type previous_hook = NULL;
 
 /* The access method's OID is not known to us; this callback is only ours. */
 bool
@@ -193,19 +192,20 @@ describe_ends(const IndexOptInfo *info)
 }
 
 static void
-relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
+EUNO_RELATION_HOOK(relation_info)
 {
 	List	   *ends = NIL;
 	ListCell   *lc;
 
 	if (previous_hook)
-		previous_hook(root, relation, inhparent, rel);
+		euno_relation_hook_next(previous_hook);
 
 	foreach(lc, rel->indexlist)
 	{
 		IndexOptInfo *info = lfirst_node(IndexOptInfo, lc);
 
-		if (!euno_planner_is_ours(info) || info->hypothetical || inhparent)
+		if (!euno_planner_is_ours(info) || info->hypothetical ||
+			euno_relation_is_parent())
 			continue;
 		if (!describe_index(info))
 		{
@@ -223,6 +223,6 @@ relation_info(PlannerInfo *root, Oid relation, bool inhparent, RelOptInfo *rel)
 void
 euno_planner_init(void)
 {
-	previous_hook = get_relation_info_hook;
-	get_relation_info_hook = relation_info;
+	previous_hook = euno_relation_hook;
+	euno_relation_hook = relation_info;
 }

@@ -102,7 +102,7 @@ static bool
 pin_again(Relation heap, BlockNumber block, const Known *page)
 {
 	BufferDesc *desc = GetBufferDescriptor(page->buffer - 1);
-	uint32		state = pg_atomic_read_u32(&desc->state);
+	EunoBufferState state = euno_buffer_state_read(desc);
 
 	if ((state & BM_LOCKED) != 0 || BUF_STATE_GET_REFCOUNT(state) >= CROWD ||
 		!ReadRecentBuffer(euno_rel_locator(heap), MAIN_FORKNUM, block,
@@ -112,11 +112,11 @@ pin_again(Relation heap, BlockNumber block, const Known *page)
 	/*
 	 * What a pin does otherwise: without it, the page would soon be evicted.
 	 */
-	state = pg_atomic_read_u32(&desc->state);
+	state = euno_buffer_state_read(desc);
 	if ((state & BM_LOCKED) == 0 &&
 		BUF_STATE_GET_USAGECOUNT(state) < BM_MAX_USAGE_COUNT)
-		(void) pg_atomic_compare_exchange_u32(&desc->state, &state,
-											  state + BUF_USAGECOUNT_ONE);
+		(void) euno_buffer_state_replace(desc, &state,
+										 state + BUF_USAGECOUNT_ONE);
 	pgstat_count_buffer_read(heap);
 	pgstat_count_buffer_hit(heap);
 	return true;
@@ -144,7 +144,7 @@ euno_recent_pin(IndexScanDesc scan, BlockNumber block)
 		page->buffer = fetch->xs_cbuf;
 	}
 	if (fetch->xs_cbuf != before)
-		heap_page_prune_opt(heap, fetch->xs_cbuf);
+		euno_fetch_switched(fetch, block);
 }
 
 Buffer

@@ -184,7 +184,7 @@ put_array(const EunoKeyColumn *col, Datum value, uint8_t *p, uint32_t avail)
 	const EunoKeyColumn *element = col->element;
 	ArrayType  *array = DatumGetArrayTypeP(value);
 	int			n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-	const bits8 *present = ARR_NULLBITMAP(array);
+	const uint8 *present = ARR_NULLBITMAP(array);
 	const char *next = ARR_DATA_PTR(array);
 	Writer		w;
 
@@ -533,7 +533,7 @@ pad_element(const EunoKeyColumn *element, uint8_t *to)
  * -1: there is a NULL.
  */
 static int
-place_elements(Reader *r, uint8_t *array, uint32_t *at, bits8 *present)
+place_elements(Reader *r, uint8_t *array, uint32_t *at, uint8 *present)
 {
 	uint8_t    *to = array + *at;
 	Next		next;

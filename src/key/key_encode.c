@@ -593,6 +593,27 @@ compare_bytes(const char *a, uint32_t na, const char *b, uint32_t nb)
 	return (na > nb) - (na < nb);
 }
 
+static int
+compare_numbers(const EunoKeyColumn *col, Datum a, Datum b)
+{
+	uint64_t	x = ordered_number(col, a);
+	uint64_t	y = ordered_number(col, b);
+
+	return (x > y) - (x < y);
+}
+
+/* As for the type's comparator, even ones are in order. */
+static int
+compare_enum(const EunoKeyColumn *col, Datum a, Datum b)
+{
+	Oid			x = DatumGetObjectId(a);
+	Oid			y = DatumGetObjectId(b);
+
+	if (x == y || ((x | y) & 1) == 0)
+		return (x > y) - (x < y);
+	return compare_numbers(col, a, b);
+}
+
 int
 euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b)
 {
@@ -622,22 +643,9 @@ euno_encode_compare(const EunoKeyColumn *col, Datum a, Datum b)
 		case EUNO_KIND_BYTEA:
 			break;
 		case EUNO_KIND_ENUM:
-			{
-				Oid			x = DatumGetObjectId(a);
-				Oid			y = DatumGetObjectId(b);
-
-				/* As for the type's comparator, even ones are in order */
-				if (x == y || ((x | y) & 1) == 0)
-					return (x > y) - (x < y);
-			}
-			/* FALLTHROUGH */
+			return compare_enum(col, a, b);
 		default:
-			{
-				uint64_t	x = ordered_number(col, a);
-				uint64_t	y = ordered_number(col, b);
-
-				return (x > y) - (x < y);
-			}
+			return compare_numbers(col, a, b);
 	}
 
 	va = PG_DETOAST_DATUM_PACKED(a);

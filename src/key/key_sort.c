@@ -107,7 +107,7 @@ static bool
 is_library_text(const EunoKeyColumn *col)
 {
 	return (col->cmp.fn_oid == F_BTTEXTCMP || col->cmp.fn_oid == F_BPCHARCMP) &&
-		euno_locale_is_libc(pg_newlocale_from_collation(col->collation));
+		euno_strxfrm_is_guess(pg_newlocale_from_collation(col->collation));
 }
 
 /* What the first column is sorted by. */

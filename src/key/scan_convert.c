@@ -165,6 +165,10 @@ convert_timestamp_to_date(Timestamp moment, EunoArg *result)
 	result->low = DateADTGetDatum(day);
 }
 
+EUNO_CONVERSION(date2timestamp, DateADT)
+EUNO_CONVERSION(date2timestamptz, DateADT)
+EUNO_CONVERSION(timestamp2timestamptz, Timestamp)
+
 /*
  * To timestamp or timestamptz, by the server's own conversion.  Dates and
  * moments that are out of the type's range lie between its last value and
@@ -301,19 +305,19 @@ euno_scan_convert(const EunoKeyColumn *col, EunoConversion conversion,
 			convert_to_local(DatumGetTimestampTz(argument), false, result);
 			break;
 		case EUNO_CONVERT_DATE_TO_TIMESTAMP:
-			moment = date2timestamp_opt_overflow(DatumGetDateADT(argument),
+			moment = euno_date2timestamp(DatumGetDateADT(argument),
 												 &overflow);
 			convert_to_timestamp(moment, overflow, result);
 			break;
 		case EUNO_CONVERT_DATE_TO_TIMESTAMPTZ:
 			result->recheck = true;
-			moment = date2timestamptz_opt_overflow(DatumGetDateADT(argument),
+			moment = euno_date2timestamptz(DatumGetDateADT(argument),
 												   &overflow);
 			convert_to_timestamp(moment, overflow, result);
 			break;
 		case EUNO_CONVERT_TIMESTAMP_TO_TIMESTAMPTZ:
 			result->recheck = true;
-			moment = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(argument),
+			moment = euno_timestamp2timestamptz(DatumGetTimestamp(argument),
 														&overflow);
 			convert_to_timestamp(moment, overflow, result);
 			break;

@@ -188,8 +188,8 @@ euno_registry_shmem_startup(void)
 
 	info.keysize = sizeof(EunoTreeKey);
 	info.entrysize = sizeof(EunoTreeHashEntry);
-	euno_tree_hash = ShmemInitHash("euno trees", euno_max_indexes, euno_max_indexes,
-							  &info, HASH_ELEM | HASH_BLOBS);
+	euno_tree_hash = euno_shmem_init_hash("euno trees", euno_max_indexes, &info,
+										  HASH_ELEM | HASH_BLOBS);
 }
 
 EunoArena *
