@@ -8,7 +8,8 @@
  * soon as it is granted.  isolationtester and pg_locks see the wait.  Several
  * points are separated by commas.
  *
- * 'point:error' raises an error there instead.
+ * 'point:error' raises an error there instead; 'point:sleep' sleeps for three
+ * seconds, where neither is possible.
  *
  * The value 'count-nodes' has every descent counted in the statistics of
  * domains and every conflict noted where it was, not only a sample.
@@ -115,9 +116,16 @@ euno_debug_wait(const char *point)
 		item++;
 	}
 
-	if (strncmp(item + length + 1, "error", 5) == 0)
+	item += length + 1;
+	if (strncmp(item, "error", 5) == 0)
 		elog(ERROR, "stop point \"%s\" was reached", point);
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, (uint32) atoi(item + length + 1), 1);
+	if (strncmp(item, "sleep", 5) == 0)
+	{
+		for (int i = 0; i < 300; i++)
+			pg_usleep(10000);
+		return;
+	}
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, (uint32) atoi(item), 1);
 	(void) LockAcquire(&tag, ShareLock, false, false);
 	LockRelease(&tag, ShareLock, false);
 }

@@ -226,6 +226,7 @@ xact_callback(XactEvent event, void *arg)
 			return;
 	}
 
+	EUNO_STOP_POINT("end-transaction");
 	euno_key_lock_release();
 	euno_checking_forget(0);
 	if (used_indexes != NULL)
