@@ -17,12 +17,9 @@
 
 /* ---- euno_heapscan.c, euno_quietscan.c: our own looks at the heap ---- */
 
-/*
- * One entry per HOT chain that is not dead to every snapshot.
- * "visible": some member of the chain is visible to the snapshot given.
- */
+/* One entry per HOT chain. */
 typedef void (*EunoHeapCallback) (void *arg, ItemPointer root,
-								  Datum *values, bool *isnull, bool visible);
+								  Datum *values, bool *isnull);
 
 /* The blocks of a table, handed out to the participants of a scan. */
 typedef struct EunoHeapBlocks
@@ -37,7 +34,8 @@ extern void euno_heap_blocks_init(EunoHeapBlocks *blocks, Relation heap);
 
 /*
  * Visits every root of the heap, a page at a time; of the blocks that nobody
- * else has taken, if "blocks" is not NULL.  Expressions and predicate are
+ * else has taken, if "blocks" is not NULL.  Of the chains that some snapshot may
+ * see, or if one is given, of those that it sees.  Expressions and predicate are
  * evaluated with the rights of the caller: see euno_rebuild.c.  Never waits
  * for a transaction.  Returns the number of heap tuples seen.
  */
@@ -83,7 +81,7 @@ extern void euno_sort_add_tuple(Relation index, ItemPointer tid,
 
 /* The same, as an EunoHeapCallback. */
 extern void euno_sort_add_root(void *sort, ItemPointer root, Datum *values,
-							   bool *isnull, bool visible);
+							   bool *isnull);
 
 /*
  * The leader, when it has added its part: sorts that while others sort theirs.

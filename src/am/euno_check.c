@@ -68,8 +68,7 @@ report_tid(Check *check, const char *what, EunoTid tid)
 
 /* Every row that our snapshot sees must have its entry. */
 static void
-check_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
-				 bool visible)
+check_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull)
 {
 	Check	   *check = arg;
 	EunoIndex  *idx = check->idx;
@@ -77,8 +76,6 @@ check_heap_tuple(void *arg, ItemPointer root, Datum *values, bool *isnull,
 	EunoContext *cx;
 	EunoStatus	status;
 
-	if (!visible)
-		return;
 	euno_key_form(idx->schema, values, isnull, euno_tid_pack(root),
 				  check->form_buffer, &entry);
 

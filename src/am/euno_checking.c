@@ -64,6 +64,7 @@ euno_checking_begin(const EunoIndex *idx, EunoTid tid)
 {
 	EunoChecking outer = current;
 	EunoChecking row = {.key = idx->key, .tid = tid,
+	.inserter = GetCurrentTransactionIdIfAny(),
 	.nest_level = GetCurrentTransactionNestLevel()};
 
 	announce(&row);
@@ -87,7 +88,7 @@ euno_checking_forget(int nest_level)
 }
 
 bool
-euno_is_checking(const EunoIndex *idx, EunoTid tid)
+euno_is_checking(const EunoIndex *idx, EunoTid tid, TransactionId inserter)
 {
 	for (uint32 i = 0; i < euno_epoch_slots(); i++)
 	{
@@ -99,6 +100,7 @@ euno_is_checking(const EunoIndex *idx, EunoTid tid)
 		memcpy(&row, (const void *) &other->a.row, sizeof(row));
 		pg_read_barrier();
 		if ((changes & 1) == 0 && row.tid == tid &&
+			row.inserter == inserter &&
 			memcmp(&row.key, &idx->key, sizeof(row.key)) == 0 &&
 			pg_atomic_read_u64(&other->a.changes) == changes)
 			return true;

@@ -191,7 +191,7 @@ euno_heap_index_page(EunoHeapWalk *walk, BlockNumber block,
 		if (evaluate(walk, &tuple, desc, values, isnull))
 		{
 			ItemPointerSet(&root, block, chain->root);
-			callback(arg, &root, values, isnull, chain->visible);
+			callback(arg, &root, values, isnull);
 		}
 	}
 	ExecClearTuple(walk->slot);
@@ -270,9 +270,10 @@ euno_heap_walk_end(EunoHeapWalk *walk)
 }
 
 /*
- * Follow the chain that starts at "offset" and choose its member.  The match
- * of xmax and xmin is heap_get_root_tuples' way of telling a chain from a line
- * pointer that was reused.  The buffer is share-locked.
+ * Follow the chain that starts at "root" and choose its member; false if there
+ * is none, or the snapshot sees none.  The match of xmax and xmin is
+ * heap_get_root_tuples' way of telling a chain from a line pointer that was
+ * reused.  The buffer is share-locked.
  */
 static bool
 examine_chain(EunoHeapWalk *walk, Buffer buffer, OffsetNumber root,
@@ -285,10 +286,10 @@ examine_chain(EunoHeapWalk *walk, Buffer buffer, OffsetNumber root,
 	ItemId		item = PageGetItemId(page, root);
 	TransactionId prior_xmax = InvalidTransactionId;
 	EunoChain  *chain = &result->chains[result->nchains];
+	bool		visible = snapshot == NULL;
 
 	chain->root = root;
 	chain->member = InvalidOffsetNumber;
-	chain->visible = false;
 
 	if (ItemIdIsRedirected(item))
 		offset = ItemIdGetRedirect(item);
@@ -329,8 +330,8 @@ examine_chain(EunoHeapWalk *walk, Buffer buffer, OffsetNumber root,
 		}
 		if (status != HEAPTUPLE_DEAD)
 			chain->member = offset;
-		if (snapshot && !chain->visible)
-			chain->visible = HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer);
+		if (!visible)
+			visible = HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer);
 
 		if (!HeapTupleHeaderIsHotUpdated(tuple.t_data))
 			break;
@@ -338,7 +339,7 @@ examine_chain(EunoHeapWalk *walk, Buffer buffer, OffsetNumber root,
 		offset = ItemPointerGetOffsetNumber(&tuple.t_data->t_ctid);
 	}
 
-	return OffsetNumberIsValid(chain->member);
+	return visible && OffsetNumberIsValid(chain->member);
 }
 
 /*
@@ -387,7 +388,9 @@ examine_page(EunoHeapWalk *walk, BlockNumber block, Snapshot snapshot)
 
 /*
  * Our caller has a snapshot registered, so toasted values of tuples that this
- * snapshot or a later one sees stay.
+ * snapshot or a later one sees stay.  Those of a tuple in progress go if its
+ * inserter aborts before we evaluate it: a rebuild, which has no snapshot for the
+ * tuples to be seen by, then fails, and is tried again.
  */
 double
 euno_heap_scan(Relation heap, IndexInfo *index_info, Snapshot snapshot,
@@ -407,6 +410,7 @@ euno_heap_scan(Relation heap, IndexInfo *index_info, Snapshot snapshot,
 		{
 			CHECK_FOR_INTERRUPTS();
 			examine_page(&walk, block, snapshot);
+			EUNO_STOP_POINT("build-copied");
 			euno_heap_index_page(&walk, block, callback, arg);
 			ntuples += walk.page->ntuples;
 			EUNO_STOP_POINT("build-page");

@@ -23,7 +23,6 @@ typedef struct EunoChain
 {
 	OffsetNumber root;
 	OffsetNumber member;		/* the tuple to index */
-	bool		visible;		/* to the snapshot, if one was given */
 } EunoChain;
 
 typedef struct EunoHeapPage

@@ -84,6 +84,7 @@ typedef struct EunoChecking
 {
 	EunoTreeKey key;
 	EunoTid		tid;			/* 0: none */
+	TransactionId inserter;		/* the (sub)transaction that has put it there */
 	int			nest_level;		/* of the transaction that checks it */
 } EunoChecking;
 
@@ -102,10 +103,11 @@ extern void euno_checking_end(const EunoChecking *outer);
 extern void euno_checking_forget(int nest_level);
 
 /*
- * Is the inserter of this row, whose transaction was in progress when the heap
- * was asked, yet to pass its check?  The key is locked, so that it cannot
- * pass before we unlock that.
+ * Is "inserter", the (sub)transaction that has put this row into the table and
+ * was in progress when the heap was asked, yet to pass its check?  The key is
+ * locked, so that it cannot pass before we unlock that.
  */
-extern bool euno_is_checking(const EunoIndex *idx, EunoTid tid);
+extern bool euno_is_checking(const EunoIndex *idx, EunoTid tid,
+							 TransactionId inserter);
 
 #endif							/* EUNO_INSERT_H */

@@ -92,7 +92,6 @@ examine_quiet_page(EunoHeapWalk *walk, Buffer buffer)
 		if (!wanted)
 			continue;
 		chain->root = chain->member = offset;
-		chain->visible = true;
 		if (HeapTupleHeaderIsHeapOnly((HeapTupleHeader) PageGetItem(page, item)))
 		{
 			if (!know_roots)

@@ -230,8 +230,7 @@ euno_sort_add_tuple(Relation index, ItemPointer tid, Datum *values,
 }
 
 void
-euno_sort_add_root(void *sort, ItemPointer root, Datum *values, bool *isnull,
-				   bool visible)
+euno_sort_add_root(void *sort, ItemPointer root, Datum *values, bool *isnull)
 {
 	add_values(sort, values, isnull, euno_tid_pack(root));
 }

@@ -160,7 +160,8 @@ check_tid(UniqueCheck *uc, EunoTid tid)
 	}
 
 	/* Whoever is yet to check will find our entry, and wait for us. */
-	if (TransactionIdIsValid(dirty.xmin) && euno_is_checking(uc->idx, tid))
+	if (TransactionIdIsValid(dirty.xmin) &&
+		euno_is_checking(uc->idx, tid, dirty.xmin))
 		return VERDICT_UNIQUE;
 	if (uc->kind == UNIQUE_CHECK_PARTIAL)
 		return VERDICT_DUPLICATE;
