@@ -291,6 +291,8 @@ GRANT SELECT ON euno_stat_indexes, euno_memory, euno_stat_domains,
 
 -- As \df+ and \d+ show them.
 
+COMMENT ON FUNCTION euno_row_bound(anyelement, record) IS 'behind the operators by which an index on several columns finds a row comparison';
+COMMENT ON FUNCTION euno_row_bound_support(internal) IS 'support of euno_row_bound';
 COMMENT ON FUNCTION euno_copy_opclasses(regtype) IS 'gives euno the operator classes that btree has for the type, with their families';
 COMMENT ON FUNCTION euno_index_check(regclass, boolean) IS 'raises an error if the index is inconsistent, or, if told so, lacks a row of its table; builds it first if it is absent';
 COMMENT ON FUNCTION euno_index_size(regclass) IS 'bytes of memory that the index uses';
@@ -306,6 +308,11 @@ COMMENT ON FUNCTION euno_stat_get_domains() IS 'the rows of euno_stat_domains';
 COMMENT ON FUNCTION euno_stat_get_worker() IS 'the row of euno_stat_worker';
 
 COMMENT ON VIEW euno_stat_indexes IS 'euno indexes of this database';
+COMMENT ON COLUMN euno_stat_indexes.relid IS 'OID of the table';
+COMMENT ON COLUMN euno_stat_indexes.indexrelid IS 'OID of the index';
+COMMENT ON COLUMN euno_stat_indexes.schemaname IS 'schema of both';
+COMMENT ON COLUMN euno_stat_indexes.relname IS 'name of the table';
+COMMENT ON COLUMN euno_stat_indexes.indexrelname IS 'name of the index';
 COMMENT ON COLUMN euno_stat_indexes.structure IS 'bptree, art/olc or art/rowex; auto: shows when it is built';
 COMMENT ON COLUMN euno_stat_indexes.state IS 'ready; absent: not built yet, or evicted; building, merging: being built; retiring: given up; hidden: on a standby';
 COMMENT ON COLUMN euno_stat_indexes.absent_reason IS 'evicted: by euno_evict; memory: it did not fit; failed: its build raised an error, see the log; wanted: by a query; unused: not wanted yet, or without a place, see euno.max_indexes';
