@@ -170,6 +170,16 @@ SELECT check_type('bigint', '{-9223372036854775808,-9223372036854775807,-4294967
 SELECT check_type('oid', '{0,1,2147483647,2147483648,4294967295}',
 	'(random() * 4e9)::int8::oid');
 SELECT check_type('xid8', '{0,1,9223372036854775807,9223372036854775808,18446744073709551615}');
+-- From 19 on
+SELECT CASE WHEN to_regtype('oid8') IS NULL THEN 'oid8: ok' ELSE
+	check_type('oid8', '{0,1,9223372036854775807,9223372036854775808,18446744073709551615}') END AS check_type;
+DO $$ BEGIN
+	IF to_regtype('oid8') IS NOT NULL THEN
+		CREATE TABLE o8 (k oid8);
+		CREATE INDEX ON o8 USING euno (k) WITH (structure = art);
+		DROP TABLE o8;
+	END IF;
+END $$;
 SELECT check_type('pg_lsn', '{0/0,0/1,1/0,7FFFFFFF/FFFFFFFF,80000000/0,FFFFFFFF/FFFFFFFF}');
 SELECT check_type('money', '{-90000000000000,-1,0,1,2,90000000000000}',
 	'((random() - 0.5) * 1000)::int::money');

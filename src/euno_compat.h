@@ -83,6 +83,13 @@
 #define EUNO_SKIPSUPPORT_PROC (BTNProcs + 1)
 #endif
 
+/* 19 has OIDs of 64 bits; before, no function has this number. */
+#if PG_VERSION_NUM >= 190000
+#define EUNO_OID8_CMP F_BTOID8CMP
+#else
+#define EUNO_OID8_CMP InvalidOid
+#endif
+
 /* 18 shows which version of a library is loaded, in pg_get_loaded_modules. */
 #if PG_VERSION_NUM >= 180000
 #define EUNO_MODULE_MAGIC \
