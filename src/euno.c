@@ -125,9 +125,14 @@ _PG_init(void)
 
 	euno_options_init();
 	euno_index_init();
+
+	/*
+	 * Registered last, so called first when a transaction ends: trees are
+	 * dropped before operations are unwound.  The other order is right, too.
+	 */
 	euno_gc_init();
 	euno_planner_init();
 	euno_paths_init();
-	euno_reader_init();
+	euno_consumer_init();
 	euno_ddl_init();
 }

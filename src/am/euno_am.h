@@ -83,8 +83,8 @@ typedef struct EunoIndex
 	struct EunoScan *kept_scan; /* one that has ended, or NULL */
 	bool		used;			/* in this transaction: next_used is set */
 	struct EunoIndex *next_used;
-	bool		retired;		/* no scan is kept any more */
-	struct EunoIndex *next_retired;
+	bool		outdated;		/* no scan is kept any more */
+	struct EunoIndex *next_outdated;
 	MemoryContext context;		/* holds this struct and all it points to */
 } EunoIndex;
 
@@ -95,13 +95,13 @@ typedef struct EunoIndex
 extern EunoIndex *euno_index_open(Relation index);
 
 /*
- * The same without the relation, if this backend has opened it before and
- * nothing was changed since; else NULL.
+ * The backend's view of an index that it has opened before and that has not
+ * changed since, without the relation; else NULL.
  */
 extern EunoIndex *euno_index_known(Oid index_oid);
 
 /* At the end of a transaction: what was known of indexes that have changed. */
-extern void euno_index_free_retired(void);
+extern void euno_index_free_outdated(void);
 
 extern void euno_index_init(void);	/* once per backend */
 

@@ -79,7 +79,7 @@ extern void euno_sort_add_tuple(Relation index, ItemPointer tid,
 								Datum *values, bool *isnull, bool alive,
 								void *sort);
 
-/* The same, as an EunoHeapCallback. */
+/* Adds an entry; an EunoHeapCallback, whose first argument is the sort. */
 extern void euno_sort_add_root(void *sort, ItemPointer root, Datum *values,
 							   bool *isnull);
 

@@ -219,7 +219,7 @@ run_check(Check *check)
 	EunoContext *cx;
 
 	while (euno_index_hold(idx, &cx) != EUNO_STATE_READY)
-		euno_index_ensure_ready(idx, check->index);
+		euno_index_try_build(idx, check->index);
 	euno_can_leave = true;
 	(void) idx->slot->ops->verify(cx, &idx->slot->tree, &verify);
 	euno_can_leave = false;

@@ -322,8 +322,8 @@ range_cost(const IndexPath *path, const BoundQuals *bounds, double tuples,
 			in_runs = 1;
 		index_close(rel, NoLock);
 	}
-	if (tuples > FIRST_BATCH)
-		cost -= in_runs * (tuples - FIRST_BATCH) *
+	if (tuples > EUNO_FIRST_BATCH)
+		cost -= in_runs * (tuples - EUNO_FIRST_BATCH) *
 			(entry_cost(bounds) - direct);
 	return cost;
 }

@@ -72,7 +72,7 @@ euno_full_note(EunoTreeSlot *slot, uint64 bytes)
 }
 
 bool
-euno_full_may_return(const EunoTreeSlot *slot)
+euno_full_may_come_back(const EunoTreeSlot *slot)
 {
 	EunoArenaUsage usage;
 

@@ -173,7 +173,7 @@ absent_reason(const EunoTreeSlot *slot, TimestampTz *retry_at)
 	*retry_at = 0;
 	if (slot->evicted)
 		return "evicted";
-	if (!euno_full_may_return(slot))
+	if (!euno_full_may_come_back(slot))
 	{
 		*retry_at = slot->retry_at;
 		return "memory";

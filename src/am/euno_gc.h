@@ -47,7 +47,10 @@ extern bool euno_gc_committing(void);
 /* The suspect of this name that is not just moved, or NULL. */
 extern EunoSuspect *euno_gc_find(const EunoTreeKey *key);
 
-/* The same, or a new one; always a new one if its table is moved. */
+/*
+ * The suspect of this name, a new one if there is none; always a new one if its
+ * table is moved.
+ */
 extern EunoSuspect *euno_gc_remember(const EunoTreeKey *key, bool moved);
 
 /* This subtransaction drops the index, or makes another file for it. */

@@ -31,11 +31,11 @@ typedef struct IndexReference
 static HTAB *index_hash = NULL;
 static uint64 removals = 0;		/* how often entries were removed from it */
 static long entries_kept = 0;	/* the last time */
-static EunoIndex *retired_indexes = NULL;	/* freed at transaction end */
+static EunoIndex *outdated_indexes = NULL;	/* freed at transaction end */
 
 /* Somebody may still use it in this transaction. */
 static void
-retire(IndexEntry *entry)
+outdate(IndexEntry *entry)
 {
 	EunoIndex  *idx = entry->idx;
 
@@ -43,9 +43,9 @@ retire(IndexEntry *entry)
 	if (idx == NULL)
 		return;
 	euno_scan_forget(idx);
-	idx->retired = true;
-	idx->next_retired = retired_indexes;
-	retired_indexes = idx;
+	idx->outdated = true;
+	idx->next_outdated = outdated_indexes;
+	outdated_indexes = idx;
 }
 
 /*
@@ -61,7 +61,7 @@ invalidate(Datum arg, Oid relid)
 	{
 		entry = hash_search(index_hash, &relid, HASH_FIND, NULL);
 		if (entry)
-			retire(entry);
+			outdate(entry);
 	}
 	else
 	{
@@ -69,7 +69,7 @@ invalidate(Datum arg, Oid relid)
 
 		hash_seq_init(&status, index_hash);
 		while ((entry = hash_seq_search(&status)) != NULL)
-			retire(entry);
+			outdate(entry);
 	}
 }
 
@@ -153,15 +153,15 @@ remove_entries(void)
 
 /* At the end of a transaction: nobody is in euno_index_open. */
 void
-euno_index_free_retired(void)
+euno_index_free_outdated(void)
 {
-	if (retired_indexes == NULL)
+	if (outdated_indexes == NULL)
 		return;
-	while (retired_indexes != NULL)
+	while (outdated_indexes != NULL)
 	{
-		EunoIndex  *idx = retired_indexes;
+		EunoIndex  *idx = outdated_indexes;
 
-		retired_indexes = idx->next_retired;
+		outdated_indexes = idx->next_outdated;
 		MemoryContextDelete(idx->context);
 	}
 	remove_entries();
@@ -186,11 +186,11 @@ euno_index_open(Relation index)
 		entry->idx = NULL;
 	if (entry->idx == NULL || entry->idx->key.number != euno_rel_number(index))
 	{
-		retire(entry);
+		outdate(entry);
 
 		/* May open this very index. */
 		idx = make_index(index);
-		retire(entry);
+		outdate(entry);
 		entry->idx = idx;
 	}
 

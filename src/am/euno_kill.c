@@ -75,7 +75,7 @@ kill_in_range(EunoIndex *idx, const EunoWindow *window, EunoReader *reader,
 			met++;
 			euno_remove_dead(idx, &entry, &window->read);
 		}
-	} while (met < ndead && looked < 2 * FULL_BATCH &&
+	} while (met < ndead && looked < 2 * EUNO_FULL_BATCH &&
 			 !(forward ? cursor->at_hi : cursor->at_lo));
 }
 

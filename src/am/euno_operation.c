@@ -239,7 +239,7 @@ xact_callback(XactEvent event, void *arg)
 		flush_used_indexes();
 	}
 
-	euno_index_free_retired();
+	euno_index_free_outdated();
 }
 
 static void

@@ -109,9 +109,9 @@ want_tree(EunoIndex *idx)
 	/* Nobody but this session could build it. */
 	if (idx->key.temp_owner >= 0)
 		return;
-	slot = euno_tree_get(&idx->key, idx->oid);
+	slot = euno_tree_find_or_make(&idx->key, idx->oid);
 	if (slot == NULL || slot->evicted || slot->wanted ||
-		!euno_full_may_return(slot))
+		!euno_full_may_come_back(slot))
 		return;
 	slot->wanted = true;
 	if (euno_worker_may_try(slot))

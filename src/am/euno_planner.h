@@ -10,11 +10,11 @@
 
 #include "am/euno_am.h"
 
-/* ---- euno_planner.c, euno_paths.c, euno_reader.c: hooks; in _PG_init ---- */
+/* ---- euno_planner.c, euno_paths.c, euno_consumer.c: hooks; in _PG_init ---- */
 
 extern void euno_planner_init(void);
 extern void euno_paths_init(void);
-extern void euno_reader_init(void);
+extern void euno_consumer_init(void);
 
 /* Is this an index of ours, whatever its access method's name is? */
 extern bool euno_planner_is_ours(const IndexOptInfo *info);

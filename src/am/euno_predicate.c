@@ -146,7 +146,7 @@ enter(EunoIndex *idx, Relation index, EunoTreeSlot *slot, uint64 generation,
  * read again.  "generation" is that of the tree that was read.
  */
 bool
-euno_predicate_covers(EunoPredicate *predicate, IndexScanDesc scan,
+euno_predicate_lock_batch(EunoPredicate *predicate, IndexScanDesc scan,
 					  EunoIndex *idx, uint64 generation, EunoCursor *cursor,
 					  bool forward, const EunoBatch *batch)
 {

@@ -19,7 +19,7 @@ typedef struct EunoPredicate
 	uint64		generation;		/* of the tree that the leaf is in */
 } EunoPredicate;
 
-extern bool euno_predicate_covers(EunoPredicate *predicate, IndexScanDesc scan,
+extern bool euno_predicate_lock_batch(EunoPredicate *predicate, IndexScanDesc scan,
 								  EunoIndex *idx, uint64 generation,
 								  EunoCursor *cursor, bool forward,
 								  const EunoBatch *batch);

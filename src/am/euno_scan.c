@@ -58,7 +58,7 @@ make_scan(EunoIndex *idx, int nkeys)
 	so->context = context;
 	so->plan = euno_scan_plan_create(idx->schema, nkeys, context);
 	so->current = euno_window_make(so);
-	so->first_batch = FIRST_BATCH;
+	so->first_batch = EUNO_FIRST_BATCH;
 	so->first_parts = FIRST_PARTS;
 	return so;
 }
@@ -105,7 +105,7 @@ enter_large(EunoScan *so)
 {
 	EunoScan   *oldest = large_scans[MAX_LARGE_SCANS - 1];
 
-	if (oldest != NULL && oldest->current->capacity > MOST_FIRST_BATCH)
+	if (oldest != NULL && oldest->current->capacity > EUNO_MOST_FIRST_BATCH)
 		euno_scan_forget(oldest->idx);
 	else if (oldest != NULL)
 		euno_window_drop_copies(oldest->current);
@@ -121,7 +121,7 @@ keep_scan(EunoScan *so)
 	EunoIndex  *idx = so->idx;
 	EunoWindow *window = so->current;
 
-	if (idx->retired || idx->kept_scan != NULL ||
+	if (idx->outdated || idx->kept_scan != NULL ||
 		kept_scans >= MAX_KEPT_SCANS ||
 		so->spare != NULL || so->marked_window != NULL ||
 		!euno_scan_plan_rest(so->plan))
@@ -228,7 +228,7 @@ still_there(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	 */
 	while ((status = euno_announce(idx, scan->indexRelation, &entry,
 								   &read)) == EUNO_STALE)
-		euno_index_ensure_ready(idx, scan->indexRelation);
+		euno_index_try_build(idx, scan->indexRelation);
 	return status == EUNO_OK;
 }
 
@@ -584,7 +584,7 @@ eunogetbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		return all_heap_pages(scan, bitmap);
 
 	so->want_keys = !so->range.exact;
-	pointers = palloc(FULL_BATCH * sizeof(ItemPointerData));
+	pointers = palloc(EUNO_FULL_BATCH * sizeof(ItemPointerData));
 	while (euno_window_read(scan, true))
 	{
 		EunoWindow *window = so->current;

@@ -19,13 +19,13 @@
  * batch of a scan is small, or as large as the same scan needed last time;
  * each later one is larger than the one before.
  */
-#define FIRST_BATCH 32
-#define MOST_FIRST_BATCH 256
-#define FULL_BATCH	1024
+#define EUNO_FIRST_BATCH 32
+#define EUNO_MOST_FIRST_BATCH 256
+#define EUNO_FULL_BATCH	1024
 
-/* The same for the number of short ranges that one batch takes in. */
+/* How many short ranges one batch takes in: the first batch, and at most. */
 #define FIRST_PARTS 4
-#define FULL_PARTS	64
+#define EUNO_FULL_PARTS	64
 
 /*
  * How many rows to look ahead into the heap: enough to hide the waits for
@@ -33,7 +33,7 @@
  */
 #define EUNO_AHEAD	16
 
-/* The same for rows that are side by side on a page. */
+/* How many of them, if they are side by side on a page. */
 #define EUNO_AHEAD_NEAR	6
 
 /* How many rows' pages to look for at a time. */
@@ -62,7 +62,7 @@ typedef struct EunoWindow
 	bool		forward;		/* items ascend */
 	bool		any_killed;
 	bool		sifted;			/* no item of the sieve's length has to be judged */
-	uint32		capacity;		/* of the arrays: FIRST_BATCH to FULL_BATCH */
+	uint32		capacity;		/* of the arrays: EUNO_FIRST_BATCH to EUNO_FULL_BATCH */
 	EunoTid    *tids;
 	bool	   *killed;			/* valid if any_killed */
 	EunoItemKey *keys;			/* NULL until keys are wanted, as buf */
@@ -89,7 +89,7 @@ typedef struct EunoWindow
 	EunoScanPart first;			/* in index order */
 	EunoScanPart last;
 	uint32		nparts;			/* if entire */
-	uint32		part_end[FULL_PARTS];	/* items of a part end here */
+	uint32		part_end[EUNO_FULL_PARTS];	/* items of a part end here */
 } EunoWindow;
 
 typedef struct EunoScan
@@ -219,13 +219,13 @@ extern void euno_ahead_near(IndexScanDesc scan, EunoWindow *window,
 
 extern void euno_tuple_form(IndexScanDesc scan, EunoWindow *window);
 
-/* ---- euno_reader.c: for whom a scan reads ---- */
+/* ---- euno_consumer.c: for whom a scan reads ---- */
 
 /*
  * Looks for the scan's node, once, when a window has been read, and begins what
  * follows from what is found.
  */
-extern void euno_reader_look(IndexScanDesc scan);
+extern void euno_consumer_find(IndexScanDesc scan);
 
 /* ---- euno_direct.c ---- */
 

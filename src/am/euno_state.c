@@ -137,10 +137,10 @@ euno_in_our_group(int pid)
 EunoTreeSlot *
 euno_index_slot(EunoIndex *idx)
 {
-	EunoTreeSlot *slot = euno_tree_get(&idx->key, idx->oid);
+	EunoTreeSlot *slot = euno_tree_find_or_make(&idx->key, idx->oid);
 
 	if (slot == NULL && euno_gc_database() > 0)
-		slot = euno_tree_get(&idx->key, idx->oid);
+		slot = euno_tree_find_or_make(&idx->key, idx->oid);
 	if (slot == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
@@ -282,7 +282,7 @@ bring_up(EunoIndex *idx, Relation index, bool wait)
 }
 
 void
-euno_index_ensure_ready(EunoIndex *idx, Relation index)
+euno_index_try_build(EunoIndex *idx, Relation index)
 {
 	CHECK_FOR_INTERRUPTS();		/* callers come back until it is */
 	euno_require_serving(index);
@@ -319,6 +319,6 @@ euno_index_pin_ready(EunoIndex *idx, Relation index, EunoContext **cx)
 	while (euno_index_pin(idx, cx) != EUNO_STATE_READY)
 	{
 		euno_index_unpin(idx);
-		euno_index_ensure_ready(idx, index);
+		euno_index_try_build(idx, index);
 	}
 }

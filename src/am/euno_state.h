@@ -41,11 +41,11 @@ extern void euno_refuse_own_build(const EunoTreeSlot *slot, Relation index);
  * Build the tree if it is not READY; a background worker does it if this
  * session may not (euno_trust.c).  May wait for another builder.
  */
-extern void euno_index_ensure_ready(EunoIndex *idx, Relation index);
+extern void euno_index_try_build(EunoIndex *idx, Relation index);
 
 /*
- * The same, but does nothing if somebody else has the build lock.  Waits for
- * the last readers of a tree that was given up, and for a ShareLock on a table
+ * Builds the tree if it is not READY, but does nothing if somebody else has the
+ * build lock.  Waits for the last readers of a tree that was given up, and for a ShareLock on a table
  * that is no heap, if the caller does not have it.
  */
 extern void euno_index_build_if_idle(EunoIndex *idx, Relation index);
@@ -54,7 +54,7 @@ extern void euno_index_build_if_idle(EunoIndex *idx, Relation index);
  * Pins a tree that is READY (see euno_index_pin), having it built, again and
  * again, until it is.  Nothing is held before; what was known of another
  * generation of the tree counts no more.  Waits, runs functions of users, and
- * raises, as euno_index_ensure_ready does; nothing is pinned then.
+ * raises, as euno_index_try_build does; nothing is pinned then.
  */
 extern void euno_index_pin_ready(EunoIndex *idx, Relation index,
 								 EunoContext **cx);
@@ -141,7 +141,7 @@ extern void euno_full_note(EunoTreeSlot *slot, uint64 bytes);
  * May it be built in the background?  Not for a while after it did not fit,
  * nor before there is room for what it needed then.
  */
-extern bool euno_full_may_return(const EunoTreeSlot *slot);
+extern bool euno_full_may_come_back(const EunoTreeSlot *slot);
 
 /* ---- euno_gc.c: trees whose relation, or rows, are gone ---- */
 

@@ -293,7 +293,7 @@ check_and_insert_locked(UniqueCheck *uc, const KeyLock *lock)
 {
 	volatile Verdict verdict;
 
-	/* As in euno_index_ensure_ready: VACUUM must not wait for us here. */
+	/* As in euno_index_try_build: VACUUM must not wait for us here. */
 	euno_hazard_clear(uc->idx->cx.process);
 	lock_key(lock);
 	PG_TRY();
@@ -315,7 +315,7 @@ static void
 wait_for(UniqueCheck *uc, Verdict verdict)
 {
 	if (verdict == VERDICT_ABSENT)
-		euno_index_ensure_ready(uc->idx, uc->index);
+		euno_index_try_build(uc->idx, uc->index);
 	else if (uc->speculative_token != 0)
 		SpeculativeInsertionWait(uc->xwait, uc->speculative_token);
 	else

@@ -6,7 +6,7 @@
  * count(*) wants rows, not what is in them.  The server does not say so: an
  * index-only scan has to return a tuple, and its slot gets every column of it.
  * Where its rows go to an aggregate without grouping in whose expressions there
- * is no column (euno_reader.c), any tuple will do.  Then keys need not be
+ * is no column (euno_consumer.c), any tuple will do.  Then keys need not be
  * copied out of the tree, nor index tuples made of them.
  *
  *-------------------------------------------------------------------------

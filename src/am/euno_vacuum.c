@@ -147,7 +147,7 @@ lock_for_vacuum(EunoIndex *idx, Relation index)
 			(slot && euno_tree_state(slot) == EUNO_STATE_READY))
 			return slot;
 		euno_build_unlock(idx->oid, ShareLock);
-		euno_index_ensure_ready(idx, index);
+		euno_index_try_build(idx, index);
 	}
 }
 
@@ -282,7 +282,7 @@ static bool
 compact_step(EunoIndex *idx, IndexVacuumInfo *info,
 			 IndexBulkDeleteResult *stats, uint64 *leaves, uint64 *changes)
 {
-	EunoStatus	status = EUNO_STALE;
+	EunoStatus	status = EUNO_BUSY;
 	bool		more = false;
 	EunoContext *cx;
 
@@ -307,7 +307,7 @@ compact_step(EunoIndex *idx, IndexVacuumInfo *info,
 			euno_count_upkeep(idx, cx, before);
 		}
 		more = status == EUNO_OK;
-		if (status == EUNO_NOT_FOUND)
+		if (status == EUNO_DONE)
 		{
 			slot->compacted_at = *changes;
 			slot->ops->stats(cx, &slot->tree, &now);
@@ -326,10 +326,9 @@ static void
 reclaim(EunoIndex *idx)
 {
 	EunoContext *cx;
-	uint32_t	merged;
 
 	if (euno_index_pin(idx, &cx) == EUNO_STATE_READY)
-		(void) idx->slot->ops->compact(cx, &idx->slot->tree, 0, 0, &merged);
+		idx->slot->ops->reclaim(cx, &idx->slot->tree);
 	euno_index_unpin(idx);
 }
 

@@ -59,7 +59,7 @@ drop_tuples(EunoWindow *window)
 bool
 euno_window_is_large(const EunoWindow *window)
 {
-	return window->capacity > MOST_FIRST_BATCH || window->buf != NULL;
+	return window->capacity > EUNO_MOST_FIRST_BATCH || window->buf != NULL;
 }
 
 /*
@@ -124,10 +124,10 @@ euno_window_learn(EunoScan *so)
 
 	if (so->range.parts)
 		so->first_parts = learn(so, so->first_parts, left, FIRST_PARTS,
-								FULL_PARTS);
+								EUNO_FULL_PARTS);
 	else if (so->range.exact)
-		so->first_batch = learn(so, so->first_batch, left, FIRST_BATCH,
-								MOST_FIRST_BATCH);
+		so->first_batch = learn(so, so->first_batch, left, EUNO_FIRST_BATCH,
+								EUNO_MOST_FIRST_BATCH);
 	so->reads = 0;
 }
 
@@ -145,7 +145,7 @@ euno_window_restart(EunoScan *so)
 	window->pos = -1;
 	window->placed = window->entire = false;
 	so->batch = so->range.exact && !so->range.parts ? so->first_batch :
-		FIRST_BATCH;
+		EUNO_FIRST_BATCH;
 	so->parts = so->first_parts;
 	if (so->range.exact || so->idx->order != EUNO_ORDER_BYTES ||
 		!euno_scan_sieve(so->plan, &so->sieve, &so->sieve_decides))
@@ -260,10 +260,10 @@ skip_ahead(EunoScan *so, EunoWindow *window, bool forward)
 		end->pos = target;
 		memcpy(end->data, target.key, target.keylen);
 		end->pos.key = end->data;
-		so->batch = FIRST_BATCH;
+		so->batch = EUNO_FIRST_BATCH;
 	}
 	else
-		so->batch = Min(2 * so->batch, FULL_BATCH);
+		so->batch = Min(2 * so->batch, EUNO_FULL_BATCH);
 }
 
 /*
@@ -299,7 +299,7 @@ after_range(EunoScan *so, EunoWindow *window, bool forward)
 {
 	if (so->range.exact)
 	{
-		so->batch = Min(4 * so->batch, FULL_BATCH);
+		so->batch = Min(4 * so->batch, EUNO_FULL_BATCH);
 		return;
 	}
 	skip_ahead(so, window, forward);
@@ -335,7 +335,7 @@ read_range(IndexScanDesc scan, EunoWindow *window, bool forward)
 		if (unlikely(status != EUNO_OK))
 			euno_index_error(idx, scan->indexRelation, status);
 	} while (unlikely(so->predicate.wanted) &&
-			 !euno_predicate_covers(&so->predicate, scan, idx,
+			 !euno_predicate_lock_batch(&so->predicate, scan, idx,
 									window->read.generation, &window->cursor,
 									forward, &batch));
 	window->nitems = batch.nitems;
@@ -543,8 +543,8 @@ read_parts(IndexScanDesc scan, EunoWindow *window, bool forward)
 	if (!window->entire)
 		after_range(so, window, forward);
 	else if (so->range.exact)
-		so->batch = FULL_BATCH;
-	so->parts = FULL_PARTS;
+		so->batch = EUNO_FULL_BATCH;
+	so->parts = EUNO_FULL_PARTS;
 	so->reads++;
 	return true;
 }
@@ -589,9 +589,9 @@ look_for_reader(IndexScanDesc scan)
 	if (window->nitems == 0)
 		return;
 	so->rows += window->nitems - 1;
-	if (so->rows >= FIRST_BATCH &&
+	if (so->rows >= EUNO_FIRST_BATCH &&
 		(scan->xs_want_itup || (so->plain && !window->ahead.wanted)))
-		euno_reader_look(scan);
+		euno_consumer_find(scan);
 }
 
 bool

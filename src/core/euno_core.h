@@ -30,6 +30,8 @@ typedef enum EunoStatus
 	EUNO_EXISTS,				/* insert: (key, TID) is there already */
 	EUNO_NOT_FOUND,				/* remove, contains: (key, TID) is not there */
 	EUNO_STALE,					/* remove: the guard word had changed */
+	EUNO_DONE,					/* compact: that was the last leaf */
+	EUNO_BUSY,					/* compact, set_domains: not now */
 	EUNO_FULL,					/* insert with no_split: the leaf is full */
 	EUNO_NO_MEMORY,				/* allocation failed; the tree is as it was */
 	EUNO_CORRUPT,				/* something impossible was found */
@@ -289,25 +291,27 @@ typedef struct EunoTreeOps
 	/*
 	 * Every entry that is in the tree from the call's start to its end is shown
 	 * to decide at least once; entries are removed when it says true.  While a
-	 * walk is under way, entries only move to the right.  EUNO_OK, EUNO_CORRUPT
-	 * or EUNO_CANCELED; what was removed before that is gone.
+	 * walk is under way, a B+tree's entries only move to the right.  EUNO_OK,
+	 * EUNO_CORRUPT or EUNO_CANCELED; what was removed before that is gone.
 	 */
 	EunoStatus	(*walk) (EunoContext *cx, EunoTree *tree,
 						 EunoWalk *walk);
 
 	/*
 	 * Merges underfull neighbors, looking at this many leaves from where the
-	 * last call ended, or from the first one (EUNO_COMPACT_BEGIN); and gives
-	 * back unlinked memory that nobody can see any more, with 0 leaves, too.
-	 * *merged is set to how many leaves went.  With EUNO_COMPACT_CALM,
+	 * last call ended, or from the first one (EUNO_COMPACT_BEGIN); then
+	 * reclaims.  *merged is set to how many leaves went.  With EUNO_COMPACT_CALM,
 	 * contended leaves to which nothing was written since the last such call
-	 * came by become calm.  EUNO_OK; EUNO_NOT_FOUND: that was the last leaf,
-	 * and the next call begins anew; EUNO_STALE: it may do nothing now, since
-	 * another process is at it or a walk is under way; EUNO_CORRUPT.
+	 * came by become calm.  EUNO_OK; EUNO_DONE: that was the last leaf, and the
+	 * next call begins anew; EUNO_BUSY: another process is at it, or a walk is
+	 * under way; EUNO_CORRUPT.
 	 */
 	EunoStatus	(*compact) (EunoContext *cx, EunoTree *tree,
 							uint32_t how, uint32_t max_leaves,
 							uint32_t *merged);
+
+	/* Gives back unlinked memory that nobody can see any more. */
+	void		(*reclaim) (EunoContext *cx, EunoTree *tree);
 
 	/*
 	 * Brings a domain's directory up to date.  In COMPARE order it calls the
@@ -319,8 +323,8 @@ typedef struct EunoTreeOps
 	 * From now on these domains, a set of bits, have directories of their own;
 	 * others use the first domain's, which there always is.
 	 * Domains beyond the number that the tree was created with are ignored.
-	 * EUNO_OK; EUNO_NO_MEMORY: some of them have one; EUNO_NOT_FOUND: leaves
-	 * are being merged, and nothing has changed.
+	 * EUNO_OK; EUNO_NO_MEMORY: some of them have one; EUNO_BUSY: leaves are
+	 * being merged, and nothing has changed.
 	 */
 	EunoStatus	(*set_domains) (EunoContext *cx, EunoTree *tree,
 								uint64_t domains);
@@ -375,8 +379,8 @@ typedef struct EunoTreeOps
 						  EunoTreeStats *stats);
 
 	/*
-	 * NULL for trees whose leaves have no numbers.  Starts, once and for all,
-	 * to remember which leaf has passed on keys to which, in order.  Copies the
+	 * May be NULL: the leaves have no numbers.  Starts, once and for all, to
+	 * remember which leaf has passed on keys to which, in order.  Copies the
 	 * moves since *position, at first 0, and advances it.  *n: room in, number
 	 * out.  A move is told from the moment on at which its keys can be found in
 	 * the other leaf.  EUNO_OK; EUNO_FULL: *n was less than EUNO_MOVES_MAX, and

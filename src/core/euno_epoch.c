@@ -34,7 +34,7 @@ euno_epochs_init(EunoEpochs *epochs, uint32_t nslots)
 }
 
 uint64_t
-euno_epoch_retire(EunoEpochs *epochs)
+euno_epoch_advance(EunoEpochs *epochs)
 {
 	/* Release: who sees the new epoch sees the unlinking. */
 	return euno_add64_full(&epochs->current, 1);

@@ -107,7 +107,7 @@ euno_epoch_exit(EunoProcess *process)
 /*
  * Advances the epoch; returns the one a node unlinked before has to wait for.
  */
-extern uint64_t euno_epoch_retire(EunoEpochs *epochs);
+extern uint64_t euno_epoch_advance(EunoEpochs *epochs);
 
 /*
  * The bound: nobody can still see what was retired with an epoch less than
@@ -117,7 +117,7 @@ extern uint64_t euno_epoch_retire(EunoEpochs *epochs);
 extern uint64_t euno_epoch_bound(EunoEpochs *epochs, uint64_t wanted);
 
 /*
- * The same for those who can do without what they would get: of all processes
+ * The bound, for those who can do without what they would get: of all processes
  * one tries to raise it, once in EUNO_EPOCH_BATCH epochs.
  */
 extern uint64_t euno_epoch_bound_lately(EunoEpochs *epochs);
@@ -129,7 +129,7 @@ extern bool euno_epoch_passed(EunoEpochs *epochs, uint64_t retired);
 static inline uint64_t
 euno_stamp_new(EunoEpochs *epochs)
 {
-	return euno_epoch_retire(epochs);
+	return euno_epoch_advance(epochs);
 }
 
 /* Says which TID this process is about to return (see above). */

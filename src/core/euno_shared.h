@@ -352,7 +352,7 @@ euno_prefetch(const void *p)
 }
 
 /*
- * The same by reading a byte, and p must be valid: a prefetch is dropped by
+ * Prefetches by reading a byte, and p must be valid: a prefetch is dropped by
  * some machines when the page's address is not at hand either.  Nothing
  * depends on the byte, so a test sees a prefetch.
  */

@@ -4,7 +4,7 @@
  *	  Comparing keys by their opclasses, in COMPARE order.
  *
  * Runs with no lock held and on private memory, so comparators are free to
- * read catalogs (enum, record), to palloc and to raise errors.
+ * read catalogs (records of their types), to palloc and to raise errors.
  *
  *-------------------------------------------------------------------------
  */

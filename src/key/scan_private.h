@@ -150,7 +150,7 @@ typedef struct EunoLimit
 	EunoPosition low;			/* else between these; key NULL: no end */
 	EunoPosition high;
 
-	/* The same of a column of fixed length that is not NULL, as numbers. */
+	/* As numbers, of a column of fixed length that is not NULL. */
 	uint32		width;			/* of the column; 0: there are none */
 	uint64		least;
 	uint64		more;			/* the greatest is this much more */

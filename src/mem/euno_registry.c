@@ -322,7 +322,7 @@ find_free_slot(void)
 }
 
 EunoTreeSlot *
-euno_tree_get(const EunoTreeKey *key, Oid index_oid)
+euno_tree_find_or_make(const EunoTreeKey *key, Oid index_oid)
 {
 	EunoTreeSlot *slot = euno_tree_lookup(key);
 	EunoTreeHashEntry *entry;

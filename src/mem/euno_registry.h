@@ -260,8 +260,8 @@ extern EunoArena *euno_registry_arena(void);
 extern EunoTreeSlot *euno_tree_lookup(const EunoTreeKey *key);
 
 /*
- * The same, and the slot's generation at that time: should the slot serve
- * another key later, it will have another.
+ * The slot of a key, or NULL, and the slot's generation at that time: should it
+ * serve another key later, it will have another.  Locks as above.
  */
 extern EunoTreeSlot *euno_tree_lookup_generation(const EunoTreeKey *key,
 												 uint64 *generation);
@@ -270,7 +270,7 @@ extern EunoTreeSlot *euno_tree_lookup_generation(const EunoTreeKey *key,
  * The slot of a key, made ABSENT if it is new.  NULL when the registry is
  * full.
  */
-extern EunoTreeSlot *euno_tree_get(const EunoTreeKey *key, Oid index_oid);
+extern EunoTreeSlot *euno_tree_find_or_make(const EunoTreeKey *key, Oid index_oid);
 
 extern int	euno_tree_count(void);
 extern EunoTreeSlot *euno_tree_by_number(int number);	/* may be FREE */
@@ -333,8 +333,8 @@ extern void euno_tree_sweep(void);
 extern void euno_tree_drop(const EunoTreeKey *key);
 
 /*
- * The same, only if it is the tree that was described: since then, the number
- * of a file that is gone may have become another file's.
+ * Retires and drops a tree, if it is still the one that was described: since
+ * then, the number of a file that is gone may have become another file's.
  */
 extern void euno_tree_drop_described(const EunoTreeDescription *tree);
 

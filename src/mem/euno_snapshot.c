@@ -348,7 +348,7 @@ postmaster_exit(int code, Datum arg)
 static EunoTreeSlot *
 adopt_tree(const TreeImage *image)
 {
-	EunoTreeSlot *slot = euno_tree_get(&image->key, image->index_oid);
+	EunoTreeSlot *slot = euno_tree_find_or_make(&image->key, image->index_oid);
 
 	if (slot == NULL)
 		return NULL;

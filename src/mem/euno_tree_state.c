@@ -153,7 +153,7 @@ retire_locked(EunoTreeSlot *slot, bool drop)
 			pg_atomic_write_u32(&slot->state, EUNO_STATE_RETIRING);
 
 			/* Whoever does not see RETIRING in this epoch is waited for. */
-			slot->retired_epoch = euno_epoch_retire(euno_shared_epochs());
+			slot->retired_epoch = euno_epoch_advance(euno_shared_epochs());
 			break;
 	}
 }
@@ -305,7 +305,7 @@ euno_tree_start_merge(EunoTreeSlot *slot)
 		 * again; we set the state, fence, and read the side tree.
 		 */
 		pg_memory_barrier();
-		slot->side_epoch = euno_epoch_retire(euno_shared_epochs());
+		slot->side_epoch = euno_epoch_advance(euno_shared_epochs());
 	}
 	LWLockRelease(euno_registry_lock);
 	return ours;

@@ -194,7 +194,7 @@ merge_leaves(EunoTreeSlot *slot, TreeMemory *memory, uint32_t look)
 		total += merged;
 		look -= n;
 	}
-	if (status == EUNO_NOT_FOUND)
+	if (status == EUNO_DONE)
 		euno_policy_merged(&memory->policy);
 	if (status == EUNO_CORRUPT)
 		give_up(slot, memory->policy.generation);

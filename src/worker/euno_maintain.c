@@ -95,7 +95,7 @@ fit_domains(EunoTreeSlot *slot, EunoContext *cx)
 			domains &= stats.domains;
 		status = slot->ops->set_domains(cx, &slot->tree, domains);
 		euno_tree_unhold(slot);
-		if (status != EUNO_NOT_FOUND)
+		if (status != EUNO_BUSY)
 			return status;
 		CHECK_FOR_INTERRUPTS();
 		euno_sleep("EunoDomains", 1000);

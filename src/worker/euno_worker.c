@@ -162,7 +162,7 @@ absent_slot(EunoIndex *idx)
 	EunoState	state = euno_tree_state(slot);
 
 	return (state == EUNO_STATE_ABSENT || state == EUNO_STATE_RETIRING) &&
-		!slot->evicted && euno_full_may_return(slot) ? slot : NULL;
+		!slot->evicted && euno_full_may_come_back(slot) ? slot : NULL;
 }
 
 /* After the start of the server: this tree is absent and wanted. */

@@ -246,7 +246,7 @@ interrupt_merges(const EunoTreeOps *ops, const Shape *shape)
 		CHECK(euno_mutex_trylock(mutex), "a directory that is locked");
 		CHECK(ops->compact(&c.actor.cx, c.fixture.tree, EUNO_COMPACT_BEGIN,
 						   UINT32_MAX, &merged) ==
-			  (leaves == 1 ? EUNO_NOT_FOUND : EUNO_OK) &&
+			  (leaves == 1 ? EUNO_DONE : EUNO_OK) &&
 			  merged == 0 && (canceled_waits > 0 || leaves == 1),
 			  "%u merges, %u waits", merged, canceled_waits);
 		euno_mutex_unlock(mutex, &env);

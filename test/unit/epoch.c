@@ -31,14 +31,14 @@ test_known_answers(void)
 	tap_begin("epochs: known answers");
 	euno_epochs_init(epochs, 4);
 	CHECK(epochs->current == 1 && epochs->nslots == 4, "fresh epochs");
-	first = euno_epoch_retire(epochs);
+	first = euno_epoch_advance(epochs);
 	CHECK(euno_epoch_passed(epochs, first), "nobody is in, but not passed");
 
 	euno_epoch_enter(&a);
-	first = euno_epoch_retire(epochs);
+	first = euno_epoch_advance(epochs);
 	CHECK(!euno_epoch_passed(epochs, first), "passed a process that is in");
 	euno_epoch_enter(&b);
-	second = euno_epoch_retire(epochs);
+	second = euno_epoch_advance(epochs);
 	CHECK(second > first, "the epoch does not advance");
 	euno_epoch_enter(&a);
 	euno_epoch_exit(&a);
@@ -52,7 +52,7 @@ test_known_answers(void)
 	euno_epoch_enter(&a);
 	euno_epoch_enter(&a);
 	euno_epoch_enter(&a);
-	first = euno_epoch_retire(epochs);
+	first = euno_epoch_advance(epochs);
 	euno_process_reset(&a, 1);
 	CHECK(a.depth == 1 && !euno_epoch_passed(epochs, first),
 		  "a reset to depth 1 left the epoch");
@@ -142,7 +142,7 @@ test_model(double seconds)
 			__atomic_store_n(&node->mark, ALIVE, __ATOMIC_RELAXED);
 			node = __atomic_exchange_n(&cells[random_below(&random, CELLS)],
 									   node, __ATOMIC_SEQ_CST);
-			node->epoch = euno_epoch_retire(model_epochs);
+			node->epoch = euno_epoch_advance(model_epochs);
 			limbo[nlimbo++] = node;
 		}
 		else

@@ -330,7 +330,7 @@ one_operation(Side *sides, Input *input, const Shape *shape)
 		status[0] = sides[0].fixture.ops->compact(&sides[0].actor.cx,
 												  sides[0].fixture.tree, 0,
 												  1 + next_byte(input), &merged);
-		if (status[0] == EUNO_NOT_FOUND)
+		if (status[0] == EUNO_DONE)
 			status[0] = EUNO_OK;
 	}
 	else

@@ -514,7 +514,7 @@ change_domains(Worker *worker)
 		return;
 	status = ops->set_domains(&worker->actor.cx, mob->fixture.tree,
 							  random_below(random, UINT32_C(1) << n));
-	CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND,
+	CHECK(status == EUNO_OK || status == EUNO_BUSY,
 		  "set_domains: status %d", status);
 	if (status == EUNO_OK)
 		__atomic_add_fetch(&mob->changes, 1, __ATOMIC_RELAXED);
@@ -532,7 +532,7 @@ compact(Worker *worker)
 	status = ops->compact(&worker->actor.cx, mob->fixture.tree,
 						  random_below(&worker->actor.random, 4), 4 * most,
 						  &merged);
-	CHECK(status == EUNO_OK || status == EUNO_NOT_FOUND || status == EUNO_STALE,
+	CHECK(status == EUNO_OK || status == EUNO_DONE || status == EUNO_BUSY,
 		  "compact: status %d", status);
 	__atomic_add_fetch(&mob->merges, merged, __ATOMIC_RELAXED);
 	for (int i = 0; i < 4; i++)

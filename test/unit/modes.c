@@ -67,6 +67,7 @@ const EunoTreeOps crowded_bpt_ops = {
 	.bulk_end = euno_bpt_bulk_end,
 	.walk = euno_bpt_walk,
 	.compact = euno_bpt_compact,
+	.reclaim = euno_bpt_reclaim_all,
 	.maintain = euno_bpt_maintain,
 	.set_domains = euno_bpt_set_domains,
 	.set_mode = euno_bpt_set_mode,

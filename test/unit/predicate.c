@@ -125,7 +125,7 @@ follow(Round *round, Actor *actor)
 	}
 }
 
-/* Reads a range as euno_predicate_covers has it read. */
+/* Reads a range as euno_predicate_lock_batch has it read. */
 static void
 read_range(Round *round, Actor *actor, uint32_t number)
 {

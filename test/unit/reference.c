@@ -395,7 +395,7 @@ reference_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
 	(void) how;
 	(void) max_leaves;
 	*merged = 0;
-	return EUNO_NOT_FOUND;
+	return EUNO_DONE;
 }
 
 static uint64_t

@@ -765,7 +765,7 @@ do_merge(Player *player, bool begin, uint32_t leaves)
 									  begin ? EUNO_COMPACT_BEGIN : 0, leaves,
 									  &merged);
 
-	if (status != EUNO_NOT_FOUND && status != EUNO_STALE &&
+	if (status != EUNO_DONE && status != EUNO_BUSY &&
 		(begin || status != EUNO_OK))
 		coroutine_fail("a merge failed");
 }
@@ -956,7 +956,7 @@ do_evict(void)
 
 	euno_store32(&shared.gone, 1);
 	EUNO_FENCE(__ATOMIC_SEQ_CST);
-	retired = euno_epoch_retire(epochs);
+	retired = euno_epoch_advance(epochs);
 	while (!euno_epoch_passed(epochs, retired))
 		coroutine_yield();
 	failure = memory_free(shared.nodes, (size_t) shared.used * GRANULE);

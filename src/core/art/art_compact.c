@@ -402,7 +402,7 @@ is_fine(ArtNode *node)
 }
 
 /*
- * This many nodes, within one epoch.  EUNO_OK; EUNO_NOT_FOUND after the last
+ * This many nodes, within one epoch.  EUNO_OK; EUNO_DONE after the last
  * one, or when one cannot be believed: verify says so, and compact has an end.
  */
 static EunoStatus
@@ -423,7 +423,7 @@ compact_nodes(Compact *c, ArtVisit *v, uint32_t n, uint32_t *merged)
 	}
 	euno_epoch_exit(c->cx->process);
 	euno_art_visit_pause(v);
-	return status == EUNO_OK ? EUNO_OK : EUNO_NOT_FOUND;
+	return status == EUNO_OK ? EUNO_OK : EUNO_DONE;
 }
 
 /*
@@ -466,7 +466,7 @@ euno_art_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
 
 	*merged = 0;
 	if (!euno_mutex_trylock(&body->compact_mutex))
-		return EUNO_STALE;
+		return EUNO_BUSY;
 	euno_art_visit_start(&v, cx, tree);
 	if ((how & EUNO_COMPACT_BEGIN) == 0)
 	{

@@ -117,7 +117,7 @@ limbo_close(EunoContext *cx, EunoTree *tree, ArtStripe *stripe)
 
 	euno_store_ptr(&stripe->blocks, block->next);
 	euno_store64(&art_body(tree)->stamp, euno_stamp_new(cx->process->epochs));
-	block->epoch = euno_epoch_retire(cx->process->epochs);
+	block->epoch = euno_epoch_advance(cx->process->epochs);
 	block->next = block;
 	if (stripe->closed != NULL)
 	{

@@ -79,7 +79,7 @@ take_away(EunoContext *cx, ArtNear *near, int domain)
 	}
 	uses->next = map->old_uses;
 	map->old_uses = uses;
-	map->old_epoch = euno_epoch_retire(cx->process->epochs);
+	map->old_epoch = euno_epoch_advance(cx->process->epochs);
 	euno_store64(&map->bytes, 0);
 }
 
@@ -121,7 +121,7 @@ euno_art_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
 	if (euno_load64(&body->near_domains) == domains)
 		return EUNO_OK;
 	if (!euno_mutex_trylock(&body->near_mutex))
-		return EUNO_NOT_FOUND;
+		return EUNO_BUSY;
 	near = euno_load_ptr(&body->near);
 	if (near == NULL && domains != 1)
 		near = make_table(cx, tree);

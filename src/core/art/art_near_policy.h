@@ -37,7 +37,7 @@ typedef struct ArtUses
 	uint64_t	drawn[ART_USES];
 } ArtUses;
 
-/* The same, sorted. */
+/* How often keys were read and changed, sorted. */
 typedef struct ArtMeasure
 {
 	uint32_t	nreads;

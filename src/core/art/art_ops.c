@@ -138,6 +138,7 @@ stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *to)
 	.bulk_end = euno_art_bulk_end, \
 	.walk = euno_art_walk, \
 	.compact = euno_art_compact, \
+	.reclaim = euno_art_reclaim_all, \
 	.maintain = euno_art_maintain, \
 	.set_domains = euno_art_set_domains, \
 	.verify = euno_art_verify, \

@@ -105,7 +105,7 @@ art_indirect_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 	return art_list_slot(node, type, byte, ref);
 }
 
-/* The same in any node. */
+/* The slot of a byte in a node of any type, and what it has. */
 static inline ArtRef *
 art_slot(ArtNode *node, ArtType type, uint8_t byte, ArtRef *ref)
 {

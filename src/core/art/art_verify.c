@@ -346,7 +346,7 @@ euno_art_verify(EunoContext *cx, EunoTree *tree, const EunoVerify *verify)
 	v.findings = v.entries = 0;
 	v.again = false;
 	nsuspects = euno_art_near_suspects(cx, tree, suspects);
-	epoch = nsuspects == 0 ? 0 : euno_epoch_retire(cx->process->epochs);
+	epoch = nsuspects == 0 ? 0 : euno_epoch_advance(cx->process->epochs);
 	if (!check_nodes(&v))
 		return v.findings;
 	versions = v.versions;

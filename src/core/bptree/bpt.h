@@ -233,6 +233,7 @@ extern void euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node,
 extern void euno_bpt_retire_leaf(EunoContext *cx, EunoTree *tree,
 								 BptLeaf *leaf);
 extern uint32_t euno_bpt_reclaim(EunoContext *cx, EunoTree *tree, bool all);
+extern void euno_bpt_reclaim_all(EunoContext *cx, EunoTree *tree);
 extern void euno_bpt_spare_used(EunoContext *cx);
 extern void euno_bpt_spare_drop(EunoContext *cx);
 

@@ -70,7 +70,7 @@ euno_bpt_set_domains(EunoContext *cx, EunoTree *tree, uint64_t domains)
 	if (euno_load64(&body->active) == domains)
 		return EUNO_OK;
 	if (!euno_mutex_trylock(&body->compact_mutex))
-		return EUNO_NOT_FOUND;
+		return EUNO_BUSY;
 	cx->held.compacting = tree;
 	for (int d = 1; d < tree->config.ndomains; d++)
 	{

@@ -211,7 +211,7 @@ euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node, size_t size,
 	euno_mutex_lock(&body->limbo_mutex, cx->env);
 
 	/* Advanced under the mutex: the list is in the order of the epochs. */
-	euno_store64(&limbo->epoch, euno_epoch_retire(cx->process->epochs));
+	euno_store64(&limbo->epoch, euno_epoch_advance(cx->process->epochs));
 	tail = euno_load_ptr(&body->limbo_tail);
 	if (tail != NULL)
 		euno_store_ptr(&tail->next, limbo);
@@ -273,4 +273,11 @@ euno_bpt_reclaim(EunoContext *cx, EunoTree *tree, bool all)
 		n++;
 	}
 	return n;
+}
+
+/* See EunoTreeOps. */
+void
+euno_bpt_reclaim_all(EunoContext *cx, EunoTree *tree)
+{
+	(void) euno_bpt_reclaim(cx, tree, true);
 }

@@ -258,8 +258,8 @@ euno_bpt_directories_unlock(EunoContext *cx, EunoTree *tree)
 
 /*
  * Merges a leaf's right neighbor into it, if that may be and they fit.  EUNO_OK,
- * EUNO_NOT_FOUND (not worth it, or too busy), EUNO_STALE (a walk is under way)
- * or EUNO_CORRUPT; *unposted: the directories have forgotten the right leaf.
+ * EUNO_NOT_FOUND (not worth it, or locks are taken), EUNO_BUSY (a walk is under
+ * way) or EUNO_CORRUPT; *unposted: the directories have forgotten the right leaf.
  */
 static EunoStatus
 merge_pair(Merge *m, bool *unposted)
@@ -267,7 +267,7 @@ merge_pair(Merge *m, bool *unposted)
 	EunoContext *cx = m->cx;
 	EunoTree   *tree = m->tree;
 	BptBody    *body = bpt_body(tree);
-	EunoStatus	status = EUNO_STALE;
+	EunoStatus	status = EUNO_BUSY;
 	EunoPosition pos;
 	BptKey		key;
 	uint8_t		buf[BPT_MAX_COMPOSITE + 8] __attribute__((aligned(8)));
@@ -379,7 +379,7 @@ directories_shrink(EunoContext *cx, EunoTree *tree)
  * Merges, from where it stopped last to the right, until there have been so
  * many leaves or merges, or it is canceled.  With "calm", contended leaves
  * that are idle become calm.  The caller has the right to merge.  EUNO_OK,
- * EUNO_STALE (a walk is under way) or EUNO_CORRUPT.
+ * EUNO_BUSY (a walk is under way) or EUNO_CORRUPT.
  */
 static EunoStatus
 merge_from(EunoContext *cx, EunoTree *tree, uint32_t max_leaves, bool calm,
@@ -427,7 +427,7 @@ euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
 
 	*merged = 0;
 	if (!euno_mutex_trylock(&body->compact_mutex))
-		return EUNO_STALE;
+		return EUNO_BUSY;
 	cx->held.compacting = tree;
 	if (body->compact_at == NULL || (how & EUNO_COMPACT_BEGIN) != 0)
 		body->compact_at = euno_load_ptr_acquire(&body->first);
@@ -436,8 +436,8 @@ euno_bpt_compact(EunoContext *cx, EunoTree *tree, uint32_t how,
 	if (*merged > 0)
 		directories_shrink(cx, tree);
 	if (status == EUNO_OK && body->compact_at == NULL)
-		status = EUNO_NOT_FOUND;
+		status = EUNO_DONE;
 	euno_bpt_compact_leave(cx);
-	(void) euno_bpt_reclaim(cx, tree, true);
+	euno_bpt_reclaim_all(cx, tree);
 	return status;
 }

@@ -317,6 +317,6 @@ euno_bpt_settle(EunoContext *cx, EunoTree *tree, uint32_t max)
 			break;
 	}
 	euno_bpt_compact_leave(cx);
-	(void) euno_bpt_reclaim(cx, tree, true);
+	euno_bpt_reclaim_all(cx, tree);
 	return moved;
 }

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * euno_reader.c
+ * euno_consumer.c
  *	  For whom a scan reads.
  *
  * An access method is not told what its rows are for.  A scan that goes on for
@@ -168,7 +168,7 @@ search(PlanState *state, void *arg)
 }
 
 void
-euno_reader_look(IndexScanDesc scan)
+euno_consumer_find(IndexScanDesc scan)
 {
 	EunoScan   *so = scan->opaque;
 	Search		sought = {.scan = scan};
@@ -187,7 +187,7 @@ euno_reader_look(IndexScanDesc scan)
 }
 
 void
-euno_reader_init(void)
+euno_consumer_init(void)
 {
 	previous_hook = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
