@@ -276,7 +276,7 @@ is_radix(const EunoIndex *idx)
 {
 	const EunoTreeOps *ops = idx->slot != NULL ? idx->slot->ops : NULL;
 
-	return ops == &euno_art_olc_ops || ops == &euno_art_rowex_ops;
+	return ops != NULL && !ops->leaf_chain;
 }
 
 /*

@@ -196,8 +196,7 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 {
 	const EunoTreeOps *ops = slot->ops;
 	bool		ready = state == EUNO_STATE_READY;
-	bool		radix = ops && ops->set_mode == NULL;	/* no chain of leaves,
-														 * which have no modes */
+	bool		radix = ops && !ops->leaf_chain;
 	int			n = 0;
 
 	values[n++] = ObjectIdGetDatum(slot->key.space);

@@ -128,7 +128,7 @@ static void
 expect_tree(EunoTreeSlot *slot, const EunoSort *sort)
 {
 	uint64		bytes = euno_sort_bytes(sort);
-	int			ndomains = slot->ops->settle != NULL ? euno_ndomains : 1;
+	int			ndomains = slot->ops->leaf_chain ? euno_ndomains : 1;
 
 	if (bytes < EXPECT_LEAST)
 		return;

@@ -324,6 +324,14 @@ note_killed(EunoScan *so)
 	window->killed[window->pos] = true;
 }
 
+/* Announces an item; false if the tree may have changed since it was read. */
+static inline bool
+announce(EunoScan *so, EunoWindow *window, EunoTid tid)
+{
+	so->hazard_set = true;
+	return euno_hazard_of_batch(so->idx, tid, &window->read);
+}
+
 /* Where keys are wanted: may the window's item be returned? */
 static inline bool
 accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
@@ -343,9 +351,7 @@ accept_item(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	if (so->use_hazards)
 	{
 		EUNO_STOP_POINT("scan-batch");
-		so->hazard_set = true;
-		if (!euno_hazard_of_batch(so->idx, tid, &window->read) &&
-			!still_there(scan, window, tid))
+		if (!announce(so, window, tid) && !still_there(scan, window, tid))
 			return false;
 		EUNO_STOP_POINT("scan-return");
 	}
@@ -359,11 +365,7 @@ accept_unread(IndexScanDesc scan, EunoWindow *window, EunoTid tid)
 	EunoScan   *so = scan->opaque;
 
 	EUNO_STOP_POINT("scan-unread");
-	so->hazard_set = true;
-	if (!euno_hazard_of_batch(so->idx, tid, &window->read) &&
-		!euno_unread_visible(scan, tid))
-		return false;
-	return true;
+	return announce(so, window, tid) || euno_unread_visible(scan, tid);
 }
 
 /* Of the page of the row last returned, where so->pins. */
@@ -459,8 +461,7 @@ next_formed(IndexScanDesc scan, EunoWindow *window, bool forward)
 		return next_tuple(scan, forward);
 	tid = window->tids[next];
 	window->pos = next;
-	so->hazard_set = true;
-	if (!euno_hazard_of_batch(so->idx, tid, &window->read))
+	if (!announce(so, window, tid))
 		return next_if_there(scan, forward);
 	scan->xs_itup = (IndexTuple) (window->tuples + place);
 	euno_tid_unpack(tid, &scan->xs_heaptid);
@@ -478,8 +479,7 @@ next_unread(IndexScanDesc scan, EunoWindow *window, bool forward)
 		forward != window->forward || EUNO_STOPS_ARE_SET())
 		return next_tuple(scan, forward);
 	tid = window->tids[window->pos + 1];
-	so->hazard_set = true;
-	if (!euno_hazard_of_batch(so->idx, tid, &window->read))
+	if (!announce(so, window, tid))
 		return next_tuple(scan, forward);
 	window->pos++;
 	euno_tid_unpack(tid, &scan->xs_heaptid);

@@ -224,6 +224,8 @@ typedef struct EunoVerify
 typedef struct EunoTreeOps
 {
 	const char *name;
+	bool		leaf_chain;		/* entries are in leaves, side by side, which
+								 * have modes and domains: no radix tree */
 
 	/* For test programs */
 	bool		bytes_only;		/* trees of COMPARE order cannot be created */

@@ -56,6 +56,7 @@ CROWDED(art)
 
 const EunoTreeOps crowded_bpt_ops = {
 	.name = "bptree/crowded",
+	.leaf_chain = true,
 	.atomic_batches = true,
 	.create = euno_bpt_create,
 	.insert = crowded_bpt_insert,

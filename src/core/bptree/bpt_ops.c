@@ -81,6 +81,7 @@ euno_bpt_stats(EunoContext *cx, EunoTree *tree, EunoTreeStats *stats)
 
 const EunoTreeOps euno_bptree_ops = {
 	.name = "bptree",
+	.leaf_chain = true,
 	.atomic_batches = true,
 	.bottom_up_reach = UINT32_MAX,	/* reading ends with the leaf */
 	.create = euno_bpt_create,
