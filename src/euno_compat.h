@@ -356,13 +356,13 @@ euno_fetch_switched(IndexFetchHeapData *fetch, BlockNumber block)
 #if PG_VERSION_NUM >= 190000
 typedef uint64 EunoBufferState;
 #define euno_buffer_state_read(desc) pg_atomic_read_u64(&(desc)->state)
-#define euno_buffer_state_replace(desc, expected, state) \
-	pg_atomic_compare_exchange_u64(&(desc)->state, expected, state)
+#define euno_buffer_state_replace(desc, old, new) \
+	pg_atomic_compare_exchange_u64(&(desc)->state, old, new)
 #else
 typedef uint32 EunoBufferState;
 #define euno_buffer_state_read(desc) pg_atomic_read_u32(&(desc)->state)
-#define euno_buffer_state_replace(desc, expected, state) \
-	pg_atomic_compare_exchange_u32(&(desc)->state, expected, state)
+#define euno_buffer_state_replace(desc, old, new) \
+	pg_atomic_compare_exchange_u32(&(desc)->state, old, new)
 #endif
 
 /* 19 gave scans of tables options that their callers may set. */
