@@ -352,7 +352,8 @@ euno_fetch_switched(IndexFetchHeapData *fetch, BlockNumber block)
 #endif
 }
 
-/* 19 made a buffer's state wider. */
+/* 19 made a buffer's state wider, and has ReadRecentBuffer count a use. */
+#define EUNO_RECENT_USE_IS_COUNTED (PG_VERSION_NUM >= 190000)
 #if PG_VERSION_NUM >= 190000
 typedef uint64 EunoBufferState;
 #define euno_buffer_state_read(desc) pg_atomic_read_u64(&(desc)->state)

@@ -113,7 +113,7 @@ pin_again(Relation heap, BlockNumber block, const Known *page)
 	 * What a pin does otherwise: without it, the page would soon be evicted.
 	 */
 	state = euno_buffer_state_read(desc);
-	if ((state & BM_LOCKED) == 0 &&
+	if (!EUNO_RECENT_USE_IS_COUNTED && (state & BM_LOCKED) == 0 &&
 		BUF_STATE_GET_USAGECOUNT(state) < BM_MAX_USAGE_COUNT)
 		(void) euno_buffer_state_replace(desc, &state,
 										 state + BUF_USAGECOUNT_ONE);
