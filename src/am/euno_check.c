@@ -3,8 +3,9 @@
  * euno_check.c
  *	  euno_index_check: is the tree sound, and does it agree with the table?
  *
- * Named after amcheck's bt_index_check.  The table may be read and written
- * meanwhile, but not vacuumed: line pointers that entries refer to stay.
+ * Named after amcheck's bt_index_check, and locks as little as that does.  While
+ * the tree is looked at its bulk delete waits, so that line pointers to which
+ * entries lead stay; all else goes on.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,6 +27,7 @@
 #include "utils/tuplesort.h"
 
 #include "am/euno_build.h"
+#include "am/euno_debug.h"
 #include "am/euno_operation.h"
 #include "am/euno_state.h"
 #include "euno_compat.h"
@@ -176,6 +178,7 @@ check_entry(void *arg, const EunoEntry *entry)
 	Check	   *check = arg;
 
 	CHECK_FOR_INTERRUPTS();
+	EUNO_STOP_POINT("check-entry");
 	tuplesort_putdatum(check->tids, Int64GetDatum((int64) entry->tid), false);
 	if (check->with_heap)
 		check_row(check, entry);
@@ -210,6 +213,23 @@ check_tids(Check *check)
 	tuplesort_end(check->tids);
 }
 
+/*
+ * Keeps the tree from being given up, and bulk deletes away: an entry that we
+ * have seen must not lead to another row when we look.
+ */
+static void
+hold_for_check(Check *check, EunoContext **cx)
+{
+	for (;;)
+	{
+		euno_build_lock(check->idx->oid, RowExclusiveLock);
+		if (euno_index_hold(check->idx, cx) == EUNO_STATE_READY)
+			return;
+		euno_build_unlock(check->idx->oid, RowExclusiveLock);
+		euno_index_try_build(check->idx, check->index);
+	}
+}
+
 static void
 run_check(Check *check)
 {
@@ -218,12 +238,12 @@ run_check(Check *check)
 	.pause = check_pause, .arg = check};
 	EunoContext *cx;
 
-	while (euno_index_hold(idx, &cx) != EUNO_STATE_READY)
-		euno_index_try_build(idx, check->index);
+	hold_for_check(check, &cx);
 	euno_can_leave = true;
 	(void) idx->slot->ops->verify(cx, &idx->slot->tree, &verify);
 	euno_can_leave = false;
 	euno_index_unhold(idx);
+	euno_build_unlock(idx->oid, RowExclusiveLock);
 
 	/* If it was canceled, not all has been looked at. */
 	CHECK_FOR_INTERRUPTS();
@@ -242,14 +262,13 @@ euno_index_check(PG_FUNCTION_ARGS)
 	Oid			oid = PG_GETARG_OID(0);
 	bool		with_heap = PG_GETARG_BOOL(1);
 	Oid			heap_oid = IndexGetRelation(oid, true);
-	LOCKMODE	lockmode = RecoveryInProgress() ? AccessShareLock :
-		ShareUpdateExclusiveLock;
 	Check		check = {0};
 	EunoOwner	owner;
 
 	/* The table first, as everybody does. */
-	check.heap = OidIsValid(heap_oid) ? try_relation_open(heap_oid, lockmode) : NULL;
-	check.index = euno_open_index_by_oid(oid, lockmode);
+	check.heap = OidIsValid(heap_oid) ?
+		try_relation_open(heap_oid, AccessShareLock) : NULL;
+	check.index = euno_open_index_by_oid(oid, AccessShareLock);
 	euno_require_serving(check.index);
 	if (!check.index->rd_index->indisvalid)
 		ereport(ERROR,
@@ -300,7 +319,7 @@ euno_index_check(PG_FUNCTION_ARGS)
 						   (unsigned long long) check.findings),
 				 errhint("Give it up with euno_evict() and build it again with euno_rebuild(), or REINDEX it.")));
 
-	index_close(check.index, lockmode);
-	table_close(check.heap, lockmode);
+	index_close(check.index, AccessShareLock);
+	table_close(check.heap, AccessShareLock);
 	PG_RETURN_VOID();
 }

@@ -65,7 +65,10 @@ extern void euno_index_pin_ready(EunoIndex *idx, Relation index,
  */
 extern void euno_invalidate_plans(Oid database, Oid heap_oid);
 
-/* The lock that makes builders wait for each other, and VACUUM for them. */
+/*
+ * The lock that makes builders (Exclusive) wait for each other, bulk delete
+ * (Share) for them, and both for a check (RowExclusive).
+ */
 extern void euno_build_lock(Oid index_oid, LOCKMODE mode);
 extern void euno_build_unlock(Oid index_oid, LOCKMODE mode);
 
