@@ -83,8 +83,15 @@ BEGIN
 			JOIN pg_opfamily f ON f.oid = c.opcfamily
 		WHERE o.opcfamily = family.oid
 		ORDER BY f.oid LIMIT 1;
+		-- It has lost its classes when their type was dropped, with its extension.
 		IF copy IS NULL THEN
 			copy_name := family.name;
+			SELECT f.oid INTO copy
+			FROM pg_opfamily f
+			WHERE f.opfmethod = euno AND
+				format('%s.%I', f.opfnamespace::regnamespace, f.opfname) = copy_name;
+		END IF;
+		IF copy IS NULL THEN
 			EXECUTE format('CREATE OPERATOR FAMILY %s USING euno', copy_name);
 		END IF;
 

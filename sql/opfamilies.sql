@@ -211,6 +211,14 @@ SELECT euno_copy_opclasses('"Odd".num');
 RESET ROLE;
 DROP OWNED BY regress_euno_user;
 DROP ROLE regress_euno_user;
+-- the extension goes, the families of its classes stay, and are used again
+SET client_min_messages = warning;
+DROP EXTENSION isn CASCADE;
+CREATE EXTENSION isn SCHEMA "Odd";
+RESET client_min_messages;
+SELECT * FROM not_copied;
+SELECT euno_copy_opclasses('"Odd".isbn');
+SELECT * FROM not_copied;
 DROP VIEW not_copied, copied;
 DROP SCHEMA "Odd" CASCADE;
 DROP SCHEMA odder CASCADE;
