@@ -322,7 +322,7 @@ COMMENT ON COLUMN euno_stat_indexes.relname IS 'name of the table';
 COMMENT ON COLUMN euno_stat_indexes.indexrelname IS 'name of the index';
 COMMENT ON COLUMN euno_stat_indexes.structure IS 'bptree, art/olc or art/rowex; auto: shows when it is built';
 COMMENT ON COLUMN euno_stat_indexes.state IS 'ready; absent: not built yet, or evicted; building, merging: being built; retiring: given up; hidden: on a standby';
-COMMENT ON COLUMN euno_stat_indexes.absent_reason IS 'evicted: by euno_evict; memory: it did not fit; failed: its build raised an error, see the log; wanted: by a query; unused: not wanted yet, or without a place, see euno.max_indexes';
+COMMENT ON COLUMN euno_stat_indexes.absent_reason IS 'evicted: by euno_evict; memory: it did not fit; failed: its build raised an error, or it was found to be inconsistent, see the log; wanted: by a query; unused: not wanted yet, or without a place, see euno.max_indexes';
 COMMENT ON COLUMN euno_stat_indexes.retry_at IS 'it is not built unasked before that';
 COMMENT ON COLUMN euno_stat_indexes.entries IS 'rows that have an entry, with dead ones that are still there';
 COMMENT ON COLUMN euno_stat_indexes.bytes IS 'memory that it uses';

@@ -9,6 +9,7 @@
 
 #include "miscadmin.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 #include "am/euno_insert.h"
 #include "am/euno_operation.h"
@@ -62,7 +63,12 @@ euno_index_error(EunoIndex *idx, Relation index, EunoStatus status)
 			break;
 		case EUNO_CORRUPT:
 			if (idx->slot)
+			{
 				(void) euno_tree_retire(idx->slot, idx->generation);
+
+				/* If this is so again and again, others want workers, too */
+				idx->slot->tried_at = GetCurrentTimestamp();
+			}
 			euno_invalidate_plans(MyDatabaseId, index->rd_index->indrelid);
 			ereport(ERROR,
 					(errcode(ERRCODE_INDEX_CORRUPTED),

@@ -170,9 +170,9 @@ typedef struct EunoTreeSlot
 	bool		evicted;		/* by hand: not to be rebuilt unasked */
 	bool		wanted;			/* absent, and a query could have used it */
 	int64		tried_at;		/* TimestampTz: when the last attempt of a
-								 * worker to build it failed, or began; 0: it
-								 * succeeded, or nothing speaks against another
-								 * one */
+								 * worker to build it failed, or began, or what
+								 * was built was found to be inconsistent; 0:
+								 * nothing speaks against another attempt */
 	bool		from_snapshot;	/* not built since the server started */
 	bool		emptied;		/* a commit has emptied its table in place, as it
 								 * does those that are ON COMMIT DELETE ROWS */

@@ -320,6 +320,7 @@ euno_tree_finish_build(EunoTreeSlot *slot)
 	ours = euno_tree_is_our_build(slot);
 	if (ours)
 	{
+		slot->tried_at = 0;
 		pg_write_barrier();
 		pg_atomic_write_u32(&slot->state, EUNO_STATE_READY);
 	}
