@@ -134,6 +134,47 @@ ANALYZE twice;
 SELECT compare('SELECT a, b FROM twice WHERE b IN (1, 201)', 'twice_b'), compare('SELECT a, b FROM twice WHERE a IN (1, 201)', 'twice_a');
 COMMIT;
 
+-- Two in a row: that a commit empties the table is not forgotten by the first.
+-- PREPARE TRANSACTION empties it, too, and then refuses.
+BEGIN;
+INSERT INTO twice VALUES (1, 1);
+SET LOCAL euno.debug_stop = 'build-end:error';
+COMMIT;
+BEGIN;
+INSERT INTO twice VALUES (2, 2);
+SELECT euno_rebuild('twice_a'), euno_rebuild('twice_b');
+SET LOCAL euno.debug_stop = 'build-begin:error';
+COMMIT;
+BEGIN;
+INSERT INTO twice VALUES (3, 3);
+SELECT euno_index_check('twice_a', true), euno_index_check('twice_b', true);
+COMMIT;
+BEGIN;
+INSERT INTO twice VALUES (4, 4);
+SET LOCAL euno.debug_stop = 'build-begin:error';
+PREPARE TRANSACTION 'twice';
+BEGIN;
+INSERT INTO twice VALUES (5, 5);
+SELECT euno_index_check('twice_a', true), euno_index_check('twice_b', true);
+COMMIT;
+
+-- Nor is it by a move that is rolled back
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_euno_emptied LOCATION '';
+BEGIN;
+SAVEPOINT s;
+ALTER TABLE twice SET TABLESPACE regress_euno_emptied;
+ROLLBACK TO s;
+INSERT INTO twice VALUES (6, 6);
+SELECT euno_rebuild('twice_a'), euno_rebuild('twice_b');
+SET LOCAL euno.debug_stop = 'build-begin:error';
+COMMIT;
+BEGIN;
+INSERT INTO twice VALUES (7, 7);
+SELECT euno_index_check('twice_a', true), euno_index_check('twice_b', true);
+COMMIT;
+DROP TABLESPACE regress_euno_emptied;
+
 -- That gives up nothing of a table that is emptied by a new file, and back
 BEGIN;
 TRUNCATE keep;

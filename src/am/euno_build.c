@@ -131,6 +131,8 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 	slot->heap_oid = index->rd_index->indrelid;
 	slot->modifiers = euno_key_modifiers(idx->schema);
 	pg_atomic_write_u32(&slot->replicate, euno_replicate(index));
+	slot->unchecked = index->rd_index->indisunique &&
+		!index->rd_index->indisvalid;
 	slot->must_stay = index->rd_index->indisunique ||
 		index->rd_index->indisexclusion;
 	if (wants_radix(idx, index, options.structure))
@@ -188,6 +190,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	euno_ddl_check_types(index);
 	euno_labels_lock(idx->schema, index_info->ii_NumIndexKeyAttrs);
 	euno_gc_created(&idx->key, idx->oid);
+	euno_gc_built(RelationGetRelid(heap));
 
 	/*
 	 * CREATE INDEX CONCURRENTLY leaves the index open to euno_evict and
@@ -195,7 +198,6 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	 */
 	euno_build_lock(idx->oid, ExclusiveLock);
 	slot = fresh_slot(idx, index);
-	euno_gc_built(slot);
 	do
 		status = euno_tree_create(idx, slot, index);
 	while (status == EUNO_NO_MEMORY && euno_full_make_room(idx, true));
@@ -222,6 +224,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	EUNO_STOP_POINT("build-unchecked");
 	if (index_info->ii_Unique)
 		euno_unique_check_build(idx, index, heap);
+	slot->unchecked = false;
 	euno_load_finish(idx, index, slot);
 	euno_build_unlock(idx->oid, ExclusiveLock);
 	return result;

@@ -36,6 +36,7 @@
 
 static List *suspects = NIL;	/* in TopMemoryContext */
 static bool committing = false;
+static List *emptied = NIL;		/* tables that commits empty in place; the same */
 
 bool
 euno_gc_suspects(void)
@@ -178,9 +179,13 @@ euno_gc_created(const EunoTreeKey *key, Oid index_oid)
  * each commit that follows, too.
  */
 void
-euno_gc_built(EunoTreeSlot *slot)
+euno_gc_built(Oid heap)
 {
-	slot->emptied |= committing;
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+	if (committing)
+		emptied = list_append_unique_oid(emptied, heap);
+	MemoryContextSwitchTo(old);
 }
 
 /*
@@ -200,7 +205,8 @@ give_up_emptied(void)
 		bool		wrong;
 
 		euno_epoch_enter(process);
-		wrong = euno_tree_state(slot) == EUNO_STATE_READY && slot->emptied &&
+		wrong = euno_tree_state(slot) == EUNO_STATE_READY &&
+			list_member_oid(emptied, slot->heap_oid) &&
 			slot->key.database == MyDatabaseId &&
 			slot->key.temp_owner == euno_my_proc_number() &&
 			slot->ops->entries(&slot->tree) > 0;
@@ -239,7 +245,8 @@ xact_callback(XactEvent event, void *arg)
 
 	if (event == XACT_EVENT_ABORT && committing && euno_preloaded)
 		give_up_emptied();
-	committing = event == XACT_EVENT_PRE_COMMIT;
+	committing = event == XACT_EVENT_PRE_COMMIT ||
+		event == XACT_EVENT_PRE_PREPARE;
 	foreach(lc, suspects)
 	{
 		EunoSuspect *suspect = lfirst(lc);

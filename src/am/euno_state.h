@@ -153,8 +153,8 @@ extern void euno_gc_init(void);
 /* Remember that this (sub)transaction made "key" a tree's name. */
 extern void euno_gc_created(const EunoTreeKey *key, Oid index_oid);
 
-/* The slot's tree is being built because the server asked, perhaps at commit. */
-extern void euno_gc_built(EunoTreeSlot *slot);
+/* An index of this table is being built because the server asked, perhaps at commit. */
+extern void euno_gc_built(Oid heap);
 
 /*
  * After COMMIT or ROLLBACK PREPARED: frees the trees that are of no use any

@@ -143,9 +143,19 @@ lock_for_vacuum(EunoIndex *idx, Relation index)
 
 		euno_build_lock(idx->oid, ShareLock);
 		slot = euno_tree_lookup(&idx->key);
-		if (!collecting_tids(index) ||
-			(slot && euno_tree_state(slot) == EUNO_STATE_READY))
+		if (!collecting_tids(index))
 			return slot;
+		if (slot && euno_tree_state(slot) == EUNO_STATE_READY)
+		{
+			if (slot->unchecked)
+				ereport(ERROR,
+						(errcode(ERRCODE_OBJECT_IN_USE),
+						 errmsg("euno index \"%s\" was given up while it was being created",
+								RelationGetRelationName(index)),
+						 errdetail("Rows that were inserted meanwhile have not been checked for uniqueness."),
+						 errhint("Drop the index and create it again.")));
+			return slot;
+		}
 		euno_build_unlock(idx->oid, ShareLock);
 		euno_index_try_build(idx, index);
 	}

@@ -174,8 +174,8 @@ typedef struct EunoTreeSlot
 								 * was built was found to be inconsistent; 0:
 								 * nothing speaks against another attempt */
 	bool		from_snapshot;	/* not built since the server started */
-	bool		emptied;		/* a commit has emptied its table in place, as it
-								 * does those that are ON COMMIT DELETE ROWS */
+	bool		unchecked;		/* of a unique index that is not valid, and built
+								 * anew: nobody has looked for equal keys */
 	bool		must_stay;		/* writes depend on it: never evicted by others */
 
 	uint64		compacted_at;	/* what had changed when VACUUM had last looked
