@@ -376,7 +376,7 @@ compact_all(void)
 
 		if (takes_part(s) && s->ops->compact != NULL &&
 			s->ops->compact(&s->cx, s->tree, EUNO_COMPACT_BEGIN, UINT32_MAX,
-							&merged) != EUNO_NOT_FOUND)
+							&merged) != EUNO_DONE)
 			die("compacting failed");
 	}
 }
