@@ -5,7 +5,7 @@
  *
  * Named after amcheck's bt_index_check, and locks as little as that does.  While
  * the tree is looked at its bulk delete waits, so that line pointers to which
- * entries lead stay; all else goes on.
+ * entries lead stay, and who would evict or build it.
  *
  *-------------------------------------------------------------------------
  */

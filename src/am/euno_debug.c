@@ -8,7 +8,7 @@
  * soon as it is granted.  isolationtester and pg_locks see the wait.  Several
  * points are separated by commas.
  *
- * 'point:error' raises an error there instead; 'point:sleep' sleeps for three
+ * 'point:error' raises an error there instead; 'point:sleep' sleeps for ten
  * seconds, where neither is possible.
  *
  * The value 'count-nodes' has every descent counted in the statistics of
@@ -121,7 +121,7 @@ euno_debug_wait(const char *point)
 		elog(ERROR, "stop point \"%s\" was reached", point);
 	if (strncmp(item, "sleep", 5) == 0)
 	{
-		for (int i = 0; i < 300; i++)
+		for (int i = 0; i < 1000; i++)
 			pg_usleep(10000);
 		return;
 	}

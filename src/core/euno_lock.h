@@ -115,7 +115,8 @@ euno_lock_read(EunoLock *lock, uint64_t *version, const EunoEnvironment *env,
 
 /*
  * Reads the version, for callers who hold nothing and can give up: false if the
- * node is obsolete, or the operation was canceled while it was locked.  Before they restart they ask euno_is_canceled.
+ * node is obsolete, or the operation was canceled while it was locked.  Before
+ * they restart they ask euno_is_canceled.
  */
 static inline bool
 euno_lock_read_or_leave(EunoLock *lock, uint64_t *version,
@@ -165,7 +166,8 @@ euno_lock_upgrade(EunoLock *lock, uint64_t version)
 
 /*
  * Locks if the version is still this one, and waits while somebody holds the
- * lock who may leave it as it is.  False: the version is another one.  No node may be locked.
+ * lock who may leave it as it is.  False: the version is another one.  No node
+ * may be locked.
  *
  * Many operations that lock a node in turn only to copy it keep it locked all
  * the time, and none would find it free at the version it has copied.  With

@@ -305,20 +305,18 @@ euno_scan_convert(const EunoKeyColumn *col, EunoConversion conversion,
 			convert_to_local(DatumGetTimestampTz(argument), false, result);
 			break;
 		case EUNO_CONVERT_DATE_TO_TIMESTAMP:
-			moment = euno_date2timestamp(DatumGetDateADT(argument),
-												 &overflow);
+			moment = euno_date2timestamp(DatumGetDateADT(argument), &overflow);
 			convert_to_timestamp(moment, overflow, result);
 			break;
 		case EUNO_CONVERT_DATE_TO_TIMESTAMPTZ:
 			result->recheck = true;
-			moment = euno_date2timestamptz(DatumGetDateADT(argument),
-												   &overflow);
+			moment = euno_date2timestamptz(DatumGetDateADT(argument), &overflow);
 			convert_to_timestamp(moment, overflow, result);
 			break;
 		case EUNO_CONVERT_TIMESTAMP_TO_TIMESTAMPTZ:
 			result->recheck = true;
 			moment = euno_timestamp2timestamptz(DatumGetTimestamp(argument),
-														&overflow);
+												&overflow);
 			convert_to_timestamp(moment, overflow, result);
 			break;
 	}

@@ -20,9 +20,9 @@ INSERT INTO u VALUES (1, 'first');
 SQL
 
 my $refused = $node->background_psql('postgres', on_error_stop => 0);
-my $pid = $refused->query_safe("SET euno.debug_stop = 'end-transaction:sleep'; SELECT pg_backend_pid()");
+my $pid = $refused->query_safe('SELECT pg_backend_pid()');
 my $xid = $node->safe_psql('postgres', 'SELECT pg_snapshot_xmax(pg_current_snapshot())');
-$refused->{stdin} .= "INSERT INTO u VALUES (1, 'refused');\n";
+$refused->{stdin} .= "BEGIN; SET LOCAL euno.debug_stop = 'end-transaction:sleep'; INSERT INTO u VALUES (1, 'refused');\n";
 $refused->{run}->pump_nb;
 ok( $node->poll_query_until(
 		'postgres',
