@@ -131,6 +131,7 @@ _PG_init(void)
 	 * dropped before operations are unwound.  The other order is right, too.
 	 */
 	euno_gc_init();
+	euno_private_init();
 	euno_planner_init();
 	euno_paths_init();
 	euno_consumer_init();

@@ -56,6 +56,13 @@
 #define euno_my_proc_number()	(MyProc->pgprocno)
 #endif
 
+/* 17 may ask for stronger locks, too. */
+#if PG_VERSION_NUM >= 170000
+#define euno_lock_held_by_me(tag, mode) LockHeldByMe(tag, mode, false)
+#else
+#define euno_lock_held_by_me(tag, mode) LockHeldByMe(tag, mode)
+#endif
+
 /*
  * Before 18, ON CONFLICT and the apply workers of logical replication take
  * every unique index for a btree; the planner's proofs of uniqueness and

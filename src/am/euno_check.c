@@ -276,7 +276,7 @@ euno_index_check(PG_FUNCTION_ARGS)
 				 errmsg("cannot check index \"%s\"",
 						RelationGetRelationName(check.index)),
 				 errdetail("Index is not valid.")));
-	if (!euno_session_may_build(check.index))
+	if (!euno_session_may_evaluate(check.index))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("must be owner of table \"%s\" to check euno index \"%s\"",

@@ -237,7 +237,7 @@ euno_hot_leaves(PG_FUNCTION_ARGS)
 	hot = palloc(sizeof(HotLeaves));
 	hot->heap = heap;
 	hot->index = index;
-	hot->as_owner = euno_session_may_build(index);
+	hot->as_owner = euno_session_may_evaluate(index);
 	hot->idx = euno_index_open(index);
 	if (euno_index_hold(hot->idx, &hot->cx) == EUNO_STATE_READY)
 	{

@@ -284,6 +284,8 @@ bring_up(EunoIndex *idx, Relation index, bool wait)
 void
 euno_index_try_build(EunoIndex *idx, Relation index)
 {
+	EunoBuilder builder;
+
 	CHECK_FOR_INTERRUPTS();		/* callers come back until it is */
 	euno_require_serving(index);
 
@@ -293,11 +295,14 @@ euno_index_try_build(EunoIndex *idx, Relation index)
 	 */
 	euno_hazard_clear(idx->cx.process);
 	wait_for_last_look(euno_tree_lookup(&idx->key), index);
-	if (!euno_session_may_build(index))
+	builder = euno_index_builder(index);
+	if (builder == EUNO_BUILDER_WORKER)
 	{
 		euno_build_by_worker(idx, index);
 		return;
 	}
+	if (builder == EUNO_BUILDER_PRIVATE)
+		euno_private_note(&idx->key);
 	euno_build_lock(idx->oid, ExclusiveLock);
 	(void) bring_up(idx, index, true);
 	euno_build_unlock(idx->oid, ExclusiveLock);

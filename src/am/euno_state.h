@@ -39,7 +39,7 @@ extern void euno_refuse_own_build(const EunoTreeSlot *slot, Relation index);
 
 /*
  * Build the tree if it is not READY; a background worker does it if this
- * session may not (euno_trust.c).  May wait for another builder.
+ * session must not (euno_trust.c).  May wait for another builder.
  */
 extern void euno_index_try_build(EunoIndex *idx, Relation index);
 
@@ -112,11 +112,37 @@ extern EunoStatus euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot,
 
 /* ---- euno_trust.c ---- */
 
+/* Has this session the rights of the table's owner? */
+extern bool euno_session_is_trusted(Relation index);
+
 /*
- * May this session build the index, or check it, with the rights of the table's
- * owner?  Only this one, and who may become it, if functions of users are run.
+ * May this session evaluate the index's expressions with the rights of the
+ * table's owner, for rows of others?  Only this one, and who may become it, if
+ * functions of users are run.
  */
-extern bool euno_session_may_build(Relation index);
+extern bool euno_session_may_evaluate(Relation index);
+
+/* Who builds an index that this session needs? */
+typedef enum EunoBuilder
+{
+	EUNO_BUILDER_SESSION,		/* the session, and its tree stays */
+	EUNO_BUILDER_PRIVATE,		/* the session, for itself (euno_private.c) */
+	EUNO_BUILDER_WORKER			/* a background worker */
+} EunoBuilder;
+
+extern EunoBuilder euno_index_builder(Relation index);
+
+/* ---- euno_private.c: trees that nobody else reads before our transaction ends ---- */
+
+extern void euno_private_init(void);
+extern bool euno_is_private(Relation index);
+
+/*
+ * The tree of this name, which is private, is about to be built: it will be
+ * given up when the (sub)transaction is rolled back, and, unless nobody else
+ * will ever read it, when it commits, too.
+ */
+extern void euno_private_note(const EunoTreeKey *key);
 
 /*
  * worker/euno_build_worker.c: has a background worker build the tree, and

@@ -9,8 +9,11 @@
  * the session could have them run something of his own.  Nobody but the owner,
  * and who may become the owner, is in a position to ask for CREATE INDEX or
  * REINDEX.  But an insert into a unique index that is absent asks for a build,
- * and so may a query: for those who are not trusted a background worker does
- * it (euno_build_worker.c).
+ * and so may a query.
+ *
+ * And what others are to find must not be made by settings, or by definitions
+ * that this session's transaction has changed and may roll back.  Where any of
+ * this can be, a background worker builds (euno_build_worker.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -24,6 +27,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -99,27 +103,139 @@ runs_functions(Node *node, void *context)
 		expression_tree_walker(node, runs_functions, context);
 }
 
+/* Are values of a type printed in the same way whatever the settings are? */
+static bool
+is_printed_alike(Oid type)
+{
+	switch (getBaseType(type))
+	{
+		case BOOLOID:
+		case CHAROID:
+		case NAMEOID:
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case NUMERICOID:
+		case OIDOID:
+		case UUIDOID:
+		case JSONOID:
+		case JSONBOID:
+			return true;
+		default:
+			return false;
+	}
+}
+
 /*
- * The same of an index's expressions, or predicate, as they are stored: in the
- * relation cache the bodies of SQL functions may stand instead, with names
+ * A function of the server that PostgreSQL lets into indexes but that depends
+ * on quote_all_identifiers, or on timezone_abbreviations?
+ */
+static bool
+is_varying_function(Oid function, void *context)
+{
+	return function == F_QUOTE_IDENT ||
+		function == F_TIMEZONE_TEXT_TIMESTAMP ||
+		function == F_TIMEZONE_TEXT_TIMESTAMPTZ;
+}
+
+/*
+ * What is printed may depend on a setting: float8::text on extra_float_digits,
+ * for one.  What names a text search configuration depends on that.
+ */
+static bool
+has_varying_type(Node *node)
+{
+	switch (exprType(node))
+	{
+		case CSTRINGOID:
+		case REGCONFIGOID:
+		case REGDICTIONARYOID:
+			return true;
+		default:
+			return IsA(node, CoerceViaIO) &&
+				!is_printed_alike(exprType((Node *) castNode(CoerceViaIO, node)->arg));
+	}
+}
+
+/*
+ * May the value of an expression that runs functions of the server depend on
+ * settings, or on definitions that a transaction may change and roll back?
+ * Of the kinds of nodes that are not named here some do (XML, JSON).
+ */
+static bool
+varies(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	switch (nodeTag(node))
+	{
+		case T_List:
+			return expression_tree_walker(node, varies, context);
+		case T_ArrayExpr:
+		case T_BoolExpr:
+		case T_BooleanTest:
+		case T_CaseExpr:
+		case T_CaseTestExpr:
+		case T_CoalesceExpr:
+		case T_CoerceViaIO:
+		case T_CollateExpr:
+		case T_Const:
+		case T_DistinctExpr:
+		case T_FuncExpr:
+		case T_MinMaxExpr:
+		case T_NullIfExpr:
+		case T_NullTest:
+		case T_OpExpr:
+		case T_RelabelType:
+		case T_ScalarArrayOpExpr:
+		case T_SubscriptingRef:
+		case T_Var:
+			return has_varying_type(node) ||
+				check_functions_in_node(node, is_varying_function, context) ||
+				expression_tree_walker(node, varies, context);
+		default:
+			return true;
+	}
+}
+
+/*
+ * Is this so of an index's expressions, or predicate, as they are stored?  In
+ * the relation cache the bodies of SQL functions may stand instead, with names
  * that this session has found.
  */
 static bool
-stored_runs_functions(HeapTuple tuple, AttrNumber attribute)
+is_so_of_stored(HeapTuple tuple, AttrNumber attribute,
+				bool (*is_so) (Node *node, void *context))
 {
 	bool		isnull;
 	Datum		stored = SysCacheGetAttr(INDEXRELID, tuple, attribute, &isnull);
 
-	return !isnull &&
-		runs_functions(stringToNode(TextDatumGetCString(stored)), NULL);
+	return !isnull && is_so(stringToNode(TextDatumGetCString(stored)), NULL);
+}
+
+static bool
+is_so_of_index(Relation index, bool (*is_so) (Node *node, void *context))
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID,
+										ObjectIdGetDatum(RelationGetRelid(index)));
+	bool		result = true;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		result = is_so_of_stored(tuple, Anum_pg_index_indexprs, is_so) ||
+			is_so_of_stored(tuple, Anum_pg_index_indpred, is_so);
+		ReleaseSysCache(tuple);
+	}
+	return result;
 }
 
 /* Does a build run functions of users? */
 static bool
 build_runs_functions(Relation index)
 {
-	HeapTuple	tuple;
-	bool		runs;
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	int			nsupport = index->rd_indam->amsupport * nkeys;
 
@@ -133,13 +249,7 @@ build_runs_functions(Relation index)
 		if (has_users_parts(TupleDescAttr(RelationGetDescr(index), i)->atttypid))
 			return true;
 	}
-	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(RelationGetRelid(index)));
-	if (!HeapTupleIsValid(tuple))
-		return true;
-	runs = stored_runs_functions(tuple, Anum_pg_index_indexprs) ||
-		stored_runs_functions(tuple, Anum_pg_index_indpred);
-	ReleaseSysCache(tuple);
-	return runs;
+	return is_so_of_index(index, runs_functions);
 }
 
 static Oid
@@ -161,11 +271,30 @@ owner_of(Oid relation)
  * the action of a foreign key, and the session somebody else's.
  */
 bool
-euno_session_may_build(Relation index)
+euno_session_is_trusted(Relation index)
 {
 	Oid			owner = owner_of(index->rd_index->indrelid);
 
-	return (has_privs_of_role(GetUserId(), owner) &&
-			has_privs_of_role(GetSessionUserId(), owner)) ||
-		!build_runs_functions(index);
+	return has_privs_of_role(GetUserId(), owner) &&
+		has_privs_of_role(GetSessionUserId(), owner);
+}
+
+bool
+euno_session_may_evaluate(Relation index)
+{
+	return euno_session_is_trusted(index) || !build_runs_functions(index);
+}
+
+EunoBuilder
+euno_index_builder(Relation index)
+{
+	if (!build_runs_functions(index))
+	{
+		if (!is_so_of_index(index, varies))
+			return EUNO_BUILDER_SESSION;
+		return euno_is_private(index) ? EUNO_BUILDER_PRIVATE :
+			EUNO_BUILDER_WORKER;
+	}
+	return euno_session_is_trusted(index) && euno_is_private(index) ?
+		EUNO_BUILDER_PRIVATE : EUNO_BUILDER_WORKER;
 }

@@ -3,8 +3,11 @@
  * euno_build_worker.c
  *	  A background worker builds an index for a session that must not do so.
  *
- * It has nothing of that session: no settings, no temporary relations.  The
- * session waits for it, with all the locks that it holds; and the deadlock
+ * It has nothing of that session: no settings, no temporary relations, nothing
+ * that its transaction has changed.  The owner's session gets its messages, as
+ * if it had built the index itself.
+ *
+ * The session waits for it, with all the locks that it holds; and the deadlock
  * detector does not know that it waits for the worker.  So the worker waits
  * neither for the locks that everybody takes on the table and the index, nor
  * for another builder; and for other locks, of what it needs to connect, on
@@ -18,11 +21,16 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
+#include "libpq/pqformat.h"
+#include "libpq/pqmq.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
+#include "storage/dsm.h"
 #include "storage/ipc.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
+#include "storage/shm_mq.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/rel.h"
@@ -36,11 +44,23 @@
 /* LOCKTAG_OBJECT sub-id of the lock of who has a worker build; "ew" */
 #define WORKER_LOCK_SUBID 0x6577
 
+/* Of the worker's messages; longer ones wait for it. */
+#define QUEUE_BYTES 16384
+
+/* What a worker is told. */
+typedef struct Order
+{
+	Oid			index_oid;
+	dsm_handle	queue;			/* for its messages, or DSM_HANDLE_INVALID */
+} Order;
+
 /* A worker that a session asks for. */
 typedef struct Request
 {
 	EunoTreeSlot *slot;			/* whose worker_asker we are */
 	BackgroundWorkerHandle *handle; /* NULL: there is none yet */
+	dsm_segment *segment;		/* NULL: its messages are not for us */
+	ErrorData  *error;			/* that has ended it, or NULL */
 } Request;
 
 /* Nobody waits for it any more. */
@@ -54,40 +74,111 @@ end_request(int code, Datum arg)
 	pg_atomic_write_u32(&request->slot->worker_asker, 0);
 }
 
+/*
+ * A worker's place may be taken by one that is about to end, but also by one
+ * that waits for us: no longer than deadlock_timeout.
+ */
 static void
-start_worker(EunoIndex *idx, Relation index, BackgroundWorkerHandle **handle)
+start_worker(EunoIndex *idx, Relation index, Request *request)
 {
+	Order		order = {.index_oid = idx->oid,
+		.queue = request->segment != NULL ?
+	dsm_segment_handle(request->segment) : DSM_HANDLE_INVALID};
 	BackgroundWorker worker;
+	int			waited = 0;
+
+	StaticAssertStmt(sizeof(Order) <= BGW_EXTRALEN, "an order fits");
 
 	euno_fill_worker(&worker, "euno rebuild", "euno_build_main");
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
 	worker.bgw_main_arg = ObjectIdGetDatum(MyDatabaseId);
-	memcpy(worker.bgw_extra, &idx->oid, sizeof(Oid));
+	memcpy(worker.bgw_extra, &order, sizeof(Order));
 	worker.bgw_notify_pid = MyProcPid;
-	if (!RegisterDynamicBackgroundWorker(&worker, handle))
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-				 errmsg("could not start a worker to build euno index \"%s\"",
-						RelationGetRelationName(index)),
-				 errhint("Consider increasing \"max_worker_processes\".")));
+	while (!RegisterDynamicBackgroundWorker(&worker, &request->handle))
+	{
+		if (++waited > DeadlockTimeout)
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+					 errmsg("could not start a worker to build euno index \"%s\"",
+							RelationGetRelationName(index)),
+					 errhint("Consider increasing \"max_worker_processes\".")));
+		CHECK_FOR_INTERRUPTS();
+		euno_sleep("EunoBuild", 1000);
+	}
 }
 
-/* We are the slot's worker_asker on entry, and nobody is on return. */
+/*
+ * A queue for the worker's messages, if these, which may tell of rows, are for
+ * this session, and there is a segment left.
+ */
 static void
+make_queue(Relation index, Request *request)
+{
+	if (euno_session_is_trusted(index))
+		request->segment = dsm_create(QUEUE_BYTES,
+									  DSM_CREATE_NULL_IF_MAXSEGMENTS);
+	if (request->segment != NULL)
+		shm_mq_set_receiver(shm_mq_create(dsm_segment_address(request->segment),
+										  QUEUE_BYTES),
+							MyProc);
+}
+
+/* A notice is passed on, an error is kept until the worker has ended. */
+static void
+take_message(Request *request, void *data, Size nbytes)
+{
+	ErrorData  *message = palloc0(sizeof(ErrorData));
+	StringInfoData buf;
+	char		type;
+
+	initStringInfo(&buf);
+	appendBinaryStringInfo(&buf, data, (int) nbytes);
+	type = (char) pq_getmsgbyte(&buf);
+	if (type != 'E' && type != 'N')
+		return;
+	pq_parse_errornotice(&buf, message);
+	if (type == 'N')
+		ThrowErrorData(message);
+	else
+		request->error = message;
+}
+
+static void
+relay_messages(Request *request)
+{
+	shm_mq_handle *handle = shm_mq_attach(dsm_segment_address(request->segment),
+										  request->segment, request->handle);
+	Size		nbytes;
+	void	   *data;
+
+	while (shm_mq_receive(handle, &nbytes, &data, false) == SHM_MQ_SUCCESS)
+		take_message(request, data, nbytes);
+	dsm_detach(request->segment);
+}
+
+/*
+ * We are the slot's worker_asker on entry, and nobody is on return.  Returns
+ * the error that has ended the worker, if that is known.
+ */
+static ErrorData *
 run_worker(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 {
 	Request		request = {.slot = slot};
 
+	make_queue(index, &request);
 	PG_ENSURE_ERROR_CLEANUP(end_request, PointerGetDatum(&request));
 	{
 		EUNO_STOP_POINT("worker-request");
-		start_worker(idx, index, &request.handle);
+		start_worker(idx, index, &request);
+		if (request.segment != NULL)
+			relay_messages(&request);
 		(void) WaitForBackgroundWorkerShutdown(request.handle);
 	}
 	PG_END_ENSURE_ERROR_CLEANUP(end_request, PointerGetDatum(&request));
 	pfree(request.handle);
 	pg_atomic_write_u32(&slot->worker_asker, 0);
 	CHECK_FOR_INTERRUPTS();
+	return request.error;
 }
 
 /*
@@ -105,6 +196,23 @@ become_asker(EunoTreeSlot *slot)
 									   (uint32) MyProcPid);
 }
 
+/* That the worker's locks timed out says little: nobody has set such a time. */
+static void
+report_failure(Relation index, ErrorData *error)
+{
+	if (error != NULL && error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+	{
+		error->elevel = ERROR;
+		ThrowErrorData(error);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("euno index \"%s\" is absent, and could not be built",
+					RelationGetRelationName(index)),
+			 errdetail("A background worker builds it, for its keys may depend on functions or settings; that has failed, or could not lock the table or the index."),
+			 errhint("The server's log has the reason.")));
+}
+
 /*
  * Others who build the index, or have it built, are waited for here, where
  * deadlocks are found: many sessions may want it at the same time, and there
@@ -116,6 +224,7 @@ euno_build_by_worker(EunoIndex *idx, Relation index)
 {
 	EunoTreeSlot *slot = euno_index_slot(idx);
 	EunoState	state = euno_tree_state(slot);
+	ErrorData  *error = NULL;
 	LOCKTAG		turn;
 	uint32		done;
 	bool		is_asker;
@@ -132,35 +241,49 @@ euno_build_by_worker(EunoIndex *idx, Relation index)
 	done = pg_atomic_read_u32(&slot->worker_turns);
 	is_ready = euno_tree_state(slot) == EUNO_STATE_READY;
 	if (is_asker && !is_ready)
-		run_worker(idx, index, slot);
+		error = run_worker(idx, index, slot);
 	else if (is_asker)
 		pg_atomic_write_u32(&slot->worker_asker, 0);
 	LockRelease(&turn, ExclusiveLock, false);
 	if (!is_asker)
 		euno_sleep("EunoBuild", 1000);
 	else if (!is_ready && euno_tree_state(slot) != EUNO_STATE_READY &&
-		pg_atomic_read_u32(&slot->worker_turns) == done)
+			 pg_atomic_read_u32(&slot->worker_turns) == done)
+		report_failure(index, error);
+}
+
+/* From here on, what would be for a client goes to the session. */
+static void
+send_messages_to(dsm_handle handle)
+{
+	dsm_segment *segment = dsm_attach(handle);
+	shm_mq	   *queue;
+
+	if (segment == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("euno index \"%s\" is absent, and could not be built",
-						RelationGetRelationName(index)),
-				 errdetail("Its expressions run as the table's owner, so a background worker builds it for others; that has failed, or could not lock the table or the index."),
-				 errhint("The server's log has the reason.")));
+				 errmsg("the session that wants a euno index has ended")));
+	queue = dsm_segment_address(segment);
+	shm_mq_set_sender(queue, MyProc);
+	pq_redirect_to_shm_mq(segment, shm_mq_attach(queue, segment, NULL));
 }
 
 void
 euno_build_main(Datum database)
 {
-	Oid			index_oid;
+	Order		order;
 	Relation	heap;
 	Relation	index;
 
-	memcpy(&index_oid, MyBgworkerEntry->bgw_extra, sizeof(Oid));
+	memcpy(&order, MyBgworkerEntry->bgw_extra, sizeof(Order));
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
+	if (order.queue != DSM_HANDLE_INVALID)
+		send_messages_to(order.queue);
 	euno_worker_connect(DatumGetObjectId(database), DeadlockTimeout);
+	SetClientEncoding(GetDatabaseEncoding());
 	StartTransactionCommand();
-	index = euno_open_unless_locked(index_oid, &heap);
+	index = euno_open_unless_locked(order.index_oid, &heap);
 	if (index != NULL)
 	{
 		EunoIndex  *idx = euno_index_open(index);
