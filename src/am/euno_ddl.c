@@ -25,31 +25,22 @@
  *
  * After ALTER TYPE ... ADD VALUE, euno_labels.c looks at the enum's labels.
  *
- * Sessions keep what they know of an index's operator classes, and nobody tells
- * them of a change to a family: ALTER OPERATOR FAMILY does, here.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "access/table.h"
 #include "access/transam.h"
 #include "access/xact.h"
-#include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "commands/defrem.h"
-#include "miscadmin.h"
 #include "nodes/parsenodes.h"
-#include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -235,61 +226,6 @@ warn_of_unique(const NewUnique *unique)
 				 errhint("If you need ON CONFLICT DO NOTHING, use EXCLUDE USING euno (column WITH =); for DO UPDATE, or ON CONFLICT (column), a unique btree index.")));
 }
 
-/* Has the index a key column whose operator class is of this family? */
-static bool
-uses_family(Oid index_oid, Oid family)
-{
-	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index_oid));
-	bool		uses = false;
-	Form_pg_index form;
-	oidvector  *classes;
-	bool		isnull;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_index) GETSTRUCT(tuple);
-	classes = (oidvector *) DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple,
-															Anum_pg_index_indclass,
-															&isnull));
-	for (int i = 0; i < form->indnkeyatts; i++)
-		uses |= get_opclass_family(classes->values[i]) == family;
-	ReleaseSysCache(tuple);
-	return uses;
-}
-
-/*
- * The support functions of a family say, among others, by which lock a unique
- * key is checked, which must be the same for all: writers of the indexes are
- * locked out until all look again.
- */
-static void
-lock_users_of_family(const AlterOpFamilyStmt *stmt)
-{
-	Oid			method = get_index_am_oid(stmt->amname, true);
-	Oid			family;
-	Relation	catalog;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	if (!superuser() || !euno_is_our_method(method))
-		return;
-	family = get_opfamily_oid(method, stmt->opfamilyname, true);
-	catalog = table_open(RelationRelationId, AccessShareLock);
-	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 0, NULL);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_class row = (Form_pg_class) GETSTRUCT(tuple);
-
-		if (row->relkind != RELKIND_INDEX || row->relam != method ||
-			!uses_family(row->oid, family))
-			continue;
-		LockRelationOid(IndexGetRelation(row->oid, false), ShareRowExclusiveLock);
-		CacheInvalidateRelcacheByRelid(row->oid);
-	}
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-}
-
 static void
 process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 				ProcessUtilityContext context, ParamListInfo params,
@@ -311,7 +247,9 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		((AlterEnumStmt *) stmt)->newValNeighbor != NULL)
 		nlabels = euno_labels_read(InvalidOid, &labels);
 	if (IsA(stmt, AlterOpFamilyStmt))
-		lock_users_of_family((AlterOpFamilyStmt *) stmt);
+		euno_ddl_alter_family((AlterOpFamilyStmt *) stmt);
+	if (IsA(stmt, AlterTypeStmt))
+		euno_ddl_alter_type((AlterTypeStmt *) stmt);
 	if (EUNO_UNIQUE_MEANS_BTREE && alter != NULL)
 		refuse_replica_identity(alter);
 	else if (EUNO_UNIQUE_MEANS_BTREE && create != NULL)
