@@ -9,7 +9,6 @@
 
 #include "miscadmin.h"
 #include "utils/rel.h"
-#include "utils/timestamp.h"
 
 #include "am/euno_insert.h"
 #include "am/euno_operation.h"
@@ -67,7 +66,7 @@ euno_index_error(EunoIndex *idx, Relation index, EunoStatus status)
 				(void) euno_tree_retire(idx->slot, idx->generation);
 
 				/* If this is so again and again, others want workers, too */
-				idx->slot->tried_at = GetCurrentTimestamp();
+				euno_absent_note_failure(idx->slot);
 			}
 			euno_invalidate_plans(MyDatabaseId, index->rd_index->indrelid);
 			ereport(ERROR,

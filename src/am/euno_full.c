@@ -16,12 +16,10 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/timestamp.h"
 
 #include "am/euno_debug.h"
 #include "am/euno_state.h"
 #include "euno_compat.h"
-#include "worker/euno_worker.h"
 
 typedef enum OnFull
 {
@@ -40,9 +38,6 @@ static int	on_full = ON_FULL_ERROR;
 /* How long somebody's last look at a retired tree is waited for. */
 #define RETIRE_WAIT_MS	100
 
-/* The longest time for which a tree that did not fit is not tried again. */
-#define LONGEST_DELAY_S	3600
-
 void
 euno_full_define_settings(void)
 {
@@ -54,38 +49,6 @@ euno_full_define_settings(void)
 							 on_full_options,
 							 PGC_SUSET, 0,
 							 NULL, NULL, NULL);
-}
-
-void
-euno_full_note(EunoTreeSlot *slot, uint64 bytes)
-{
-	TimestampTz now = GetCurrentTimestamp();
-	int			delay = slot->retry_delay;
-
-	/* One that had fitted for a good while starts anew. */
-	if (delay == 0 || now > slot->retry_at + delay * INT64CONST(10000000))
-		delay = euno_naptime;
-	slot->retry_delay = Min(2 * (int64) delay, LONGEST_DELAY_S);
-	slot->retry_at = now + slot->retry_delay * INT64CONST(1000000);
-	slot->needed_bytes = Max(bytes, slot->needed_bytes / 2);
-	slot->wanted = false;
-}
-
-bool
-euno_full_may_come_back(const EunoTreeSlot *slot)
-{
-	EunoArenaUsage usage;
-
-	if (slot->retry_at == 0)
-		return true;
-	usage = euno_arena_usage(euno_registry_arena());
-
-	/* One that took nearly all may be smaller now: most of it will do. */
-	return GetCurrentTimestamp() >= slot->retry_at &&
-		usage.reserved - usage.used >=
-		Min(slot->needed_bytes +
-			Min(slot->needed_bytes / 8, usage.reserved / 32),
-			usage.reserved - usage.reserved / 16);
 }
 
 /*
@@ -248,7 +211,7 @@ euno_full_make_room(EunoIndex *idx, bool evict)
 	bytes = euno_tree_bytes(victim);
 	if (pg_atomic_read_u64(&victim->generation) != generation)
 		return true;			/* somebody else gave it up */
-	euno_full_note(victim, bytes);
+	euno_absent_note_full(victim, bytes);
 	for (int i = 0; !euno_tree_retire(victim, generation) && i < RETIRE_WAIT_MS; i++)
 		euno_sleep("EunoReaders", 1000);
 	euno_invalidate_plans(database, heap_oid);

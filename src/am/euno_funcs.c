@@ -25,7 +25,6 @@
 #include "am/euno_operation.h"
 #include "am/euno_state.h"
 #include "euno_compat.h"
-#include "worker/euno_worker.h"
 
 /* NULL: there is no such relation, perhaps any more. */
 static Relation
@@ -164,29 +163,6 @@ euno_rebuild(PG_FUNCTION_ARGS)
 #define INDEX_COLUMNS 32
 
 /*
- * Why a tree is absent, as euno_stat_indexes shows it.  *retry_at: not to be
- * built unasked before that, or 0.
- */
-static const char *
-absent_reason(const EunoTreeSlot *slot, TimestampTz *retry_at)
-{
-	*retry_at = 0;
-	if (slot->evicted)
-		return "evicted";
-	if (!euno_full_may_come_back(slot))
-	{
-		*retry_at = slot->retry_at;
-		return "memory";
-	}
-	if (slot->tried_at != 0)
-	{
-		*retry_at = euno_worker_next_try(slot);
-		return "failed";
-	}
-	return slot->wanted ? "wanted" : "unused";
-}
-
-/*
  * What euno_stat_get_indexes says of a tree.  What its structure does not have
  * is null.  The slot may be given to another index meanwhile.
  */
@@ -209,7 +185,7 @@ describe_tree(EunoTreeSlot *slot, EunoState state, const EunoTreeStats *stats,
 		TimestampTz retry_at;
 
 		nulls[n] = false;
-		values[n] = CStringGetTextDatum(absent_reason(slot, &retry_at));
+		values[n] = CStringGetTextDatum(euno_absent_reason(slot, &retry_at));
 		nulls[n + 1] = retry_at == 0;
 		values[n + 1] = TimestampTzGetDatum(retry_at);
 	}

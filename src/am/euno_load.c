@@ -36,7 +36,7 @@
 static void
 give_up(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 {
-	if (slot->retry_at > GetCurrentTimestamp())
+	if (euno_absent_for_room(slot))
 		euno_index_error(idx, index, EUNO_NO_MEMORY);
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),

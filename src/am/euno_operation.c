@@ -193,7 +193,7 @@ unwind(int nest_level)
 			euno_make_room = NULL;
 			/* If it was given up for want of memory, that is noted */
 			if (op->out_of_memory && euno_tree_is_our_build(op->held))
-				euno_full_note(op->held, euno_tree_bytes(op->held));
+				euno_absent_note_full(op->held, euno_tree_bytes(op->held));
 			euno_tree_abandon_build(op->held);
 		}
 		if (op->held)

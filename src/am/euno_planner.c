@@ -28,7 +28,6 @@
 #include "am/euno_planner.h"
 #include "am/euno_state.h"
 #include "euno_compat.h"
-#include "worker/euno_worker.h"
 
 /* Of a type that no index orders; the catalogs have no name for it. */
 #define ACLITEM_HASH_FAM_OID 2235
@@ -96,26 +95,16 @@ name_families(const PlannerInfo *root, IndexOptInfo *info)
 	}
 }
 
-/*
- * Ask for a rebuild in the background, unless the tree was evicted by hand or
- * does not fit.  The launcher is called for it, but not soon after an attempt
- * that has failed.
- */
+/* The launcher's workers cannot build what is in our own buffers. */
 static void
 want_tree(EunoIndex *idx)
 {
-	EunoTreeSlot *slot;
+	EunoTreeSlot *slot = NULL;
 
-	/* Nobody but this session could build it. */
-	if (idx->key.temp_owner >= 0)
-		return;
-	slot = euno_tree_find_or_make(&idx->key, idx->oid);
-	if (slot == NULL || slot->evicted || slot->wanted ||
-		!euno_full_may_come_back(slot))
-		return;
-	slot->wanted = true;
-	if (euno_worker_may_try(slot))
-		euno_tree_call_launcher();
+	if (idx->key.temp_owner < 0)
+		slot = euno_tree_find_or_make(&idx->key, idx->oid);
+	if (slot != NULL)
+		euno_absent_want(slot);
 }
 
 /*

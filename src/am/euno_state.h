@@ -9,6 +9,8 @@
 #ifndef EUNO_STATE_H
 #define EUNO_STATE_H
 
+#include "datatype/timestamp.h"
+
 #include "am/euno_am.h"
 
 /* ---- euno_state.c: who may serve, and who builds what is absent ---- */
@@ -163,14 +165,32 @@ extern void euno_full_define_settings(void);
  */
 extern bool euno_full_make_room(EunoIndex *idx, bool evict);
 
+/* ---- euno_absent.c: when is an absent tree built though nobody waits? ---- */
+
 /* A tree of this many bytes did not fit: not to be tried again for a while. */
-extern void euno_full_note(EunoTreeSlot *slot, uint64 bytes);
+extern void euno_absent_note_full(EunoTreeSlot *slot, uint64 bytes);
+
+/* Did it not fit, just now? */
+extern bool euno_absent_for_room(const EunoTreeSlot *slot);
 
 /*
- * May it be built in the background?  Not for a while after it did not fit,
- * nor before there is room for what it needed then.
+ * An attempt begins, which counts as failed until its tree is READY, or the
+ * tree was found to be inconsistent.
  */
-extern bool euno_full_may_come_back(const EunoTreeSlot *slot);
+extern void euno_absent_note_failure(EunoTreeSlot *slot);
+
+/* A query could have used it: the launcher is to see to it, if it may now. */
+extern void euno_absent_want(EunoTreeSlot *slot);
+
+/* May a worker build it now? */
+extern bool euno_absent_may_try(const EunoTreeSlot *slot);
+
+/*
+ * Why it is absent, as euno_stat_indexes shows it.  *retry_at: not to be built
+ * unasked before that, or 0.
+ */
+extern const char *euno_absent_reason(const EunoTreeSlot *slot,
+									  TimestampTz *retry_at);
 
 /* ---- euno_gc.c: trees whose relation, or rows, are gone ---- */
 

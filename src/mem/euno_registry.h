@@ -181,7 +181,7 @@ typedef struct EunoTreeSlot
 	uint64		compacted_at;	/* what had changed when VACUUM had last looked
 								 * at all of the tree; VACUUM's own */
 
-	/* Set when it did not fit in memory (am/euno_full.c). */
+	/* Set when it did not fit in memory (am/euno_absent.c). */
 	int			retry_delay;	/* seconds; doubled each time */
 	int64		retry_at;		/* TimestampTz; 0: it has always fitted */
 	uint64		needed_bytes;

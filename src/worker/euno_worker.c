@@ -151,18 +151,15 @@ euno_open_unless_locked(Oid index_oid, Relation *heap)
 	return NULL;
 }
 
-/*
- * The slot of an index if its tree is absent, or just going, and neither
- * evicted by hand nor too large.
- */
+/* The slot of an index if its tree is absent, or just going. */
 static EunoTreeSlot *
 absent_slot(EunoIndex *idx)
 {
 	EunoTreeSlot *slot = euno_index_slot(idx);
 	EunoState	state = euno_tree_state(slot);
 
-	return (state == EUNO_STATE_ABSENT || state == EUNO_STATE_RETIRING) &&
-		!slot->evicted && euno_full_may_come_back(slot) ? slot : NULL;
+	return state == EUNO_STATE_ABSENT || state == EUNO_STATE_RETIRING ?
+		slot : NULL;
 }
 
 /* After the start of the server: this tree is absent and wanted. */
@@ -179,23 +176,11 @@ note_index(Oid index_oid)
 	{
 		slot = absent_slot(euno_index_open(index));
 		if (slot != NULL)
-			slot->wanted = true;
+			euno_absent_want(slot);
 		relation_close(index, NoLock);
 		relation_close(heap, NoLock);
 	}
 	CommitTransactionCommand();
-}
-
-int64
-euno_worker_next_try(const EunoTreeSlot *slot)
-{
-	return slot->tried_at + euno_naptime * INT64CONST(500000);
-}
-
-bool
-euno_worker_may_try(const EunoTreeSlot *slot)
-{
-	return GetCurrentTimestamp() >= euno_worker_next_try(slot);
 }
 
 /*
@@ -230,8 +215,7 @@ rebuild_index(Oid index_oid)
 		EunoIndex  *idx = euno_index_open(index);
 		EunoTreeSlot *slot = absent_slot(idx);
 
-		if (slot != NULL && slot->wanted && euno_worker_may_try(slot) &&
-			may_read(heap))
+		if (slot != NULL && euno_absent_may_try(slot) && may_read(heap))
 		{
 			ErrorContextCallback named = {.previous = error_context_stack,.callback = add_name};
 
@@ -241,7 +225,7 @@ rebuild_index(Oid index_oid)
 								 get_namespace_name(RelationGetNamespace(heap)),
 								 RelationGetRelationName(heap));
 			pgstat_report_activity(STATE_RUNNING, RelationGetRelationName(index));
-			slot->tried_at = GetCurrentTimestamp();
+			euno_absent_note_failure(slot); /* until it has succeeded */
 			error_context_stack = &named;
 			euno_index_build_if_idle(idx, index);
 			error_context_stack = named.previous;

@@ -93,13 +93,6 @@ extern EunoStatus euno_fit_domains(void);
  */
 extern Relation euno_open_unless_locked(Oid index_oid, Relation *heap);
 
-/*
- * euno_worker.c: when a tree may be built after the last attempt failed, half a
- * naptime after that: TimestampTz; and may it now?
- */
-extern int64 euno_worker_next_try(const EunoTreeSlot *slot);
-extern bool euno_worker_may_try(const EunoTreeSlot *slot);
-
 extern PGDLLEXPORT void euno_launcher_main(Datum arg);
 extern PGDLLEXPORT void euno_rebuild_main(Datum database);
 extern PGDLLEXPORT void euno_build_main(Datum database);

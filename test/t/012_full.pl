@@ -45,13 +45,17 @@ sub search
 # all memory, have it given up.  What the builder says then.
 sub given_up
 {
-	my ($index, $settings) = @_;
+	my ($index, %settings) = @_;
 	my $holder = $node->background_psql('postgres');
+
+	# Of a worker, too, if one is to build it.
+	for_all($node, %settings);
 	my $builder = $node->background_psql('postgres', on_error_stop => 0);
 
 	$holder->query_safe('SELECT pg_advisory_lock(1)');
-	$builder->query_until(qr/begun/, "\\set VERBOSITY verbose\n$settings;\n\\echo begun\nSELECT euno_rebuild('$index');\n");
+	$builder->query_until(qr/begun/, "\\set VERBOSITY verbose\n\\echo begun\nSELECT euno_rebuild('$index');\n");
 	ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted}), "$index is built");
+	for_all($node, map { $_ => undef } keys %settings);
 	$node->safe_psql('postgres', 'INSERT INTO t SELECT 100000 + g FROM generate_series(1, 400000) g');
 	is(state_of($node, $index), 'retiring', "$index is given up");
 	$holder->query_safe('SELECT pg_advisory_unlock(1)');
@@ -342,7 +346,7 @@ END $$;
 CREATE INDEX t_selfish ON t USING euno (selfish(a));
 SELECT euno_evict('t_selfish');
 SQL
-like(given_up('t_selfish', "SET my.selfish = 'on'; SET statement_timeout = '60s'"),
+like(given_up('t_selfish', 'my.selfish' => 'on', statement_timeout => '60s'),
 	qr/cannot use euno index "t_selfish" while this session is building it/, 'its builder does not wait for itself');
 
 # One that waits for something else then says that there is no memory.
@@ -352,7 +356,7 @@ CREATE TABLE t (a int) WITH (parallel_workers = 0);
 CREATE INDEX t_a ON t USING euno (a);
 SELECT euno_evict('t_a');
 SQL
-like(given_up('t_a', "SET euno.debug_stop = 'build-loaded:1'"), qr/ERROR:  53200: out of memory for euno index "t_a"/,
+like(given_up('t_a', 'euno.debug_stop' => 'build-loaded:1'), qr/ERROR:  53200: out of memory for euno index "t_a"/,
 	'its builder says why');
 
 # What removes entries is no search: of indexes that nobody searches rows are

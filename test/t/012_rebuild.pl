@@ -50,10 +50,11 @@ for my $index (sort keys %queries)
 	$node->safe_psql('postgres', "SELECT euno_evict('$index')");
 	my $log_start = -s $node->logfile;
 	$holder->query_safe('SELECT pg_advisory_lock(1)');
+	for_all($node, 'euno.debug_stop' => 'build-page:1');
 	my $builder = $node->background_psql('postgres');
-	$builder->query_until(qr/started/,
-		"SET euno.debug_stop = 'build-page:1';\n\\echo started\nSELECT euno_rebuild('$index');\n");
+	$builder->query_until(qr/started/, "\\echo started\nSELECT euno_rebuild('$index');\n");
 	ok(wait_for_stop(2), "$index: the rebuild has two workers");
+	for_all($node, 'euno.debug_stop' => undef);
 	is( $node->safe_psql('postgres',
 			"SELECT command, relid::regclass, index_relid::regclass, phase, blocks_total > 100"
 			  . " FROM pg_stat_progress_create_index"),
@@ -124,14 +125,15 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM own'), '5000', 'which is r
 check_indexes($node, 'postgres', 'after that');
 
 # A function in an index expression that needs the index itself: an error, in the
-# leader and in a worker, instead of waiting for itself.
+# leader and in a worker, instead of waiting for itself.  (With the table locked, the
+# session builds.)
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION selfish(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
   IF current_setting('my.selfish', true) = 'leader' AND current_setting('my.leader', true) = pg_backend_pid()::text OR
      current_setting('my.selfish', true) = 'worker' AND current_setting('my.leader', true) <> pg_backend_pid()::text THEN
     PERFORM public.euno_rebuild('public.t_selfish');
-  ELSIF current_setting('my.selfish', true) = 'evicting' THEN
+  ELSIF current_setting('my.selfish', true) = 'evicting' AND a % 10000 = 0 THEN
     PERFORM public.euno_evict('public.t_selfish');
   ELSIF current_setting('my.selfish', true) = 'worker' AND a % 1000 = 0 THEN
     PERFORM pg_sleep(10); -- until the worker's error
@@ -143,7 +145,7 @@ SQL
 for my $who ('leader', 'worker')
 {
 	($ret, $stdout, $stderr) = $node->psql('postgres',
-		"SELECT euno_evict('t_selfish'); SELECT set_config('my.leader', pg_backend_pid()::text, false); SET my.selfish = '$who'; SET statement_timeout = '4min'; SELECT euno_rebuild('t_selfish')");
+		"SELECT euno_evict('t_selfish'); SELECT set_config('my.leader', pg_backend_pid()::text, false); SET my.selfish = '$who'; SET statement_timeout = '4min'; BEGIN; LOCK TABLE t; SELECT euno_rebuild('t_selfish')");
 	like($stderr, qr/cannot use euno index "t_selfish" while this session is building it/, "a function that needs the index: an error in the $who");
 	is($stderr =~ /parallel worker/ ? 'worker' : 'leader', $who, "in that process");
 	$node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");
@@ -178,11 +180,13 @@ SQL
 SELECT set_config('my.leader', pg_backend_pid()::text, false);
 SELECT set_config('my.around', 'on', false);
 SET statement_timeout = '1min';
+BEGIN;
+LOCK TABLE outermost, t;
 SELECT euno_rebuild('outer_a');
 SQL
 like($stderr, qr/cannot use euno index "outer_a" while this session is building it.*parallel worker/s, 'a worker that needs what is built around its build: an error');
 $node->safe_psql('postgres', 'DROP INDEX outer_a, t_inner');
-($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT euno_evict('t_selfish'); SET my.selfish = 'evicting'; SET statement_timeout = '4min'; SELECT euno_rebuild('t_selfish')");
+($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT euno_evict('t_selfish'); SET my.selfish = 'evicting'; SET statement_timeout = '4min'; BEGIN; LOCK TABLE t; SELECT euno_rebuild('t_selfish')");
 like($stderr, qr/cannot use euno index "t_selfish" while this session is building it/, 'a function that evicts the index: an error, too');
 $node->safe_psql('postgres', "SELECT euno_rebuild('t_selfish')");
 ($ret, $stdout, $stderr) = $node->psql('postgres', "SET my.selfish = 'evicting'; SET statement_timeout = '4min'; SELECT euno_index_check('t_selfish', true)");
@@ -207,9 +211,12 @@ SELECT euno_evict('merged_a');
 SQL
 $holder = $node->background_psql('postgres');
 $holder->query_safe('SELECT pg_advisory_lock(1)');
+my %settings = ('my.selfish' => 'merging', statement_timeout => '1min', 'euno.debug_stop' => 'build-loaded:1');
+for_all($node, %settings);
 my $merger = $node->background_psql('postgres', on_error_stop => 0);
-$merger->query_until(qr/begun/, "SET my.selfish = 'merging'; SET statement_timeout = '1min'; SET euno.debug_stop = 'build-loaded:1';\n\\echo begun\nSELECT euno_rebuild('merged_a');\n");
+$merger->query_until(qr/begun/, "\\echo begun\nSELECT euno_rebuild('merged_a');\n");
 ok(wait_for_stop(0), 'all is loaded');
+for_all($node, map { $_ => undef } keys %settings);
 $node->safe_psql('postgres', 'INSERT INTO merged VALUES (1000000)');
 $holder->query_safe('SELECT pg_advisory_unlock(1)');
 $merger->query('SELECT 1');

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(euno_node fill_procedures $extension wait_for_state wait_for_recovery same_answers
-  by_index by_seqscan check_indexes used_bytes kill_process script_file start_pgbench state_of);
+  by_index by_seqscan check_indexes used_bytes kill_process script_file start_pgbench state_of for_all);
 
 # A session of background_psql may take so long in all, not for a statement; some
 # live as long as their test, which takes long on a busy machine.
@@ -64,6 +64,15 @@ sub state_of
 	my ($node, $index) = @_;
 
 	return $node->safe_psql('postgres', "SELECT state FROM euno_stat_indexes WHERE indexrelname = '$index'");
+}
+
+# Settings of the sessions and workers that connect from now on; undef: no more.
+sub for_all
+{
+	my ($node, %settings) = @_;
+
+	$node->safe_psql('postgres', join(' ', map {
+		'ALTER DATABASE postgres ' . (defined $settings{$_} ? "SET $_ = '$settings{$_}';" : "RESET $_;") } keys %settings));
 }
 
 # Waits until all euno indexes of a database are in a state; true if they are.
