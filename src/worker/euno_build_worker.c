@@ -165,10 +165,10 @@ run_worker(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 {
 	Request		request = {.slot = slot};
 
-	make_queue(index, &request);
 	PG_ENSURE_ERROR_CLEANUP(end_request, PointerGetDatum(&request));
 	{
 		EUNO_STOP_POINT("worker-request");
+		make_queue(index, &request);
 		start_worker(idx, index, &request);
 		if (request.segment != NULL)
 			relay_messages(&request);
