@@ -60,6 +60,7 @@ typedef struct Request
 	EunoTreeSlot *slot;			/* whose worker_asker we are */
 	BackgroundWorkerHandle *handle; /* NULL: there is none yet */
 	dsm_segment *segment;		/* NULL: its messages are not for us */
+	uint32		turns;			/* worker_turns before it began */
 	ErrorData  *error;			/* that has ended it, or NULL */
 } Request;
 
@@ -156,29 +157,48 @@ relay_messages(Request *request)
 	dsm_detach(request->segment);
 }
 
+/* Waits where deadlocks are found. */
+static void
+wait_for_builder(Oid index_oid)
+{
+	euno_build_lock(index_oid, ExclusiveLock);
+	euno_build_unlock(index_oid, ExclusiveLock);
+}
+
 /*
- * We are the slot's worker_asker on entry, and nobody is on return.  Returns
- * the error that has ended the worker, if that is known.
+ * Waits for another builder, and then for a worker if the tree is not READY.
+ * We are the slot's worker_asker on entry, and nobody is on return.  False if
+ * a worker has failed, with its error if that is known.
  */
-static ErrorData *
-run_worker(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
+static bool
+run_worker(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
+		   ErrorData **error)
 {
 	Request		request = {.slot = slot};
 
 	PG_ENSURE_ERROR_CLEANUP(end_request, PointerGetDatum(&request));
 	{
-		EUNO_STOP_POINT("worker-request");
-		make_queue(index, &request);
-		start_worker(idx, index, &request);
-		if (request.segment != NULL)
-			relay_messages(&request);
-		(void) WaitForBackgroundWorkerShutdown(request.handle);
+		wait_for_builder(idx->oid);
+		if (euno_tree_state(slot) != EUNO_STATE_READY)
+		{
+			request.turns = pg_atomic_read_u32(&slot->worker_turns);
+			EUNO_STOP_POINT("worker-request");
+			make_queue(index, &request);
+			start_worker(idx, index, &request);
+			if (request.segment != NULL)
+				relay_messages(&request);
+			(void) WaitForBackgroundWorkerShutdown(request.handle);
+		}
 	}
 	PG_END_ENSURE_ERROR_CLEANUP(end_request, PointerGetDatum(&request));
-	pfree(request.handle);
 	pg_atomic_write_u32(&slot->worker_asker, 0);
+	if (request.handle == NULL)
+		return true;
+	pfree(request.handle);
 	CHECK_FOR_INTERRUPTS();
-	return request.error;
+	*error = request.error;
+	return euno_tree_state(slot) == EUNO_STATE_READY ||
+		pg_atomic_read_u32(&slot->worker_turns) != request.turns;
 }
 
 /*
@@ -214,10 +234,11 @@ report_failure(Relation index, ErrorData *error)
 }
 
 /*
- * Others who build the index, or have it built, are waited for here, where
- * deadlocks are found: many sessions may want it at the same time, and there
- * are few workers.  Somebody else may begin before our worker does, or evict
- * what that has built: our caller comes back.
+ * Others who have the index built are waited for here, where deadlocks are
+ * found: many sessions may want it at the same time, and there are few
+ * workers.  (That lock does not keep out others of our lock group: they come
+ * back until there is no asker.)  Somebody else may begin before our worker
+ * does, or evict what that has built: our caller comes back.
  */
 void
 euno_build_by_worker(EunoIndex *idx, Relation index)
@@ -225,30 +246,22 @@ euno_build_by_worker(EunoIndex *idx, Relation index)
 	EunoTreeSlot *slot = euno_index_slot(idx);
 	EunoState	state = euno_tree_state(slot);
 	ErrorData  *error = NULL;
-	LOCKTAG		turn;
-	uint32		done;
 	bool		is_asker;
-	bool		is_ready;
+	bool		is_done = true;
+	LOCKTAG		turn;
 
 	if (state != EUNO_STATE_ABSENT && state != EUNO_STATE_READY)
 		euno_refuse_own_build(slot, index);
 	SET_LOCKTAG_OBJECT(turn, MyDatabaseId, RelationRelationId, idx->oid,
 					   WORKER_LOCK_SUBID);
 	(void) LockAcquire(&turn, ExclusiveLock, false, false);
-	euno_build_lock(idx->oid, ExclusiveLock);
-	euno_build_unlock(idx->oid, ExclusiveLock);
 	is_asker = become_asker(slot);
-	done = pg_atomic_read_u32(&slot->worker_turns);
-	is_ready = euno_tree_state(slot) == EUNO_STATE_READY;
-	if (is_asker && !is_ready)
-		error = run_worker(idx, index, slot);
-	else if (is_asker)
-		pg_atomic_write_u32(&slot->worker_asker, 0);
+	if (is_asker)
+		is_done = run_worker(idx, index, slot, &error);
 	LockRelease(&turn, ExclusiveLock, false);
 	if (!is_asker)
 		euno_sleep("EunoBuild", 1000);
-	else if (!is_ready && euno_tree_state(slot) != EUNO_STATE_READY &&
-			 pg_atomic_read_u32(&slot->worker_turns) == done)
+	if (!is_done)
 		report_failure(index, error);
 }
 

@@ -107,7 +107,9 @@ SELECT sum(insist(format('SELECT count(*) FROM t WHERE a > %s AND a < %s', g, g 
 SQL
 cmp_ok($failures, '>', 10, 'scans fail and are repeated');
 $node->safe_psql('postgres', "CREATE INDEX t_c ON t USING euno (a unsorted); SELECT euno_evict('t_c'), euno_evict('t_a')");
-my ($ret, $stdout, $stderr) = $node->psql('postgres', "SET test.fail = 5000; SELECT euno_rebuild('t_c')");
+for_all($node, 'test.fail' => 5000);
+my ($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT euno_rebuild('t_c')");
+for_all($node, 'test.fail' => undef);
 like($stderr, qr/comparison \d+ fails/, 'a rebuild fails');
 is(state_of($node, 't_c'), 'absent', 'and leaves the index absent');
 $node->safe_psql('postgres', "SELECT euno_rebuild('t_c'), euno_rebuild('t_a')");

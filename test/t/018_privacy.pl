@@ -135,16 +135,6 @@ SQL
 like(stranger('postgres', "SET statement_timeout = '60s'; BEGIN; LOCK TABLE app.wanted; INSERT INTO app.w VALUES (1000)", 'thief'),
 	qr/euno index "w_wants" is absent, and could not be built/, 'a worker that waits for whoever waits for it gives up');
 like(slurp_file($node->logfile), qr/canceling statement due to lock timeout/, 'and says why');
-my $locker = $node->background_psql('postgres', extra_params => [ '-U', 'thief' ], on_error_stop => 0);
-$locker->query_safe("SET statement_timeout = '60s'; BEGIN; LOCK TABLE app.wanted");
-my $owner = $node->background_psql('postgres', on_error_stop => 0);
-$owner->query_until(qr/started/, "SET statement_timeout = '60s';\n\\echo started\nSELECT euno_rebuild('app.w_wants');\n");
-ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'app.wanted'::regclass"), 'the owner builds, and waits for a lock');
-$locker->query('INSERT INTO app.w VALUES (1001)');
-$locker->query('ROLLBACK');
-$_->quit for $locker, $owner;
-like(slurp_file($node->logfile), qr/ERROR:  deadlock detected/, 'whoever waits for another builder is seen to do so');
-
 $node->safe_psql('postgres', "CREATE UNIQUE INDEX z_sleeps ON app.z USING euno (app.sleeps(a)); SELECT euno_evict('app.z_sleeps')");
 like(stranger('postgres', "SET statement_timeout = '1s'; INSERT INTO app.z VALUES (1000)", 'thief'), qr/canceling statement due to statement timeout/, 'a session that waits for a worker can be canceled');
 my $canceled = time;
@@ -161,6 +151,22 @@ for my $i (0 .. 3)
 }
 $_->quit for @waiting;
 is($node->safe_psql('postgres', 'SELECT string_agg(a::text, $$ $$ ORDER BY a) FROM app.z WHERE a >= 2000'), '2001 2002 2003', 'the others wait for it');
+
+# Whoever waits for another builder, one of the launcher's, is seen to do so.
+$node->append_conf('postgresql.conf', 'euno.auto_rebuild = off');
+$node->stop('immediate');
+$node->start;
+my $locker = $node->background_psql('postgres', extra_params => [ '-U', 'thief' ], on_error_stop => 0);
+$locker->query_safe("SET statement_timeout = '60s'; BEGIN; LOCK TABLE app.wanted");
+$node->safe_psql('postgres', $_)
+  for 'EXPLAIN SELECT FROM app.w WHERE app.wants(a) = 1', 'ALTER SYSTEM SET euno.auto_rebuild = on', 'SELECT pg_reload_conf()';
+ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND relation = 'app.wanted'::regclass"),
+	'a worker builds, and waits for a lock');
+$locker->query('INSERT INTO app.w VALUES (1001)');
+like($locker->{stderr} . slurp_file($node->logfile), qr/ERROR:  deadlock detected/, 'whoever waits for another builder is seen to do so');
+$locker->query('ROLLBACK');
+$locker->quit;
+
 $node->safe_psql('postgres', 'DROP TABLE app.w, app.z');
 
 $node->append_conf('postgresql.conf', 'max_worker_processes = 0');
