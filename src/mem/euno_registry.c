@@ -166,6 +166,7 @@ euno_registry_shmem_startup(void)
 	euno_registry = euno_shmem_alloc("euno registry", registry_size());
 	euno_registry->next_generation = 1;
 	pg_atomic_init_u32(&euno_registry->launcher_called, 0);
+	pg_atomic_init_u32(&euno_registry->asked_workers, 0);
 	for (int i = 0; i < euno_max_indexes; i++)
 	{
 		EunoTreeSlot *slot = &euno_registry->slots[i];
@@ -401,6 +402,12 @@ euno_tree_builders(void)
 			n += euno_registry->slots[i].builders;
 	}
 	return n;
+}
+
+pg_atomic_uint32 *
+euno_tree_asked_workers(void)
+{
+	return &euno_registry->asked_workers;
 }
 
 EunoTreeSlot *

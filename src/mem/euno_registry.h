@@ -278,6 +278,9 @@ extern EunoTreeSlot *euno_tree_by_number(int number);	/* may be FREE */
 /* How many processes are building trees now; an estimate. */
 extern int	euno_tree_builders(void);
 
+/* How many workers there are for sessions that wait for them. */
+extern pg_atomic_uint32 *euno_tree_asked_workers(void);
+
 /* What a slot holds, read under euno_registry_lock; false if it is FREE. */
 typedef struct EunoTreeDescription
 {

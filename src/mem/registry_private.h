@@ -24,6 +24,7 @@ typedef struct EunoRegistry
 	Latch	   *launcher;		/* NULL: it is not running; under
 								 * euno_registry_lock */
 	pg_atomic_uint32 launcher_called;
+	pg_atomic_uint32 asked_workers;
 	EunoTreeSlot slots[FLEXIBLE_ARRAY_MEMBER];
 } EunoRegistry;
 

@@ -71,14 +71,24 @@ end_request(int code, Datum arg)
 	Request    *request = (Request *) DatumGetPointer(arg);
 
 	if (request->handle != NULL)
+	{
 		TerminateBackgroundWorker(request->handle);
+		pg_atomic_fetch_sub_u32(euno_tree_asked_workers(), 1);
+	}
 	pg_atomic_write_u32(&request->slot->worker_asker, 0);
 }
 
 /*
- * A worker's place may be taken by one that is about to end, but also by one
- * that waits for us: no longer than deadlock_timeout.
+ * How many milliseconds a place for a worker is waited for: all may be taken by
+ * what waits for us.  But where they are taken by others like ours, these end.
  */
+static int
+longest_wait(void)
+{
+	return pg_atomic_read_u32(euno_tree_asked_workers()) > 0 ?
+		60 * DeadlockTimeout : DeadlockTimeout;
+}
+
 static void
 start_worker(EunoIndex *idx, Relation index, Request *request)
 {
@@ -97,7 +107,7 @@ start_worker(EunoIndex *idx, Relation index, Request *request)
 	worker.bgw_notify_pid = MyProcPid;
 	while (!RegisterDynamicBackgroundWorker(&worker, &request->handle))
 	{
-		if (++waited > DeadlockTimeout)
+		if (++waited > longest_wait())
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 					 errmsg("could not start a worker to build euno index \"%s\"",
@@ -106,6 +116,7 @@ start_worker(EunoIndex *idx, Relation index, Request *request)
 		CHECK_FOR_INTERRUPTS();
 		euno_sleep("EunoBuild", 1000);
 	}
+	pg_atomic_fetch_add_u32(euno_tree_asked_workers(), 1);
 }
 
 /*
@@ -195,6 +206,7 @@ run_worker(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 	if (request.handle == NULL)
 		return true;
 	pfree(request.handle);
+	pg_atomic_fetch_sub_u32(euno_tree_asked_workers(), 1);
 	CHECK_FOR_INTERRUPTS();
 	*error = request.error;
 	return euno_tree_state(slot) == EUNO_STATE_READY ||

@@ -173,7 +173,25 @@ $node->append_conf('postgresql.conf', 'max_worker_processes = 0');
 $node->restart;
 $node->safe_psql('postgres', "SELECT euno_evict('app.t_norm')");
 like(stranger('postgres', "INSERT INTO app.t VALUES ('name8')", 'thief'), qr/could not start a worker to build euno index "t_norm"/, 'without a worker nothing is built');
-$node->append_conf('postgresql.conf', 'max_worker_processes = 8');
+
+# With one for two indexes, one is built after the other.
+$node->append_conf('postgresql.conf', "max_worker_processes = 2\nmax_logical_replication_workers = 0\ndeadlock_timeout = 100ms\neuno.auto_rebuild = off");
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
+$node->restart;
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE app.z1 AS SELECT generate_series(1, 100) AS a;
+CREATE TABLE app.z2 AS TABLE app.z1;
+GRANT ALL ON app.z1, app.z2 TO thief;
+CREATE UNIQUE INDEX z1_sleeps ON app.z1 USING euno (app.sleeps(a));
+CREATE UNIQUE INDEX z2_sleeps ON app.z2 USING euno (app.sleeps(a));
+SELECT euno_evict('app.z1_sleeps'), euno_evict('app.z2_sleeps');
+SQL
+@waiting = map { $node->background_psql('postgres', extra_params => [ '-U', 'thief' ], on_error_stop => 0) } 1 .. 2;
+$waiting[$_ - 1]->query_until(qr/started/, "\\echo started\nINSERT INTO app.z$_ VALUES (2000);\n") for 1 .. 2;
+is(join('', map { $_->query('SELECT 1'); $_->{stderr} =~ s/background_psql.*\n//gr } @waiting), '', 'who finds no place for a worker waits while others build');
+$_->quit for @waiting;
+$node->safe_psql('postgres', 'DROP TABLE app.z1, app.z2');
+$node->append_conf('postgresql.conf', "max_worker_processes = 8\ndeadlock_timeout = 1s\neuno.auto_rebuild = on");
 $node->restart;
 
 # A comparator of users that the server's own calls, for what is made of their
