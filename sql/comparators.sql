@@ -107,3 +107,51 @@ DROP OPERATOR FAMILY query_ops USING euno;
 DROP OPERATOR FAMILY fail_ops USING euno;
 DROP OPERATOR FAMILY again_ops USING euno;
 DROP OPERATOR FAMILY write_ops USING euno;
+
+-- Arrays are compared by the default class of their elements, which may be
+-- replaced while there is an index: no tree is made of what that class is.
+CREATE TYPE number;
+CREATE FUNCTION number_in(cstring) RETURNS number LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
+CREATE FUNCTION number_out(number) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out';
+CREATE TYPE number (INPUT = number_in, OUTPUT = number_out, LIKE = int4);
+CREATE FUNCTION number_lt(number, number) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4lt';
+CREATE FUNCTION number_eq(number, number) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4eq';
+CREATE FUNCTION number_cmp(number, number) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp';
+CREATE OPERATOR < (FUNCTION = number_lt, LEFTARG = number, RIGHTARG = number);
+CREATE OPERATOR = (FUNCTION = number_eq, LEFTARG = number, RIGHTARG = number);
+CREATE OPERATOR CLASS number_ops DEFAULT FOR TYPE number USING btree AS
+    OPERATOR 1 <, OPERATOR 3 =, FUNCTION 1 (number, number) btint4cmp(int4, int4);
+CREATE TABLE numbers (a number[]);
+INSERT INTO numbers SELECT ARRAY[i % 50, i]::text::number[] FROM generate_series(1, 500) i;
+CREATE INDEX numbers_a ON numbers USING euno (a);
+ANALYZE numbers;
+DROP OPERATOR CLASS number_ops USING btree;
+CREATE OPERATOR CLASS number_ops DEFAULT FOR TYPE number USING btree AS
+    OPERATOR 1 <, OPERATOR 3 =, FUNCTION 1 number_cmp(number, number);
+\c -
+SET enable_seqscan = off;
+SELECT a FROM numbers WHERE a = '{7,107}';
+SELECT count(*) FROM numbers WHERE a > '{48,0}';
+SELECT a FROM numbers ORDER BY a LIMIT 3;
+DROP TABLE numbers;
+SET client_min_messages = warning;
+DROP TYPE number CASCADE;
+-- A type of the server's may get one of its own: then the tree is built anew.
+CREATE TABLE words (a varchar[] COLLATE "C");
+INSERT INTO words SELECT ARRAY[i % 50, i]::varchar[] FROM generate_series(1, 500) i;
+CREATE INDEX words_a ON words USING euno (a);
+ANALYZE words;
+CREATE FUNCTION varchar_cmp(varchar, varchar) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+    'BEGIN RETURN bttextcmp($1, $2); END';
+CREATE OPERATOR CLASS varchar_own_ops DEFAULT FOR TYPE varchar USING btree AS
+    OPERATOR 1 < (text, text), OPERATOR 3 = (text, text), FUNCTION 1 varchar_cmp(varchar, varchar);
+\c -
+SET enable_seqscan = off;
+SET client_min_messages = warning;
+SELECT a FROM words WHERE a = '{7,107}';
+SELECT euno_rebuild('words_a');
+SELECT a FROM words WHERE a = '{7,107}';
+SELECT count(*) FROM words WHERE a > '{49,0}';
+DROP TABLE words;
+DROP OPERATOR FAMILY varchar_own_ops USING btree;
+DROP FUNCTION varchar_cmp;

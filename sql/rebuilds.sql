@@ -94,6 +94,19 @@ ALTER TABLE rows ADD z int DEFAULT 5;
 SELECT euno_rebuild('rows_hash');
 ROLLBACK;
 SELECT count(*) FROM rows WHERE hash_record(rows) = hash_record(ROW(7, 7));
+-- partitions,
+CREATE TABLE parted (a int) PARTITION BY LIST (a);
+CREATE TABLE part PARTITION OF parted FOR VALUES IN (1);
+CREATE TABLE names (x regclass, y int);
+INSERT INTO names SELECT 'part', i FROM generate_series(1, 500) i;
+CREATE UNIQUE INDEX names_root ON names USING euno (pg_partition_root(x), y);
+ANALYZE names;
+CALL evict('names_root');
+BEGIN;
+ALTER TABLE parted DETACH PARTITION part;
+INSERT INTO names VALUES ('parted', 1000);
+ROLLBACK;
+SELECT count(*) FROM names WHERE pg_partition_root(x) = 'parted'::regclass AND y = 7;
 -- and text search configurations.
 CREATE TEXT SEARCH CONFIGURATION configuration (COPY = english);
 CREATE TABLE documents (b text);
@@ -231,7 +244,7 @@ SELECT euno_rebuild('failing_x');
 DROP TABLE failing;
 DROP FUNCTION fails;
 
-DROP TABLE settings, functions, composites, rows, documents, temporary;
+DROP TABLE settings, functions, composites, rows, names, parted, documents, temporary;
 DROP FUNCTION f, evict_in_query, plan;
 DROP PROCEDURE define_f, evict;
 DROP TYPE composite;

@@ -26,11 +26,13 @@ extern void euno_ddl_check_types(Relation index);
 /* ---- euno_ddl_parts.c: what indexes are made of ---- */
 
 /*
- * Before ALTER OPERATOR FAMILY: support functions say, among others, by which
- * lock a unique key is checked, so writers of the family's indexes are locked
- * out until all sessions look again.
+ * Before ALTER OPERATOR FAMILY, and CREATE OPERATOR CLASS, which may add to a
+ * family: support functions say, among others, by which lock a unique key is
+ * checked, so writers of the family's indexes are locked out until all sessions
+ * look again.
  */
 extern void euno_ddl_alter_family(const AlterOpFamilyStmt *stmt);
+extern void euno_ddl_create_class(const CreateOpClassStmt *stmt);
 
 /*
  * Before ALTER TYPE ... SET: ERROR if values of the type would get short

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * euno_ddl_parts.c
- *	  ALTER OPERATOR FAMILY and ALTER TYPE, of what euno indexes are made of.
+ *	  ALTER OPERATOR FAMILY, CREATE OPERATOR CLASS and ALTER TYPE, of what euno
+ *	  indexes are made of.
  *
  * Sessions keep what they know of an index's operator classes and types, and
  * nobody tells them of a change to these.  All must make the same bytes of a
@@ -90,21 +91,35 @@ users_of(bool (*uses) (Oid index_oid, Oid what), Oid what)
 	return users;
 }
 
-void
-euno_ddl_alter_family(const AlterOpFamilyStmt *stmt)
+static void
+lock_users_of_family(char *method_name, List *family_name)
 {
-	Oid			method = get_index_am_oid(stmt->amname, true);
+	Oid			method = get_index_am_oid(method_name, true);
 	ListCell   *lc;
 
 	if (!superuser() || !euno_is_our_method(method))
 		return;
 	foreach(lc, users_of(uses_family,
-						 get_opfamily_oid(method, stmt->opfamilyname, true)))
+						 get_opfamily_oid(method, family_name, true)))
 	{
 		LockRelationOid(IndexGetRelation(lfirst_oid(lc), false),
 						ShareRowExclusiveLock);
 		CacheInvalidateRelcacheByRelid(lfirst_oid(lc));
 	}
+}
+
+void
+euno_ddl_alter_family(const AlterOpFamilyStmt *stmt)
+{
+	lock_users_of_family(stmt->amname, stmt->opfamilyname);
+}
+
+/* Its functions go to a family that may be there, by its own name too. */
+void
+euno_ddl_create_class(const CreateOpClassStmt *stmt)
+{
+	lock_users_of_family(stmt->amname, stmt->opfamilyname != NIL ?
+						 stmt->opfamilyname : stmt->opclassname);
 }
 
 /* From PLAIN to another one: PostgreSQL knows no way back. */

@@ -131,14 +131,17 @@ is_printed_alike(Oid type)
 
 /*
  * A function of the server that PostgreSQL lets into indexes but that depends
- * on quote_all_identifiers, or on timezone_abbreviations?
+ * on quote_all_identifiers, on timezone_abbreviations, or on what is a partition
+ * of what?
  */
 static bool
 is_varying_function(Oid function, void *context)
 {
 	return function == F_QUOTE_IDENT ||
 		function == F_TIMEZONE_TEXT_TIMESTAMP ||
-		function == F_TIMEZONE_TEXT_TIMESTAMPTZ;
+		function == F_TIMEZONE_TEXT_TIMESTAMPTZ ||
+		function == F_PG_PARTITION_ROOT ||
+		function == F_SATISFIES_HASH_PARTITION;
 }
 
 /*

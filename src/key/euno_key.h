@@ -79,9 +79,10 @@ extern bool euno_key_is_integer(const EunoKeySchema *schema);
 extern bool euno_key_posting(const EunoKeySchema *schema);
 
 /*
- * What the columns' types say of what encodings leave out.  Entries that were
- * formed by another schema of the same index, but for these, cannot be deformed:
- * ALTER TABLE changes a column's type and keeps the index.
+ * What the columns' types say of what encodings leave out; and whether there are
+ * encodings.  Entries that were formed by another schema of the same index, but
+ * for these, cannot be deformed: ALTER TABLE changes a column's type and keeps the
+ * index.
  */
 extern uint64 euno_key_modifiers(const EunoKeySchema *schema);
 

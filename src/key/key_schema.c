@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "access/tupmacs.h"
 #include "catalog/pg_index.h"
 #include "utils/array.h"
@@ -151,7 +152,9 @@ describe_integer(EunoKeyColumn *col)
 
 /*
  * Of a column of arrays or ranges: has the type of their elements an encoding
- * that loses nothing?  If so, col->element describes it.  Enums have none here,
+ * that loses nothing?  If so, col->element describes it.  Arrays are compared by
+ * the default opclass of their elements' type, which nothing keeps from being
+ * dropped and replaced; so that must be a type of the server's.  Enums have none here,
  * since ALTER TYPE ... ADD VALUE (am/euno_labels.c) looks for columns of the
  * enum's own type only; nor have names, which take 64 bytes each when they are
  * decoded, however short their encodings.
@@ -167,7 +170,8 @@ describe_elements(Oid type, EunoKeyColumn *col, MemoryContext context)
 	if (col->kind == EUNO_KIND_ARRAY)
 	{
 		col->element_type = get_element_type(type);
-		if (!OidIsValid(col->element_type))
+		if (!OidIsValid(col->element_type) ||
+			getBaseType(col->element_type) >= FirstNormalObjectId)
 			return false;
 		cache = lookup_type_cache(col->element_type, TYPECACHE_CMP_PROC);
 		proc = cache->cmp_proc;
@@ -211,7 +215,8 @@ describe_elements(Oid type, EunoKeyColumn *col, MemoryContext context)
 /*
  * Does the opclass promise that equal values are equal images?  bpchar's does
  * in some releases (18.6) and not in others (15.20); two values that differ in
- * trailing blanks are equal, so the answer is no.
+ * trailing blanks are equal, so the answer is no.  A function of users is not
+ * asked: it may be replaced, or dropped, and sessions would not agree.
  */
 static bool
 column_equalimage(const EunoKeyColumn *col)
@@ -222,7 +227,7 @@ column_equalimage(const EunoKeyColumn *col)
 	if (col->cmp.fn_oid == F_BPCHARCMP ||
 		col->cmp.fn_oid == F_BTBPCHAR_PATTERN_CMP)
 		return false;
-	return OidIsValid(proc) &&
+	return OidIsValid(proc) && proc < FirstNormalObjectId &&
 		DatumGetBool(OidFunctionCall1Coll(proc, col->collation,
 										  ObjectIdGetDatum(col->opcintype)));
 }
@@ -277,6 +282,13 @@ order_by_comparison(EunoKeySchema *schema)
 			schema->cols[i].kind >= EUNO_KIND_ARRAY)
 			schema->cols[i].kind = EUNO_KIND_OPAQUE;
 }
+
+/*
+ * In the place of modifiers, which have fewer bits: keys are compared.  They
+ * were not when a tree was built if arrays had elements with another default
+ * opclass then.
+ */
+#define COMPARED	UINT64_MAX
 
 /* What the types of the first columns that lose say of that. */
 static void
@@ -487,7 +499,10 @@ euno_key_schema(Relation index, MemoryContext context)
 		describe_integer(col);
 	}
 	if (schema->opaque >= 0)
+	{
 		order_by_comparison(schema);
+		schema->modifiers = COMPARED;
+	}
 	else
 		note_modifiers(index, schema);
 	describe_row(schema);
