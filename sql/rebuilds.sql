@@ -47,6 +47,31 @@ SELECT count(*) FROM settings WHERE quote_ident(n) = 'plain';
 SELECT count(*) FROM settings WHERE z AT TIME ZONE 'EST' = '2020-01-01 05:00+00';
 SELECT f FROM settings WHERE f > 0 AND f::text = '0.1';
 INSERT INTO settings (f) VALUES (0.1::float8 + 0.2);
+-- Later versions let more that names a time zone into indexes.
+SELECT current_setting('server_version_num')::int >= 160000 AS v16,
+	current_setting('server_version_num')::int >= 180000 AS v18 \gset
+\set added z
+\set subtracted z
+\set truncated z
+\if :v16
+\set added 'date_add(z, ''1 month'', ''EST'')'
+\set subtracted 'date_subtract(z, ''2 months'', ''EST'')'
+\endif
+\if :v18
+\set truncated 'date_trunc(''day'', z, ''EST'')'
+\endif
+CREATE TABLE zones (z timestamptz);
+INSERT INTO zones VALUES ('2024-01-31 02:00+00');
+CREATE UNIQUE INDEX zones_added ON zones USING euno ((:added));
+CREATE UNIQUE INDEX zones_subtracted ON zones USING euno ((:subtracted));
+CREATE UNIQUE INDEX zones_truncated ON zones USING euno ((:truncated));
+CALL evict('zones_added', 'zones_subtracted', 'zones_truncated');
+SET timezone_abbreviations = 'Australia';
+INSERT INTO zones VALUES ('2020-01-01');
+RESET timezone_abbreviations;
+SELECT count(*) FROM zones WHERE :added = (SELECT min(:added) FROM zones WHERE z > '2024-01-01');
+SELECT count(*) FROM zones WHERE :subtracted = (SELECT min(:subtracted) FROM zones WHERE z > '2024-01-01');
+SELECT count(*) FROM zones WHERE :truncated = (SELECT min(:truncated) FROM zones WHERE z > '2024-01-01');
 
 -- Definitions that are rolled back: functions,
 CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -244,7 +269,7 @@ SELECT euno_rebuild('failing_x');
 DROP TABLE failing;
 DROP FUNCTION fails;
 
-DROP TABLE settings, functions, composites, rows, names, parted, documents, temporary;
+DROP TABLE settings, zones, functions, composites, rows, names, parted, documents, temporary;
 DROP FUNCTION f, evict_in_query, plan;
 DROP PROCEDURE define_f, evict;
 DROP TYPE composite;

@@ -418,6 +418,15 @@ euno_##function(kind value, int *overflow) \
 }
 #endif
 
+/* 16 calculates in time zones by name; before, no function has this number. */
+#if PG_VERSION_NUM >= 160000
+#define EUNO_DATE_ADD		F_DATE_ADD_TIMESTAMPTZ_INTERVAL_TEXT
+#define EUNO_DATE_SUBTRACT	F_DATE_SUBTRACT_TIMESTAMPTZ_INTERVAL_TEXT
+#else
+#define EUNO_DATE_ADD		InvalidOid
+#define EUNO_DATE_SUBTRACT	InvalidOid
+#endif
+
 /* 16 has one function for the rights on objects of all kinds. */
 #if PG_VERSION_NUM >= 160000
 #include "catalog/pg_proc.h"

@@ -140,6 +140,9 @@ is_varying_function(Oid function, void *context)
 	return function == F_QUOTE_IDENT ||
 		function == F_TIMEZONE_TEXT_TIMESTAMP ||
 		function == F_TIMEZONE_TEXT_TIMESTAMPTZ ||
+		function == EUNO_DATE_ADD ||
+		function == EUNO_DATE_SUBTRACT ||
+		function == F_DATE_TRUNC_TEXT_TIMESTAMPTZ_TEXT ||	/* from 18 on */
 		function == F_PG_PARTITION_ROOT ||
 		function == F_SATISFIES_HASH_PARTITION;
 }
