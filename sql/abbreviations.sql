@@ -84,14 +84,6 @@ SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT count(*), sum(n) FROM (SELECT (SELECT count(*) FROM wides WHERE w = wide_in(textout(md5(i::text)))) AS n FROM generate_series(0, 1500) i) s;
 SELECT count(*) FROM generate_series(0, 1500) i JOIN wides ON id = i % 10 AND w = wide_in(textout(md5(i::text)));
--- whose values must keep their headers
-CREATE DOMAIN wide_domain AS wide;
-CREATE TABLE wide_domains (id int, w wide_domain);
-CREATE INDEX ON wide_domains USING euno (id) INCLUDE (w);
-ALTER TYPE wide SET (storage = extended);
 DROP TABLE wides;
-ALTER TYPE wide SET (storage = extended);
-DROP TABLE wide_domains;
-ALTER TYPE wide SET (storage = extended);
 DROP TYPE wide CASCADE;
 DROP OPERATOR FAMILY wide_ops USING euno;

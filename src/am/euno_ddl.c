@@ -246,12 +246,6 @@ process_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	if (IsA(stmt, AlterEnumStmt) &&
 		((AlterEnumStmt *) stmt)->newValNeighbor != NULL)
 		nlabels = euno_labels_read(InvalidOid, &labels);
-	if (IsA(stmt, AlterOpFamilyStmt))
-		euno_ddl_alter_family((AlterOpFamilyStmt *) stmt);
-	if (IsA(stmt, CreateOpClassStmt))
-		euno_ddl_create_class((CreateOpClassStmt *) stmt);
-	if (IsA(stmt, AlterTypeStmt))
-		euno_ddl_alter_type((AlterTypeStmt *) stmt);
 	if (EUNO_UNIQUE_MEANS_BTREE && alter != NULL)
 		refuse_replica_identity(alter);
 	else if (EUNO_UNIQUE_MEANS_BTREE && create != NULL)

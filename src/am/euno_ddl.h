@@ -8,8 +8,6 @@
 #ifndef EUNO_DDL_H
 #define EUNO_DDL_H
 
-#include "nodes/parsenodes.h"
-
 #include "am/euno_am.h"
 
 /* ---- euno_ddl.c: statements that are refused, or warned of ---- */
@@ -22,23 +20,6 @@ extern void euno_ddl_init(void);
  * that.
  */
 extern void euno_ddl_check_types(Relation index);
-
-/* ---- euno_ddl_parts.c: what indexes are made of ---- */
-
-/*
- * Before ALTER OPERATOR FAMILY, and CREATE OPERATOR CLASS, which may add to a
- * family: support functions say, among others, by which lock a unique key is
- * checked, so writers of the family's indexes are locked out until all sessions
- * look again.
- */
-extern void euno_ddl_alter_family(const AlterOpFamilyStmt *stmt);
-extern void euno_ddl_create_class(const CreateOpClassStmt *stmt);
-
-/*
- * Before ALTER TYPE ... SET: ERROR if values of the type would get short
- * headers, and an index has them with long ones.
- */
-extern void euno_ddl_alter_type(const AlterTypeStmt *stmt);
 
 /* ---- euno_labels.c: those of enums stay where they are ---- */
 

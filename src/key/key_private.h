@@ -29,7 +29,6 @@
  */
 #define EUNO_ORDER_PROC			1
 #define EUNO_SORTSUPPORT_PROC	2
-#define EUNO_EQUALIMAGE_PROC	4
 
 /* The first byte of a column; see euno_key.h. */
 #define EUNO_MARK_NULL_FIRST	1

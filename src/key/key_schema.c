@@ -11,9 +11,11 @@
  */
 #include "postgres.h"
 
+#include "access/nbtree.h"
 #include "access/transam.h"
 #include "access/tupmacs.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_opfamily.h"
 #include "utils/array.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -213,23 +215,37 @@ describe_elements(Oid type, EunoKeyColumn *col, MemoryContext context)
 }
 
 /*
- * Does the opclass promise that equal values are equal images?  bpchar's does
- * in some releases (18.6) and not in others (15.20); two values that differ in
- * trailing blanks are equal, so the answer is no.  A function of users is not
- * asked: it may be replaced, or dropped, and sessions would not agree.
+ * Are values equal as images if the column's comparator finds them equal?  All
+ * sessions must think the same, at all times: unique keys are locked by their
+ * images.  So this is not asked of the operator class, whose family may get
+ * another support function, but of the server's btree, about a comparator and a
+ * type of the server's.  Its answer for bpchar is yes in some releases (18.6)
+ * and no in others (15.20); two values that differ in trailing blanks are equal,
+ * so it is no.
  */
 static bool
 column_equalimage(const EunoKeyColumn *col)
 {
-	Oid			proc = get_opfamily_proc(col->opfamily, col->opcintype,
-										 col->opcintype, EUNO_EQUALIMAGE_PROC);
+	Oid			type = col->opcintype;
+	Oid			families[] = {lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf,
+	TEXT_PATTERN_BTREE_FAM_OID};
 
 	if (col->cmp.fn_oid == F_BPCHARCMP ||
 		col->cmp.fn_oid == F_BTBPCHAR_PATTERN_CMP)
 		return false;
-	return OidIsValid(proc) && proc < FirstNormalObjectId &&
-		DatumGetBool(OidFunctionCall1Coll(proc, col->collation,
-										  ObjectIdGetDatum(col->opcintype)));
+	for (size_t i = 0; i < lengthof(families); i++)
+	{
+		Oid			proc;
+
+		if (!OidIsValid(families[i]) || families[i] >= FirstNormalObjectId ||
+			get_opfamily_proc(families[i], type, type, BTORDER_PROC) != col->cmp.fn_oid)
+			continue;
+		proc = get_opfamily_proc(families[i], type, type, BTEQUALIMAGE_PROC);
+		return OidIsValid(proc) &&
+			DatumGetBool(OidFunctionCall1Coll(proc, col->collation,
+											  ObjectIdGetDatum(type)));
+	}
+	return false;
 }
 
 /* Fills in what only key columns have. */
