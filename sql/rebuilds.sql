@@ -248,6 +248,27 @@ ROLLBACK;
 SELECT * FROM states WHERE index = 'temporary_f'::regclass;
 INSERT INTO temporary VALUES (42);
 
+-- A subtransaction that begins while the tree is built, or later, and is rolled
+-- back, has changed nothing for it: an exception that a function handles.
+CREATE FUNCTION number(text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	RETURN $1::int;
+EXCEPTION WHEN invalid_text_representation THEN
+	RETURN NULL;
+END $$;
+CREATE TEMP TABLE numbers AS
+	SELECT CASE WHEN i % 10 = 0 THEN 'none' ELSE i::text END AS x FROM generate_series(1, 500) i;
+CREATE UNIQUE INDEX numbers_x ON numbers USING euno (number(x));
+CALL evict('numbers_x');
+BEGIN;
+INSERT INTO numbers VALUES ('501');
+SAVEPOINT s;
+INSERT INTO numbers VALUES ('none');
+ROLLBACK TO s;
+SELECT * FROM states WHERE index = 'numbers_x'::regclass;
+COMMIT;
+INSERT INTO numbers VALUES ('501');
+
 -- The owner is told what went wrong, as if the session had built it.
 CREATE FUNCTION fails(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -269,8 +290,8 @@ SELECT euno_rebuild('failing_x');
 DROP TABLE failing;
 DROP FUNCTION fails;
 
-DROP TABLE settings, zones, functions, composites, rows, names, parted, documents, temporary;
-DROP FUNCTION f, evict_in_query, plan;
+DROP TABLE settings, zones, functions, composites, rows, names, parted, documents, temporary, numbers;
+DROP FUNCTION f, number, evict_in_query, plan;
 DROP PROCEDURE define_f, evict;
 DROP TYPE composite;
 DROP TEXT SEARCH CONFIGURATION configuration;

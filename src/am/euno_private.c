@@ -4,9 +4,11 @@
  *	  Trees that nobody else can read before our transaction ends.
  *
  * These the session may build by its own settings, and by definitions that its
- * transaction has changed.  Such a tree is given up when that, or any part of
- * it, is rolled back; and when it commits, if others can read it then.  Locks
- * are released after our callbacks.
+ * transaction has changed.  Such a tree is given up when the (sub)transaction
+ * that has built it is rolled back; and when all commits, if others can read it
+ * then.  Locks are released after our callbacks.  (A subtransaction that has
+ * begun since has changed nothing that the tree was made by; functions with
+ * exception handlers begin and roll back some while it is built.)
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +25,13 @@
 #include "am/euno_state.h"
 #include "euno_compat.h"
 
-static List *trees = NIL;		/* pointers to EunoTreeKey, in TopMemoryContext */
+typedef struct PrivateTree
+{
+	EunoTreeKey key;
+	SubTransactionId builder;
+} PrivateTree;
+
+static List *trees = NIL;		/* in TopMemoryContext */
 
 /*
  * Does this transaction lock all others out of a relation?  In a parallel
@@ -70,25 +78,34 @@ void
 euno_private_note(const EunoTreeKey *key)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	EunoTreeKey *tree = palloc(sizeof(EunoTreeKey));
+	PrivateTree *tree = palloc(sizeof(PrivateTree));
 
-	*tree = *key;
+	tree->key = *key;
+	tree->builder = GetCurrentSubTransactionId();
 	trees = lappend(trees, tree);
 	MemoryContextSwitchTo(old);
 }
 
 static void
-give_up(bool committed)
+give_up(const EunoTreeKey *key)
+{
+	EunoTreeSlot *slot = euno_tree_lookup(key);
+
+	if (slot != NULL)
+		(void) euno_tree_retire(slot, pg_atomic_read_u64(&slot->generation));
+}
+
+static void
+end_transaction(bool committed)
 {
 	ListCell   *lc;
 
 	foreach(lc, trees)
 	{
-		const EunoTreeKey *key = lfirst(lc);
-		EunoTreeSlot *slot = euno_tree_lookup(key);
+		const PrivateTree *tree = lfirst(lc);
 
-		if (slot != NULL && !(committed && stays_private(key)))
-			(void) euno_tree_retire(slot, pg_atomic_read_u64(&slot->generation));
+		if (!committed || !stays_private(&tree->key))
+			give_up(&tree->key);
 	}
 	list_free_deep(trees);
 	trees = NIL;
@@ -101,12 +118,12 @@ xact_callback(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PARALLEL_COMMIT:
-			give_up(true);
+			end_transaction(true);
 			break;
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PARALLEL_ABORT:
 		case XACT_EVENT_PREPARE:
-			give_up(false);
+			end_transaction(false);
 			break;
 		default:
 			break;
@@ -117,8 +134,23 @@ static void
 subxact_callback(SubXactEvent event, SubTransactionId my_subid,
 				 SubTransactionId parent_subid, void *arg)
 {
-	if (event == SUBXACT_EVENT_ABORT_SUB)
-		give_up(false);
+	ListCell   *lc;
+
+	if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
+		return;
+	foreach(lc, trees)
+	{
+		PrivateTree *tree = lfirst(lc);
+
+		if (tree->builder != my_subid)
+			continue;
+		tree->builder = parent_subid;
+		if (event == SUBXACT_EVENT_COMMIT_SUB)
+			continue;
+		give_up(&tree->key);
+		trees = foreach_delete_current(trees, lc);
+		pfree(tree);
+	}
 }
 
 void

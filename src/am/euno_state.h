@@ -141,8 +141,8 @@ extern bool euno_is_private(Relation index);
 
 /*
  * The tree of this name, which is private, is about to be built: it will be
- * given up when the (sub)transaction is rolled back, and, unless nobody else
- * will ever read it, when it commits, too.
+ * given up when this (sub)transaction, or one that it is in, is rolled back,
+ * and, unless nobody else will ever read it, when all commits, too.
  */
 extern void euno_private_note(const EunoTreeKey *key);
 
