@@ -32,6 +32,9 @@ SET extra_float_digits = -15;
 SET bytea_output = escape;
 SET quote_all_identifiers = on;
 SET timezone_abbreviations = 'Australia';
+-- (A row has one entry: who would give it another than the worker is refused.)
+INSERT INTO settings VALUES (7, 'b', '(7,7)', 'other', '2020-03-01');
+SELECT euno_rebuild('settings_p'), euno_rebuild('settings_n'), euno_rebuild('settings_z');
 INSERT INTO settings VALUES (7, 'b', '(7,7)', 'other', '2020-03-01');
 SELECT euno_rebuild('settings_partial');
 RESET extra_float_digits;
@@ -46,6 +49,7 @@ SELECT count(*) FROM settings WHERE p::text = '(0.30000000000000004,0)';
 SELECT count(*) FROM settings WHERE quote_ident(n) = 'plain';
 SELECT count(*) FROM settings WHERE z AT TIME ZONE 'EST' = '2020-01-01 05:00+00';
 SELECT f FROM settings WHERE f > 0 AND f::text = '0.1';
+SELECT f FROM settings WHERE b::text > '' ORDER BY f;
 INSERT INTO settings (f) VALUES (0.1::float8 + 0.2);
 -- Later versions let more that names a time zone into indexes.
 SELECT current_setting('server_version_num')::int >= 160000 AS v16,
@@ -90,6 +94,9 @@ ANALYZE functions;
 CALL evict('functions_plain', 'functions_partial', 'functions_unique');
 BEGIN;
 CALL define_f(1000000);
+SAVEPOINT s;
+INSERT INTO functions VALUES (5000);
+ROLLBACK TO s;
 INSERT INTO functions VALUES (5000);
 SELECT euno_rebuild('functions_plain');
 SELECT euno_rebuild('functions_partial');
@@ -97,6 +104,26 @@ ROLLBACK;
 SELECT count(*) FROM functions WHERE f(x) = 42;
 SELECT count(*) FROM functions WHERE f(x) > 1990 AND x > 0;
 INSERT INTO functions VALUES (42);
+-- committed: what a worker has made of new rows meanwhile is given up,
+CREATE FUNCTION new(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';
+CREATE TABLE news (x int);
+CREATE INDEX news_x ON news USING euno (new(x), x);
+CALL evict('news_x');
+BEGIN;
+CREATE OR REPLACE FUNCTION new(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN -$1; END';
+INSERT INTO news VALUES (1), (2);
+SELECT euno_rebuild('news_x');
+COMMIT;
+SELECT * FROM states WHERE index = 'news_x'::regclass;
+SELECT euno_rebuild('news_x');
+SELECT x FROM news WHERE new(x) = -2;
+-- but not what the transaction has built itself, or found,
+BEGIN;
+CREATE OR REPLACE FUNCTION new(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN -$1; END';
+CREATE INDEX news_new ON news USING euno (new(x));
+INSERT INTO news VALUES (3);
+COMMIT;
+SELECT * FROM states WHERE index::text LIKE 'news%';
 -- row types,
 CREATE TYPE composite AS (a int, b int);
 CREATE TABLE composites (x composite);
@@ -290,8 +317,8 @@ SELECT euno_rebuild('failing_x');
 DROP TABLE failing;
 DROP FUNCTION fails;
 
-DROP TABLE settings, zones, functions, composites, rows, names, parted, documents, temporary, numbers;
-DROP FUNCTION f, number, evict_in_query, plan;
+DROP TABLE settings, zones, functions, composites, rows, names, parted, documents, temporary, numbers, news;
+DROP FUNCTION f, number, new, evict_in_query, plan;
 DROP PROCEDURE define_f, evict;
 DROP TYPE composite;
 DROP TEXT SEARCH CONFIGURATION configuration;

@@ -13,8 +13,13 @@
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_ts_config.h"
+#include "catalog/pg_ts_dict.h"
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -27,6 +32,7 @@
 #define DROP_COMMITS	3
 
 static object_access_hook_type previous_hook = NULL;
+static bool definitions_changed = false;
 
 /* Free the trees of a database, or of those in "space", if that is one. */
 static void
@@ -229,8 +235,31 @@ index_dropped(const EunoTreeKey *key)
 }
 
 /*
- * CREATE, ALTER or DROP of anything that may be an index of ours.  The catalog
- * still has what is dropped, so its file says which tree it is.
+ * May keys be made by this?  Not every table that is created, as temporary ones
+ * often are, shall count: who commits gives up what is being built.
+ */
+static bool
+is_definition(ObjectAccessType access, Oid class_id, Oid object_id)
+{
+	switch (class_id)
+	{
+		case ProcedureRelationId:
+		case TSConfigRelationId:
+		case TSDictionaryRelationId:
+			return true;
+		case TypeRelationId:
+			return access == OAT_POST_ALTER;
+		case RelationRelationId:
+			return get_rel_relkind(object_id) == RELKIND_COMPOSITE_TYPE;
+		default:
+			return false;
+	}
+}
+
+/*
+ * CREATE, ALTER or DROP of anything that may be an index of ours, or of what
+ * one is made of.  The catalog still has what is dropped, so its file says
+ * which tree it is.
  */
 static void
 object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
@@ -240,6 +269,9 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 
 	if (previous_hook)
 		previous_hook(access, class_id, object_id, sub_id, arg);
+	if (access == OAT_POST_CREATE || access == OAT_POST_ALTER ||
+		access == OAT_DROP)
+		definitions_changed |= is_definition(access, class_id, object_id);
 	if (class_id == DatabaseRelationId)
 		database_access(access, object_id);
 	if (class_id != RelationRelationId || sub_id != 0)
@@ -251,6 +283,15 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 	else if (access == OAT_DROP && key_of_index(object_id, &key) &&
 			 euno_tree_lookup(&key) != NULL)
 		index_dropped(&key);
+}
+
+bool
+euno_gc_end_definitions(void)
+{
+	bool		changed = definitions_changed;
+
+	definitions_changed = false;
+	return changed;
 }
 
 void

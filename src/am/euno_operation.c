@@ -114,9 +114,31 @@ note_used(EunoIndex *idx)
 	used_indexes = idx;
 }
 
+/*
+ * This transaction has changed definitions, and may have made keys by them.  If
+ * somebody else has built the tree meanwhile, he did not know them, and has
+ * found our rows.
+ */
+static void
+give_up_outdated(const EunoIndex *idx)
+{
+	EunoTreeSlot *slot = euno_tree_lookup(&idx->key);
+	EunoState	state;
+
+	if (slot == NULL || !slot->varies || slot->builder_pid == MyProcPid)
+		return;
+	state = euno_tree_state(slot);
+	if (state != EUNO_STATE_BUILDING && state != EUNO_STATE_MERGING &&
+		!FullTransactionIdPrecedes(GetTopFullTransactionIdIfAny(),
+								   slot->finished))
+		return;
+	(void) euno_tree_retire(slot, pg_atomic_read_u64(&slot->generation));
+	euno_invalidate_plans(idx->key.database, slot->heap_oid);
+}
+
 /* At the end of a transaction. */
 static void
-flush_used_indexes(void)
+flush_used_indexes(bool outdated)
 {
 	while (used_indexes != NULL)
 	{
@@ -125,6 +147,8 @@ flush_used_indexes(void)
 		used_indexes = idx->next_used;
 		idx->used = false;
 		flush_index(idx);
+		if (outdated)
+			give_up_outdated(idx);
 	}
 }
 
@@ -213,6 +237,7 @@ static void
 xact_callback(XactEvent event, void *arg)
 {
 	EunoProcess *process;
+	bool		changed;
 
 	switch (event)
 	{
@@ -229,6 +254,7 @@ xact_callback(XactEvent event, void *arg)
 	EUNO_STOP_POINT("end-transaction");
 	euno_key_lock_release();
 	euno_checking_forget(0);
+	changed = euno_gc_end_definitions();
 	if (used_indexes != NULL)
 	{
 		process = euno_process();
@@ -236,7 +262,7 @@ xact_callback(XactEvent event, void *arg)
 		euno_can_leave = false;
 		euno_process_reset(process, 0);
 		euno_hazard_clear(process);
-		flush_used_indexes();
+		flush_used_indexes(changed && event == XACT_EVENT_COMMIT);
 	}
 
 	euno_index_free_outdated();

@@ -196,6 +196,12 @@ extern const char *euno_absent_reason(const EunoTreeSlot *slot,
 
 extern void euno_gc_init(void);
 
+/*
+ * At the end of a transaction: has it, or a part of it, changed what keys may be
+ * made by?
+ */
+extern bool euno_gc_end_definitions(void);
+
 /* Remember that this (sub)transaction made "key" a tree's name. */
 extern void euno_gc_created(const EunoTreeKey *key, Oid index_oid);
 

@@ -53,6 +53,7 @@ typedef enum Verdict
 {
 	VERDICT_UNIQUE,
 	VERDICT_DUPLICATE,
+	VERDICT_SECOND,				/* the row has an entry with another key */
 	VERDICT_WAIT,				/* for the transaction in UniqueCheck.xwait */
 	VERDICT_ABSENT				/* the tree has to be built first */
 } Verdict;
@@ -79,6 +80,8 @@ typedef struct UniqueCheck
 	EunoEntry	entry;
 	bool		index_unchanged;
 	bool		found_self;		/* the entry is there already */
+	bool		was_absent;		/* the tree was not READY at the first look, but: */
+	uint64		absent;			/* it was of this generation */
 	TransactionId xwait;
 	uint32		speculative_token;
 	EunoChecking outer;			/* what this process was checking before */
@@ -191,6 +194,9 @@ check_key(UniqueCheck *uc)
 
 		if (euno_index_pin(idx, &cx) != EUNO_STATE_READY)
 		{
+			if (!uc->was_absent)
+				uc->absent = idx->slot != NULL ? idx->generation : 0;
+			uc->was_absent = true;
 			euno_index_unpin(idx);
 			return VERDICT_ABSENT;
 		}
@@ -249,6 +255,31 @@ raise_duplicate(UniqueCheck *uc, Datum *values, bool *isnull)
 }
 
 /*
+ * The tree's build began when our row was in the table already, and so has
+ * brought its entry.  Is that not ours?  Then whoever has built it sees other
+ * settings or definitions.
+ */
+static bool
+has_other_entry(const UniqueCheck *uc)
+{
+	const EunoIndex *idx = uc->idx;
+
+	return uc->was_absent && !uc->found_self && idx->slot != NULL &&
+		idx->slot->varies && uc->read.generation != uc->absent;
+}
+
+static void
+raise_second_entry(const UniqueCheck *uc)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("euno index \"%s\" has just been built, with another key for the new row",
+					RelationGetRelationName(uc->index)),
+			 errdetail("Settings of this session, or definitions that its transaction has changed, make this key."),
+			 errhint("Retry the transaction.")));
+}
+
+/*
  * Looks whether another row is in the way, and inserts the entry if none is,
  * or if that does not matter yet.  The key lock is held.
  */
@@ -276,6 +307,8 @@ check_and_insert(UniqueCheck *uc)
 	EUNO_STOP_POINT("unique-checked");
 	if (uc->kind == UNIQUE_CHECK_EXISTING)
 		return verdict;
+	if (verdict == VERDICT_UNIQUE && has_other_entry(uc))
+		return VERDICT_SECOND;
 	uc->status = euno_insert_entry(idx, uc->index, uc->heap, &uc->entry,
 								   uc->index_unchanged, &uc->inserted);
 
@@ -342,6 +375,7 @@ euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 	uc->heap = heap;
 	uc->kind = check_unique;
 	uc->index_unchanged = index_unchanged;
+	uc->was_absent = false;
 	euno_key_form(idx->schema, values, isnull, euno_tid_pack(heap_tid),
 				  uc->form_buffer, &uc->entry);
 	choose_key_lock(uc, &lock);
@@ -355,6 +389,8 @@ euno_insert_unique(EunoIndex *idx, Relation index, Relation heap,
 		verdict = check_and_insert_locked(uc, &lock);
 		if (verdict == VERDICT_DUPLICATE && check_unique != UNIQUE_CHECK_PARTIAL)
 			raise_duplicate(uc, values, isnull);
+		if (verdict == VERDICT_SECOND)
+			raise_second_entry(uc);
 		if (verdict != VERDICT_UNIQUE && verdict != VERDICT_DUPLICATE)
 			wait_for(uc, verdict);
 		else if (check_unique == UNIQUE_CHECK_EXISTING ||

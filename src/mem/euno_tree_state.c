@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "miscadmin.h"
 
 #include "euno_compat.h"
@@ -314,6 +315,7 @@ euno_tree_start_merge(EunoTreeSlot *slot)
 bool
 euno_tree_finish_build(EunoTreeSlot *slot)
 {
+	FullTransactionId next = ReadNextFullTransactionId();
 	bool		ours;
 
 	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
@@ -321,6 +323,7 @@ euno_tree_finish_build(EunoTreeSlot *slot)
 	if (ours)
 	{
 		slot->tried_at = 0;
+		slot->finished = next;
 		pg_write_barrier();
 		pg_atomic_write_u32(&slot->state, EUNO_STATE_READY);
 	}
