@@ -106,7 +106,8 @@ for my $statement ("INSERT INTO app.t VALUES ('name7')", "INSERT INTO app.x VALU
 	my $answer = stranger('postgres', "$thief $statement", 'thief');
 
 	unlike($answer, $statement =~ /inserts/ ? qr/stolen.*name[1-689]/ : qr/stolen/, "$statement: the rows of others are not shown, nor code run by others");
-	unlike($answer, qr/ERROR/, 'and the index is built') unless $statement =~ /inserts/;
+	# His own row may have another key by his names: then it is refused, once.
+	unlike($answer, qr/ERROR(?!.*with another key for the new row)/, 'and the index is built') unless $statement =~ /inserts/;
 }
 $node->safe_psql('postgres', "SELECT count(euno_rebuild(indexrelid)) FROM euno_stat_indexes");
 is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT a) FROM app.t'), '100|100', 'the row is there once');
