@@ -53,29 +53,36 @@ SELECT f FROM settings WHERE b::text > '' ORDER BY f;
 INSERT INTO settings (f) VALUES (0.1::float8 + 0.2);
 -- Later versions let more that names a time zone into indexes.
 SELECT current_setting('server_version_num')::int >= 160000 AS v16,
+	current_setting('server_version_num')::int >= 170000 AS v17,
 	current_setting('server_version_num')::int >= 180000 AS v18 \gset
 \set added z
 \set subtracted z
 \set truncated z
+\set parsed j
 \if :v16
 \set added 'date_add(z, ''1 month'', ''EST'')'
 \set subtracted 'date_subtract(z, ''2 months'', ''EST'')'
 \endif
+\if :v17
+\set parsed 'jsonb_path_query_first(j, ''$.datetime("YYYY-MM-DD HH24:MI TZ")'')'
+\endif
 \if :v18
 \set truncated 'date_trunc(''day'', z, ''EST'')'
 \endif
-CREATE TABLE zones (z timestamptz);
-INSERT INTO zones VALUES ('2024-01-31 02:00+00');
+CREATE TABLE zones (z timestamptz, j jsonb);
+INSERT INTO zones VALUES ('2024-01-31 02:00+00', '"2024-01-31 02:00 EST"');
 CREATE UNIQUE INDEX zones_added ON zones USING euno ((:added));
 CREATE UNIQUE INDEX zones_subtracted ON zones USING euno ((:subtracted));
 CREATE UNIQUE INDEX zones_truncated ON zones USING euno ((:truncated));
-CALL evict('zones_added', 'zones_subtracted', 'zones_truncated');
+CREATE UNIQUE INDEX zones_parsed ON zones USING euno ((:parsed));
+CALL evict('zones_added', 'zones_subtracted', 'zones_truncated', 'zones_parsed');
 SET timezone_abbreviations = 'Australia';
-INSERT INTO zones VALUES ('2020-01-01');
+INSERT INTO zones VALUES ('2020-01-01', '"2020-01-01 02:00 EST"');
 RESET timezone_abbreviations;
 SELECT count(*) FROM zones WHERE :added = (SELECT min(:added) FROM zones WHERE z > '2024-01-01');
 SELECT count(*) FROM zones WHERE :subtracted = (SELECT min(:subtracted) FROM zones WHERE z > '2024-01-01');
 SELECT count(*) FROM zones WHERE :truncated = (SELECT min(:truncated) FROM zones WHERE z > '2024-01-01');
+SELECT count(*) FROM zones WHERE :parsed = (SELECT :parsed FROM zones WHERE z > '2024-01-01');
 
 -- Definitions that are rolled back: functions,
 CREATE FUNCTION f(int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE

@@ -147,6 +147,17 @@ is_varying_function(Oid function, void *context)
 		function == F_SATISFIES_HASH_PARTITION;
 }
 
+/* From 17 on the time zone in a value may be an abbreviation. */
+static bool
+is_varying_path(Node *path)
+{
+	Const	   *constant = (Const *) path;
+
+	return !IsA(path, Const) || constant->constisnull ||
+		strstr(DatumGetCString(DirectFunctionCall1(jsonpath_out, constant->constvalue)),
+			   "datetime") != NULL;
+}
+
 /*
  * What is printed may depend on a setting: float8::text on extra_float_digits,
  * for one.  What names a text search configuration depends on that.
@@ -156,6 +167,8 @@ has_varying_type(Node *node)
 {
 	switch (exprType(node))
 	{
+		case JSONPATHOID:
+			return is_varying_path(node);
 		case CSTRINGOID:
 		case REGCONFIGOID:
 		case REGDICTIONARYOID:
