@@ -425,6 +425,19 @@ END $$;
 SELECT octet_length(c) FROM long_t WHERE c = 'a';
 DROP TABLE long_t;
 --
+-- Oidvectors that are equal, and do not look so to those who compare bytes
+--
+CREATE TABLE vectors (id int, v oidvector);
+INSERT INTO vectors SELECT i, ((i % 20) || ' ' || i % 3)::oidvector FROM generate_series(1, 200) i;
+INSERT INTO vectors SELECT i + 1000, trim_array(((i % 20) || ' ' || i % 3 || ' 7')::oidvector, 1) FROM generate_series(1, 200) i;
+CREATE INDEX vectors_v ON vectors USING euno (v);
+ANALYZE vectors;
+SET enable_seqscan = off;
+SELECT count(*), count(DISTINCT array_lower(v, 1)) FROM vectors WHERE v = '1 1';
+SELECT count(*) FROM vectors WHERE v = ANY (ARRAY['1 1', '2 2']::oidvector[]);
+RESET enable_seqscan;
+DROP TABLE vectors;
+--
 -- Types that change and leave the index as it is
 --
 CREATE TABLE change_t (id int, b char(4), v varchar(10) COLLATE "C");

@@ -221,7 +221,8 @@ describe_elements(Oid type, EunoKeyColumn *col, MemoryContext context)
  * another support function, but of the server's btree, about a comparator and a
  * type of the server's.  Its answer for bpchar is yes in some releases (18.6)
  * and no in others (15.20); two values that differ in trailing blanks are equal,
- * so it is no.
+ * so it is no.  Equal oidvectors may begin at different numbers: trim_array makes
+ * such that begin at 1.
  */
 static bool
 column_equalimage(const EunoKeyColumn *col)
@@ -231,7 +232,8 @@ column_equalimage(const EunoKeyColumn *col)
 	TEXT_PATTERN_BTREE_FAM_OID};
 
 	if (col->cmp.fn_oid == F_BPCHARCMP ||
-		col->cmp.fn_oid == F_BTBPCHAR_PATTERN_CMP)
+		col->cmp.fn_oid == F_BTBPCHAR_PATTERN_CMP ||
+		col->cmp.fn_oid == F_BTOIDVECTORCMP)
 		return false;
 	for (size_t i = 0; i < lengthof(families); i++)
 	{
