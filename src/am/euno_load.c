@@ -232,6 +232,83 @@ read_side(EunoIndex *idx, EunoTreeSlot *slot, EunoReader *reader)
 	return status;
 }
 
+/* The rows whose entries are in the side tree. */
+typedef struct AsideRows
+{
+	EunoTid    *tids;			/* sorted */
+	uint32		n;
+} AsideRows;
+
+static void
+list_aside_rows(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
+				AsideRows *rows)
+{
+	EunoReader *reader = euno_reader_make();
+	Size		room = EUNO_READER_ITEMS;
+
+	rows->tids = palloc(room * sizeof(EunoTid));
+	rows->n = 0;
+	euno_cursor_of_all(&reader->cursor);
+	for (;;)
+	{
+		EunoStatus	status = read_side(idx, slot, reader);
+
+		CHECK_FOR_INTERRUPTS();
+		if (status != EUNO_OK)
+			euno_index_error(idx, index, status);
+		if (reader->batch.nitems == 0)
+			break;
+		while (rows->n + reader->batch.nitems > room)
+			rows->tids = repalloc_huge(rows->tids,
+									   (room *= 2) * sizeof(EunoTid));
+		memcpy(rows->tids + rows->n, reader->tids,
+			   reader->batch.nitems * sizeof(EunoTid));
+		rows->n += reader->batch.nitems;
+	}
+	pfree(reader);
+	euno_sort64(rows->tids, rows->n);
+}
+
+static bool
+is_aside(void *arg, EunoTid tid)
+{
+	const AsideRows *rows = arg;
+
+	return euno_tid_among(tid, rows->tids, rows->n);
+}
+
+static void
+pause_walk(void *arg)
+{
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Where keys vary, whoever has inserted a row knows its key, and the builder may
+ * have made another one of it: a row must not have two entries.  So what the
+ * builder has of these rows goes, before their entries come.
+ */
+static void
+leave_to_writers(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
+{
+	AsideRows	rows;
+	EunoWalk	walk = {.decide = is_aside, .pause = pause_walk, .arg = &rows};
+	EunoStatus	status = EUNO_OK;
+
+	if (!slot->varies)
+		return;
+	list_aside_rows(idx, index, slot, &rows);
+	if (rows.n > 0)
+	{
+		walk.room = palloc(sizeof(EunoWalkRoom));
+		status = slot->ops->walk(&idx->cx, &slot->tree, &walk);
+		pfree(walk.room);
+	}
+	pfree(rows.tids);
+	if (status != EUNO_OK)
+		euno_index_error(idx, index, status);
+}
+
 /*
  * Insert what the side tree has.  Others write to the tree at the same time;
  * inserting is idempotent, so it does not matter who is first.
@@ -277,6 +354,7 @@ euno_load_finish(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	if (!euno_tree_start_merge(slot))
 		give_up(idx, index, slot);
 	EUNO_STOP_POINT("build-merging");
+	leave_to_writers(idx, index, slot);
 	merge_side(idx, index, slot);
 	EUNO_STOP_POINT("build-end");
 	if (!euno_index_finish_build(idx))

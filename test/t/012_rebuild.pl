@@ -87,6 +87,34 @@ ok(wait_for_stop(0), 'max_parallel_maintenance_workers = 0');
 $holder->query_safe('SELECT pg_advisory_unlock(1)');
 $alone->quit;
 
+# A row that comes while the table is read has one entry, that of whoever has
+# inserted it, though a worker makes another key of it.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE floats (f float8);
+CREATE INDEX floats_f ON floats USING euno ((f::text));
+INSERT INTO floats SELECT generate_series(1, 10);
+SELECT euno_evict('floats_f');
+ALTER SYSTEM SET deadlock_timeout = '10min';
+SELECT pg_reload_conf();
+SQL
+$holder->query_safe('SELECT pg_advisory_lock(1)');
+for_all($node, 'euno.debug_stop' => 'build-nblocks:1');
+my $asker = $node->background_psql('postgres');
+$asker->query_until(qr/started/, "\\echo started\nSELECT euno_rebuild('floats_f');\n");
+ok($node->poll_query_until('postgres',
+		"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'euno rebuild' AND wait_event = 'advisory'", '1'),
+	'a worker builds');
+for_all($node, 'euno.debug_stop' => undef);
+$node->safe_psql('postgres', 'SET extra_float_digits = -15; INSERT INTO floats VALUES (0.1::float8 + 0.2)');
+$holder->query_safe('SELECT pg_advisory_unlock(1)');
+$asker->quit;
+same_answers($node, 'postgres', "SELECT count(*), sum(f) FROM floats WHERE f::text > ''", 'one entry for each row');
+$node->safe_psql('postgres', <<'SQL');
+DROP TABLE floats;
+ALTER SYSTEM RESET deadlock_timeout;
+SELECT pg_reload_conf();
+SQL
+
 # Canceled and terminated while its workers are at it.
 for my $how ('cancel', 'terminate')
 {
