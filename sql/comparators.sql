@@ -110,6 +110,7 @@ DROP OPERATOR FAMILY write_ops USING euno;
 
 -- Arrays are compared by the default class of their elements, which may be
 -- replaced while there is an index: no tree is made of what that class is.
+SET client_min_messages = warning;
 CREATE TYPE number;
 CREATE FUNCTION number_in(cstring) RETURNS number LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
 CREATE FUNCTION number_out(number) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out';
