@@ -286,6 +286,12 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 }
 
 bool
+euno_gc_has_definitions(void)
+{
+	return definitions_changed;
+}
+
+bool
 euno_gc_end_definitions(void)
 {
 	bool		changed = definitions_changed;

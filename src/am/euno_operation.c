@@ -136,6 +136,31 @@ give_up_outdated(const EunoIndex *idx)
 	euno_invalidate_plans(idx->key.database, slot->heap_oid);
 }
 
+/*
+ * The transaction is about to commit, or to be prepared, and has changed
+ * definitions.  As soon as its rows are seen by others they must not be looked
+ * for in a tree that was built by the old ones: so such trees go before that,
+ * and until the server releases our locks, which is after the rows are visible
+ * (if it is prepared: when that has been ended), nobody builds another one.
+ */
+static void
+keep_old_builders_out(void)
+{
+	if (used_indexes != NULL)
+		euno_hazard_clear(euno_process());	/* VACUUM has that lock, too */
+	for (EunoIndex *idx = used_indexes; idx != NULL; idx = idx->next_used)
+	{
+		EunoTreeSlot *slot = euno_tree_lookup(&idx->key);
+
+		if (idx->key.temp_owner >= 0 ||
+			(slot != NULL && !slot->varies &&
+			 euno_tree_state(slot) == EUNO_STATE_READY))
+			continue;
+		euno_build_lock(idx->oid, ShareLock);
+		give_up_outdated(idx);
+	}
+}
+
 /* At the end of a transaction. */
 static void
 flush_used_indexes(bool outdated)
@@ -241,6 +266,11 @@ xact_callback(XactEvent event, void *arg)
 
 	switch (event)
 	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			if (euno_gc_has_definitions())
+				keep_old_builders_out();
+			return;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_ABORT:
 		case XACT_EVENT_PREPARE:

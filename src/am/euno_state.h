@@ -197,9 +197,10 @@ extern const char *euno_absent_reason(const EunoTreeSlot *slot,
 extern void euno_gc_init(void);
 
 /*
- * At the end of a transaction: has it, or a part of it, changed what keys may be
- * made by?
+ * Has the transaction, or a part of it, changed what keys may be made by?  The
+ * latter at its end: the next one has not.
  */
+extern bool euno_gc_has_definitions(void);
 extern bool euno_gc_end_definitions(void);
 
 /* Remember that this (sub)transaction made "key" a tree's name. */
