@@ -291,13 +291,10 @@ euno_gc_has_definitions(void)
 	return definitions_changed;
 }
 
-bool
-euno_gc_end_definitions(void)
+void
+euno_gc_forget_definitions(void)
 {
-	bool		changed = definitions_changed;
-
 	definitions_changed = false;
-	return changed;
 }
 
 void

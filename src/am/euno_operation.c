@@ -154,7 +154,7 @@ keep_old_builders_out(void)
 
 		if (idx->key.temp_owner >= 0 ||
 			(slot != NULL && !slot->varies &&
-			 euno_tree_state(slot) == EUNO_STATE_READY))
+			 euno_tree_state(slot) != EUNO_STATE_ABSENT))
 			continue;
 		euno_build_lock(idx->oid, ShareLock);
 		give_up_outdated(idx);
@@ -163,7 +163,7 @@ keep_old_builders_out(void)
 
 /* At the end of a transaction. */
 static void
-flush_used_indexes(bool outdated)
+flush_used_indexes(void)
 {
 	while (used_indexes != NULL)
 	{
@@ -172,8 +172,6 @@ flush_used_indexes(bool outdated)
 		used_indexes = idx->next_used;
 		idx->used = false;
 		flush_index(idx);
-		if (outdated)
-			give_up_outdated(idx);
 	}
 }
 
@@ -262,7 +260,6 @@ static void
 xact_callback(XactEvent event, void *arg)
 {
 	EunoProcess *process;
-	bool		changed;
 
 	switch (event)
 	{
@@ -284,7 +281,7 @@ xact_callback(XactEvent event, void *arg)
 	EUNO_STOP_POINT("end-transaction");
 	euno_key_lock_release();
 	euno_checking_forget(0);
-	changed = euno_gc_end_definitions();
+	euno_gc_forget_definitions();
 	if (used_indexes != NULL)
 	{
 		process = euno_process();
@@ -292,7 +289,7 @@ xact_callback(XactEvent event, void *arg)
 		euno_can_leave = false;
 		euno_process_reset(process, 0);
 		euno_hazard_clear(process);
-		flush_used_indexes(changed && event == XACT_EVENT_COMMIT);
+		flush_used_indexes();
 	}
 
 	euno_index_free_outdated();

@@ -197,11 +197,11 @@ extern const char *euno_absent_reason(const EunoTreeSlot *slot,
 extern void euno_gc_init(void);
 
 /*
- * Has the transaction, or a part of it, changed what keys may be made by?  The
- * latter at its end: the next one has not.
+ * Has the transaction, or a part of it, changed what keys may be made by?  At
+ * its end: the next one has not.
  */
 extern bool euno_gc_has_definitions(void);
-extern bool euno_gc_end_definitions(void);
+extern void euno_gc_forget_definitions(void);
 
 /* Remember that this (sub)transaction made "key" a tree's name. */
 extern void euno_gc_created(const EunoTreeKey *key, Oid index_oid);
