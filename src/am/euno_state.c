@@ -20,6 +20,7 @@
 #include "storage/proc.h"
 #include "storage/procarray.h"
 #include "storage/sinval.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 
 #include "am/euno_build.h"
@@ -314,6 +315,9 @@ euno_index_build_if_idle(EunoIndex *idx, Relation index)
 	euno_require_serving(index);
 	if (!build_trylock(idx->oid))
 		return;
+
+	/* Who had the lock may have committed new definitions. */
+	AcceptInvalidationMessages();
 	if (bring_up(idx, index, false))
 		euno_build_unlock(idx->oid, ExclusiveLock);
 }
