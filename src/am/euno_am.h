@@ -72,6 +72,7 @@ typedef struct EunoIndex
 	Oid			oid;
 	EunoTreeKey key;
 	bool		other_temp;		/* of another session's temporary table */
+	bool		varies;			/* keys may depend on settings or definitions */
 	EunoKeySchema *schema;
 	EunoOrder	order;
 	EunoReplicate replicate;

@@ -133,7 +133,6 @@ euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot, Relation index)
 	pg_atomic_write_u32(&slot->replicate, euno_replicate(index));
 	slot->unchecked = index->rd_index->indisunique &&
 		!index->rd_index->indisvalid;
-	slot->varies = euno_index_builder(index) != EUNO_BUILDER_SESSION;
 	slot->must_stay = index->rd_index->indisunique ||
 		index->rd_index->indisexclusion;
 	if (wants_radix(idx, index, options.structure))

@@ -13,6 +13,7 @@
 #include "utils/memutils.h"
 
 #include "am/euno_operation.h"
+#include "am/euno_state.h"
 #include "euno_compat.h"
 
 typedef struct IndexEntry
@@ -105,6 +106,7 @@ make_index(Relation index)
 		idx->key.temp_owner = RelationUsesLocalBuffers(index) ?
 			euno_my_proc_number() : -1;
 		idx->other_temp = RELATION_IS_OTHER_TEMP(index);
+		idx->varies = euno_index_varies(index);
 		idx->schema = euno_key_schema(index, context);
 		idx->order = euno_key_order(idx->schema);
 		if (euno_preloaded)

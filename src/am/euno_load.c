@@ -295,7 +295,7 @@ leave_to_writers(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	EunoWalk	walk = {.decide = is_aside, .pause = pause_walk, .arg = &rows};
 	EunoStatus	status = EUNO_OK;
 
-	if (!slot->varies)
+	if (!idx->varies)
 		return;
 	list_aside_rows(idx, index, slot, &rows);
 	if (rows.n > 0)

@@ -125,7 +125,7 @@ give_up_outdated(const EunoIndex *idx)
 	EunoTreeSlot *slot = euno_tree_lookup(&idx->key);
 	EunoState	state;
 
-	if (slot == NULL || !slot->varies || slot->builder_pid == MyProcPid)
+	if (slot == NULL || slot->builder_pid == MyProcPid)
 		return;
 	state = euno_tree_state(slot);
 	if (state != EUNO_STATE_BUILDING && state != EUNO_STATE_MERGING &&
@@ -150,11 +150,7 @@ keep_old_builders_out(void)
 		euno_hazard_clear(euno_process());	/* VACUUM has that lock, too */
 	for (EunoIndex *idx = used_indexes; idx != NULL; idx = idx->next_used)
 	{
-		EunoTreeSlot *slot = euno_tree_lookup(&idx->key);
-
-		if (idx->key.temp_owner >= 0 ||
-			(slot != NULL && !slot->varies &&
-			 euno_tree_state(slot) != EUNO_STATE_ABSENT))
+		if (!idx->varies || idx->key.temp_owner >= 0)
 			continue;
 		euno_build_lock(idx->oid, ShareLock);
 		give_up_outdated(idx);

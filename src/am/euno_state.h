@@ -114,6 +114,12 @@ extern EunoStatus euno_tree_create(EunoIndex *idx, EunoTreeSlot *slot,
 
 /* ---- euno_trust.c ---- */
 
+/*
+ * May keys depend on settings, or on definitions that a transaction may change
+ * and roll back?
+ */
+extern bool euno_index_varies(Relation index);
+
 /* Has this session the rights of the table's owner? */
 extern bool euno_session_is_trusted(Relation index);
 

@@ -304,16 +304,17 @@ euno_session_may_evaluate(Relation index)
 	return euno_session_is_trusted(index) || !build_runs_functions(index);
 }
 
+bool
+euno_index_varies(Relation index)
+{
+	return build_runs_functions(index) || is_so_of_index(index, varies);
+}
+
 EunoBuilder
 euno_index_builder(Relation index)
 {
-	if (!build_runs_functions(index))
-	{
-		if (!is_so_of_index(index, varies))
-			return EUNO_BUILDER_SESSION;
-		return euno_is_private(index) ? EUNO_BUILDER_PRIVATE :
-			EUNO_BUILDER_WORKER;
-	}
-	return euno_session_is_trusted(index) && euno_is_private(index) ?
+	if (!euno_index_varies(index))
+		return EUNO_BUILDER_SESSION;
+	return euno_session_may_evaluate(index) && euno_is_private(index) ?
 		EUNO_BUILDER_PRIVATE : EUNO_BUILDER_WORKER;
 }

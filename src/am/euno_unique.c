@@ -265,7 +265,7 @@ has_other_entry(const UniqueCheck *uc)
 	const EunoIndex *idx = uc->idx;
 
 	return uc->was_absent && !uc->found_self && idx->slot != NULL &&
-		idx->slot->varies && uc->read.generation != uc->absent;
+		idx->varies && uc->read.generation != uc->absent;
 }
 
 static void

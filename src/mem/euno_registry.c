@@ -356,7 +356,7 @@ euno_tree_find_or_make(const EunoTreeKey *key, Oid index_oid)
 		slot->drop_when_retired = false;
 		slot->evicted = slot->wanted = slot->from_snapshot = false;
 		slot->must_stay = false;
-		slot->unchecked = slot->varies = false;
+		slot->unchecked = false;
 		slot->finished = InvalidFullTransactionId;
 		slot->prepared = InvalidTransactionId;
 		slot->unprepared_oid = InvalidOid;

@@ -174,8 +174,6 @@ typedef struct EunoTreeSlot
 								 * was built was found to be inconsistent; 0:
 								 * nothing speaks against another attempt */
 	bool		from_snapshot;	/* not built since the server started */
-	bool		varies;			/* its keys may depend on settings or definitions:
-								 * a worker evaluates them (am/euno_trust.c) */
 	FullTransactionId finished; /* no transaction from this one on had begun when
 								 * its build ended; set before READY */
 	bool		unchecked;		/* of a unique index that is not valid, and built
