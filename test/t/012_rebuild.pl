@@ -254,6 +254,31 @@ $holder->quit;
 $node->safe_psql('postgres', "SELECT euno_rebuild('merged_a')");
 check_indexes($node, 'postgres', 'after such errors');
 
+# A tree from a file: nobody builds another one by the old function while a transaction
+# is prepared that has changed it, and made keys by it.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION code(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN CASE WHEN $1 < 5000 THEN $1 END; END';
+CREATE TABLE codes AS SELECT generate_series(1, 100) AS a;
+CREATE INDEX codes_a ON codes USING euno (code(a));
+SQL
+$node->append_conf('postgresql.conf', "euno.snapshot_on_shutdown = on\neuno.auto_rebuild = off");
+$node->reload;
+$node->restart;
+is(state_of($node, 'codes_a'), 'ready', 'an index from a file');
+($ret, $stdout, $stderr) = $node->psql('postgres', <<'SQL', on_error_stop => 0);
+BEGIN;
+CREATE OR REPLACE FUNCTION code(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN CASE WHEN $1 < 10000 THEN $1 END; END';
+INSERT INTO codes VALUES (5000);
+PREPARE TRANSACTION 'new code';
+SET lock_timeout = '1s';
+SELECT euno_evict('codes_a');
+SELECT euno_rebuild('codes_a');
+COMMIT PREPARED 'new code';
+SQL
+like($stderr, qr/canceling statement due to lock timeout/, 'is not given up while new definitions are prepared');
+same_answers($node, 'postgres', 'SELECT a FROM codes WHERE code(a) = 5000', 'after COMMIT PREPARED');
+$node->safe_psql('postgres', 'DROP TABLE codes');
+
 # Without a postmaster there are no workers, and nobody to ask for them.
 $node->stop;
 my $answer = '';
