@@ -63,7 +63,8 @@ BEGIN
 	IF type IS NOT NULL AND NOT EXISTS (
 		SELECT FROM pg_opclass WHERE opcmethod = btree AND opcintype = type) THEN
 		RAISE EXCEPTION 'data type % has no operator class for access method "btree"', type
-			USING ERRCODE = 'undefined_object';
+			USING ERRCODE = 'undefined_object',
+				HINT = 'For a domain, name the type that it is based on.';
 	END IF;
 
 	FOR family IN
@@ -255,7 +256,11 @@ SELECT i.indrelid AS relid, i.indexrelid,
        CASE WHEN pg_is_in_recovery() THEN 'hidden'
             ELSE coalesce(s.state, 'absent') END AS state,
        CASE WHEN NOT pg_is_in_recovery()
-            THEN CASE WHEN s.state IS NULL THEN 'unused' ELSE s.absent_reason END
+            THEN CASE WHEN s.state <> 'absent' THEN NULL
+                      WHEN (SELECT reserved_bytes FROM euno_stat_get_memory()) = 0 THEN 'not preloaded'
+                      WHEN current_setting('old_snapshot_threshold', true) <> '-1' THEN 'old_snapshot_threshold'
+                      WHEN s.state IS NULL THEN 'unused'
+                      ELSE s.absent_reason END
             END AS absent_reason,
        s.retry_at,
        s.entries, coalesce(s.bytes, 0) AS bytes, s.height, s.leaves,
@@ -322,7 +327,7 @@ COMMENT ON COLUMN euno_stat_indexes.relname IS 'name of the table';
 COMMENT ON COLUMN euno_stat_indexes.indexrelname IS 'name of the index';
 COMMENT ON COLUMN euno_stat_indexes.structure IS 'bptree, art/olc or art/rowex; auto: shows when it is built';
 COMMENT ON COLUMN euno_stat_indexes.state IS 'ready; absent: not built yet, or evicted; building, merging: being built; retiring: given up; hidden: on a standby';
-COMMENT ON COLUMN euno_stat_indexes.absent_reason IS 'evicted: by euno_evict; memory: it did not fit; failed: its build raised an error, or it was found to be inconsistent, see the log; wanted: by a query; unused: not wanted yet, or without a place, see euno.max_indexes';
+COMMENT ON COLUMN euno_stat_indexes.absent_reason IS 'evicted: by euno_evict; memory: it did not fit; failed: its build raised an error or was canceled, or it was found to be inconsistent, see the log; wanted: to be built in the background, see euno.auto_rebuild; unused: not wanted yet, or without a place, see euno.max_indexes; not preloaded: see shared_preload_libraries; old_snapshot_threshold: is set';
 COMMENT ON COLUMN euno_stat_indexes.retry_at IS 'it is not built unasked before that';
 COMMENT ON COLUMN euno_stat_indexes.entries IS 'rows that have an entry, with dead ones that are still there';
 COMMENT ON COLUMN euno_stat_indexes.bytes IS 'memory that it uses';

@@ -41,14 +41,14 @@ static void
 define_settings(void)
 {
 	DefineCustomIntVariable("euno.max_memory",
-							"Sets the most memory that euno indexes may use together.",
+							"Sets the maximum amount of memory that all euno indexes together may use.",
 							"Address space is reserved at server start; memory is taken as trees grow.",
 							&euno_max_memory_mb,
 							1024, 1, INT_MAX / 2,
 							PGC_POSTMASTER, GUC_UNIT_MB,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("euno.max_indexes",
-							"Sets the most euno indexes that may exist in all databases together.",
+							"Sets the maximum number of euno indexes in all databases together.",
 							NULL,
 							&euno_max_indexes,
 							1024, 1, 65535,

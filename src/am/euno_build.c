@@ -71,8 +71,8 @@ write_metapage(Relation index, ForkNumber fork)
 
 /*
  * Do many rows share their value of the index's first column, as far as ANALYZE
- * has seen?  A positive number of values is one of less than a tenth of the
- * rows; a negative one is of the rows.
+ * has seen?  It stores a number of distinct values where these are less than a
+ * tenth of the rows; otherwise their share of the rows, negated.
  */
 static bool
 values_repeat(Relation index)
@@ -204,7 +204,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	if (status != EUNO_OK)
 		euno_index_error(idx, index, status);
 
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SCAN);
+	euno_build_progress(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SCAN);
 	nworkers = euno_parallel_workers(heap, index, index_info);
 	if (nworkers > 0)
 		parallel = euno_parallel_scan(heap, index, index_info, idx->schema,

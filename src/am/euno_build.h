@@ -9,6 +9,8 @@
 #ifndef EUNO_BUILD_H
 #define EUNO_BUILD_H
 
+#include "commands/progress.h"
+#include "pgstat.h"
 #include "storage/dsm.h"
 #include "storage/sharedfileset.h"
 #include "storage/shm_toc.h"
@@ -146,6 +148,18 @@ extern PGDLLEXPORT void euno_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 extern int64 euno_load_sort(EunoIndex *idx, Relation index,
 							EunoTreeSlot *slot, EunoSort *sort,
 							EunoParallelBuild *parallel);
+
+/*
+ * For pg_stat_progress_create_index.  Where a command of another kind shows its
+ * own progress, and builds on its way, nothing is shown.
+ */
+static inline void
+euno_build_progress(int param, int64 value)
+{
+	if (MyBEEntry != NULL &&
+		MyBEEntry->st_progress_command == PROGRESS_COMMAND_CREATE_INDEX)
+		pgstat_progress_update_param(param, value);
+}
 
 /* Then: adds what others have written meanwhile, and makes the tree READY. */
 extern void euno_load_finish(EunoIndex *idx, Relation index,

@@ -315,8 +315,9 @@ euno_index_check(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("euno index \"%s\" failed its check",
 						RelationGetRelationName(check.index)),
-				 errdetail("%s (%llu findings in all).", check.first,
-						   (unsigned long long) check.findings),
+				 check.findings == 1 ? errdetail("The only finding: %s.", check.first) :
+				 errdetail("The first of %llu findings: %s.",
+						   (unsigned long long) check.findings, check.first),
 				 errhint("Give it up with euno_evict() and build it again with euno_rebuild(), or REINDEX it.")));
 
 	index_close(check.index, AccessShareLock);

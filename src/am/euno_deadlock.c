@@ -101,7 +101,7 @@ refuse_deadlock(int pid)
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 			 errmsg("deadlock detected"),
-			 errdetail("Process %d waits for process %d to be done with a euno index; that one waits, in the end for process %d.",
+			 errdetail("Process %d waits for process %d to finish using a euno index; that process waits, directly or indirectly, for process %d.",
 					   MyProcPid, pid, MyProcPid)));
 }
 

@@ -41,7 +41,7 @@ euno_set_domains(PG_FUNCTION_ARGS)
 	if (euno_fit_domains() != EUNO_OK)
 		ereport(WARNING,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("there is no memory for all directories of the new domains"),
+				 errmsg("not enough memory to give every euno index inner nodes of its own in the new domains"),
 				 errdetail("Indexes that lack one use the first domain's.")));
 	PG_RETURN_INT32(n);
 }
@@ -68,7 +68,7 @@ domain_totals(int domain, DomainTotals *totals)
 		EunoTreeSlot *slot = euno_tree_by_number(i);
 		EunoTreeStats stats;
 
-		totals->bytes += slot->pools[domain].extents * EUNO_EXTENT_SIZE;
+		totals->bytes += euno_pool_bytes(&slot->pools[domain]);
 		euno_epoch_enter(cx.process);
 		memset(&stats, 0, sizeof(stats));
 		if (euno_tree_state(slot) == EUNO_STATE_READY)
@@ -144,7 +144,7 @@ static void
 count_pages(EunoPool *pool, uint64 *pages, int max_node)
 {
 	size_t		page = (size_t) sysconf(_SC_PAGESIZE);
-	uint32		max = (uint32) pool->extents + 64;
+	uint32		max = (uint32) (euno_pool_bytes(pool) / EUNO_EXTENT_SIZE) + 64;
 	void	  **extents = palloc(sizeof(void *) * max);
 	uint32		n = euno_pool_extents(pool, extents, max);
 	uint32		per_extent = (uint32) (EUNO_EXTENT_SIZE / page);
@@ -160,7 +160,7 @@ count_pages(EunoPool *pool, uint64 *pages, int max_node)
 		if (move_pages(0, per_extent, addresses, NULL, status, 0) != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_SYSTEM_ERROR),
-					 errmsg("could not ask where memory is: %m")));
+					 errmsg("could not determine the NUMA nodes of memory pages: %m")));
 		for (uint32 p = 0; p < per_extent; p++)
 		{
 			if (status[p] >= 0 && status[p] <= max_node)
@@ -193,7 +193,7 @@ euno_numa_pages(PG_FUNCTION_ARGS)
 	if (numa_available() < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("this system does not tell where memory is")));
+				 errmsg("NUMA is not supported on this system")));
 	max_node = numa_max_node();
 	if (euno_preloaded)
 	{

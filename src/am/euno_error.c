@@ -37,8 +37,8 @@ out_of_memory(EunoIndex *idx, Relation index)
 			(errcode(ERRCODE_OUT_OF_MEMORY),
 			 errmsg("out of memory for euno index \"%s\"",
 					RelationGetRelationName(index)),
-			 errdetail("The operating system refused more than " UINT64_FORMAT " MB of the %d MB that \"euno.max_memory\" allows.",
-					   euno_arena_usage(euno_registry_arena()).used / (1024 * 1024),
+			 errdetail("The operating system refused more than %llu MB of the %d MB that \"euno.max_memory\" allows.",
+					   (unsigned long long) (euno_arena_usage(euno_registry_arena()).used / (1024 * 1024)),
 					   euno_max_memory_mb),
 			 errhint("Give the server more memory, or decrease \"euno.max_memory\".")));
 }

@@ -20,6 +20,7 @@
 #include "am/euno_debug.h"
 #include "am/euno_state.h"
 #include "euno_compat.h"
+#include "mem/euno_extents.h"
 
 typedef enum OnFull
 {
@@ -156,8 +157,12 @@ choose_victim(EunoIndex *idx, uint64 *generation)
 }
 
 static void
-report_eviction(Oid database, Oid index_oid, uint64 bytes)
+report_eviction(Oid database, Oid index_oid, uint64 bytes, bool refused)
 {
+	unsigned long long kb = bytes / 1024;
+	const char *reason = refused ? "the operating system has no more memory" :
+		"\"euno.max_memory\" is used up";
+
 	if (database == MyDatabaseId)
 	{
 		/* An index whose creation is not committed yet has no name for us. */
@@ -166,17 +171,17 @@ report_eviction(Oid database, Oid index_oid, uint64 bytes)
 		if (name == NULL)
 			name = psprintf("%u", index_oid);
 		ereport(WARNING,
-				(errmsg("evicted euno index \"%s\": \"euno.max_memory\" is used up", name),
-				 errdetail("It took " UINT64_FORMAT " kB.", bytes / 1024),
-				 errhint("It is rebuilt when there is room and a query could use it.")));
+				(errmsg("evicted euno index \"%s\": %s", name, reason),
+				 errdetail("It took %llu kB.", kb),
+				 errhint("It will be rebuilt when there is room and a query could use it.")));
 	}
 	else
 		ereport(WARNING,
-				(errmsg("evicted a euno index of another database: \"euno.max_memory\" is used up"),
-				 errdetail("It took " UINT64_FORMAT " kB.", bytes / 1024),
-				 errdetail_log("It took " UINT64_FORMAT " kB; index %u of database %u.",
-							   bytes / 1024, index_oid, database),
-				 errhint("It is rebuilt when there is room and a query could use it.")));
+				(errmsg("evicted a euno index of another database: %s", reason),
+				 errdetail("It took %llu kB.", kb),
+				 errdetail_log("It took %llu kB; index %u of database %u.",
+							   kb, index_oid, database),
+				 errhint("It will be rebuilt when there is room and a query could use it.")));
 }
 
 bool
@@ -188,6 +193,7 @@ euno_full_make_room(EunoIndex *idx, bool evict)
 	Oid			index_oid;
 	Oid			heap_oid;
 	uint64		bytes;
+	bool		refused = euno_extent_refused();	/* before we try again */
 
 	CHECK_FOR_INTERRUPTS();
 
@@ -209,12 +215,12 @@ euno_full_make_room(EunoIndex *idx, bool evict)
 	index_oid = victim->index_oid;
 	heap_oid = victim->heap_oid;
 	bytes = euno_tree_bytes(victim);
-	if (pg_atomic_read_u64(&victim->generation) != generation)
+	if (!euno_tree_start_retiring(victim, generation))
 		return true;			/* somebody else gave it up */
 	euno_absent_note_full(victim, bytes);
-	for (int i = 0; !euno_tree_retire(victim, generation) && i < RETIRE_WAIT_MS; i++)
+	for (int i = 0; !euno_tree_finish_retired(victim) && i < RETIRE_WAIT_MS; i++)
 		euno_sleep("EunoReaders", 1000);
 	euno_invalidate_plans(database, heap_oid);
-	report_eviction(database, index_oid, bytes);
+	report_eviction(database, index_oid, bytes, refused);
 	return true;
 }

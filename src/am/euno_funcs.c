@@ -247,15 +247,16 @@ euno_stat_get_indexes(PG_FUNCTION_ARGS)
 		Datum		values[INDEX_COLUMNS];
 		bool		nulls[INDEX_COLUMNS] = {0};
 
+		if (slot->key.database != MyDatabaseId ||
+			(slot->key.temp_owner >= 0 &&
+			 slot->key.temp_owner != euno_my_proc_number()))
+			continue;
 		euno_epoch_enter(cx.process);
 		state = euno_tree_state(slot);
 		if (state == EUNO_STATE_READY)
 			slot->ops->stats(&cx, &slot->tree, &stats);
 		euno_epoch_exit(cx.process);
-
-		if (state == EUNO_STATE_FREE || slot->key.database != MyDatabaseId ||
-			(slot->key.temp_owner >= 0 &&
-			 slot->key.temp_owner != euno_my_proc_number()))
+		if (state == EUNO_STATE_FREE)
 			continue;
 		describe_tree(slot, state, &stats, values, nulls);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

@@ -174,17 +174,43 @@ euno_gc_created(const EunoTreeKey *key, Oid index_oid)
 	euno_gc_remember(key, false)->maker = GetCurrentSubTransactionId();
 }
 
+/* Is there a tree of this table, temporary and our own? */
+static bool
+has_tree(Oid heap)
+{
+	for (int i = 0; i < euno_tree_count(); i++)
+	{
+		EunoTreeSlot *slot = euno_tree_by_number(i);
+
+		if (slot->heap_oid == heap &&
+			euno_tree_state(slot) != EUNO_STATE_FREE &&
+			slot->key.database == MyDatabaseId &&
+			slot->key.temp_owner == euno_my_proc_number())
+			return true;
+	}
+	return false;
+}
+
 /*
  * What is built while a transaction commits is of a table that is emptied at
- * each commit that follows, too.
+ * each commit that follows, too.  Tables that were dropped meanwhile, which
+ * may be many, are forgotten.
  */
 void
 euno_gc_built(Oid heap)
 {
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	MemoryContext old;
+	ListCell   *lc;
 
-	if (committing)
-		emptied = list_append_unique_oid(emptied, heap);
+	if (!committing || list_member_oid(emptied, heap))
+		return;
+	foreach(lc, emptied)
+	{
+		if (!has_tree(lfirst_oid(lc)))
+			emptied = foreach_delete_current(emptied, lc);
+	}
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	emptied = lappend_oid(emptied, heap);
 	MemoryContextSwitchTo(old);
 }
 

@@ -212,7 +212,7 @@ euno_heap_walk_next(EunoHeapWalk *walk, BlockNumber *first, BlockNumber *end)
 	uint64		next = pg_atomic_fetch_add_u64(&blocks->next, CHUNK_BLOCKS);
 
 	if (walk->progress)
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
+		euno_build_progress(PROGRESS_SCAN_BLOCKS_DONE,
 									 Min(next, blocks->nblocks));
 	if (next >= blocks->nblocks)
 		return false;
@@ -252,7 +252,7 @@ euno_heap_walk_begin(EunoHeapWalk *walk, Relation heap, IndexInfo *index_info,
 		walk->blocks->nblocks > (BlockNumber) NBuffers / 4 ?
 		GetAccessStrategy(BAS_BULKREAD) : NULL;
 	if (progress)
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
+		euno_build_progress(PROGRESS_SCAN_BLOCKS_TOTAL,
 									 walk->blocks->nblocks);
 }
 

@@ -41,7 +41,8 @@ give_up(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
 			 errmsg("euno index \"%s\" was given up while it was being built",
-					RelationGetRelationName(index))));
+					RelationGetRelationName(index)),
+			 errhint("Retry the statement.")));
 }
 
 static EunoStatus
@@ -151,7 +152,7 @@ expect_rest(EunoTreeSlot *slot, double loaded, double total)
 
 		if (pool->expected > 0)
 			expect(pool, (uint64) (total / loaded *
-								   (double) (pool->extents * EUNO_EXTENT_SIZE)));
+								   (double) euno_pool_bytes(pool)));
 	}
 }
 
@@ -172,6 +173,7 @@ load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 	int64		loaded = 0;
 	double		total = (double) euno_sort_left(sort);
 
+	euno_build_progress(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) total);
 	status = ops->bulk_begin(cx, &slot->tree, bulk);
 	while (status == EUNO_OK && euno_sort_next(sort, &entry))
 	{
@@ -181,7 +183,7 @@ load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 			CHECK_FOR_INTERRUPTS();
 			if (!euno_tree_is_our_build(slot))
 				give_up(idx, index, slot);
-			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
+			euno_build_progress(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
 			if (loaded % EXPECT_EVERY == 0)
 				expect_rest(slot, (double) loaded, total);
 		}
@@ -193,7 +195,7 @@ load_sorted(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 	}
 	if (status != EUNO_OK)
 		euno_index_error(idx, index, status);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
+	euno_build_progress(PROGRESS_CREATEIDX_TUPLES_DONE, loaded);
 	pfree(memory);
 	return loaded;
 }
@@ -204,10 +206,10 @@ euno_load_sort(EunoIndex *idx, Relation index, EunoTreeSlot *slot,
 {
 	int64		loaded;
 
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
+	euno_build_progress(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SORT);
 	expect_tree(slot, sort);
 	euno_sort_perform(sort);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
+	euno_build_progress(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_LOAD);
 	loaded = load_sorted(idx, index, slot, sort);
 	euno_sort_end(sort);
 	if (parallel != NULL)

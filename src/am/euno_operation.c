@@ -219,6 +219,21 @@ end_delete(Operation *op)
 }
 
 /*
+ * A build that an error has ended is not tried again at once.  One that others
+ * have given up meanwhile, for its memory, has been noted by them.
+ */
+static void
+note_failure(const Operation *op)
+{
+	if (!euno_tree_is_our_build(op->held))
+		return;
+	if (op->out_of_memory)
+		euno_absent_note_full(op->held, euno_tree_bytes(op->held));
+	else
+		euno_absent_note_failure(op->held);
+}
+
+/*
  * Undo operations that were left by an error at this nesting level or deeper.
  */
 static void
@@ -234,9 +249,7 @@ unwind(int nest_level)
 		if (op->building)
 		{
 			euno_make_room = NULL;
-			/* If it was given up for want of memory, that is noted */
-			if (op->out_of_memory && euno_tree_is_our_build(op->held))
-				euno_absent_note_full(op->held, euno_tree_bytes(op->held));
+			note_failure(op);
 			euno_tree_abandon_build(op->held);
 		}
 		if (op->held)

@@ -171,6 +171,13 @@ fill_from_table(EunoIndex *idx, Relation heap, Relation index,
 	return loaded;
 }
 
+/* Says whose build an error stopped. */
+static void
+add_name(void *name)
+{
+	errcontext("while building euno index %s", (char *) name);
+}
+
 void
 euno_rebuild_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 {
@@ -180,8 +187,15 @@ euno_rebuild_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 	EunoStatus	status;
 	int64		loaded;
 	bool		reporting;
+	ErrorContextCallback named = {.previous = error_context_stack,.callback = add_name};
 
 	heap = table_open(index->rd_index->indrelid, AccessShareLock);
+	named.arg = psprintf("\"%s\" of table \"%s.%s.%s\"",
+						 RelationGetRelationName(index),
+						 get_database_name(MyDatabaseId),
+						 get_namespace_name(RelationGetNamespace(heap)),
+						 RelationGetRelationName(heap));
+	error_context_stack = &named;
 	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
 		LockRelation(heap, ShareLock);
 
@@ -200,15 +214,14 @@ euno_rebuild_tree(EunoIndex *idx, Relation index, EunoTreeSlot *slot)
 		if (reporting)
 			pgstat_progress_end_command();
 		ereport(LOG_SERVER_ONLY,
-				(errmsg("euno index \"%s\" of table \"%s.%s.%s\" rebuilt: %lld rows, %lld bytes, %.3f s",
-						RelationGetRelationName(index),
-						get_database_name(MyDatabaseId),
-						get_namespace_name(RelationGetNamespace(heap)),
-						RelationGetRelationName(heap), (long long) loaded,
+				(errmsg("euno index %s rebuilt: %lld rows, %lld bytes, %.3f s",
+						(char *) named.arg, (long long) loaded,
 						(long long) euno_tree_bytes(slot),
 						TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()) / 1000.0),
 				 errhidestmt(true), errhidecontext(true)));
 	}
 	euno_restore_user(&owner);
+	error_context_stack = named.previous;
+	pfree(named.arg);
 	table_close(heap, NoLock);
 }

@@ -62,7 +62,8 @@ typedef struct EunoWindow
 	bool		forward;		/* items ascend */
 	bool		any_killed;
 	bool		sifted;			/* no item of the sieve's length has to be judged */
-	uint32		capacity;		/* of the arrays: EUNO_FIRST_BATCH to EUNO_FULL_BATCH */
+	uint32		capacity;		/* of the arrays: EUNO_FIRST_BATCH to
+								 * EUNO_FULL_BATCH */
 	EunoTid    *tids;
 	bool	   *killed;			/* valid if any_killed */
 	EunoItemKey *keys;			/* NULL until keys are wanted, as buf */

@@ -145,8 +145,9 @@ euno_index_slot(EunoIndex *idx)
 	if (slot == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("too many euno indexes: no place for \"%s\"",
+				 errmsg("cannot build euno index \"%s\": too many euno indexes",
 						get_rel_name(idx->oid)),
+				 errdetail("All places are taken; an index keeps its place until it is dropped."),
 				 errhint("Increase \"euno.max_indexes\" (now %d) and restart the server.",
 						 euno_max_indexes)));
 	return slot;
@@ -195,9 +196,9 @@ euno_refuse_own_wait(EunoTreeSlot *slot, Relation index)
 		!euno_tree_finish_retired(slot))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("cannot use euno index \"%s\" while it is given up",
+				 errmsg("cannot use euno index \"%s\" while it is being given up",
 						RelationGetRelationName(index)),
-				 errdetail("A function that a euno index, or its check, calls needs it."),
+				 errdetail("A function that is called by a euno index, or while one is checked, needs it."),
 				 errhint("Retry the statement.")));
 }
 

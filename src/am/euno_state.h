@@ -21,7 +21,7 @@
  */
 extern bool euno_can_serve(const char **why, const char **hint);
 
-#define EUNO_NOT_LOADED	"euno_index has not been loaded at server start"
+#define EUNO_NOT_LOADED	"euno_index was not loaded at server start"
 #define EUNO_NOT_LOADED_HINT \
 	"Add \"euno_index\" to \"shared_preload_libraries\" and restart the server."
 
@@ -47,8 +47,8 @@ extern void euno_index_try_build(EunoIndex *idx, Relation index);
 
 /*
  * Builds the tree if it is not READY, but does nothing if somebody else has the
- * build lock.  Waits for the last readers of a tree that was given up, and for a ShareLock on a table
- * that is no heap, if the caller does not have it.
+ * build lock.  Waits for the last readers of a tree that was given up, and for
+ * a ShareLock on a table that is no heap, if the caller does not have it.
  */
 extern void euno_index_build_if_idle(EunoIndex *idx, Relation index);
 
@@ -140,7 +140,7 @@ typedef enum EunoBuilder
 
 extern EunoBuilder euno_index_builder(Relation index);
 
-/* ---- euno_private.c: trees that nobody else reads before our transaction ends ---- */
+/* ---- euno_private.c: trees that nobody else reads before we commit ---- */
 
 extern void euno_private_init(void);
 extern bool euno_is_private(Relation index);
@@ -212,7 +212,10 @@ extern void euno_gc_forget_definitions(void);
 /* Remember that this (sub)transaction made "key" a tree's name. */
 extern void euno_gc_created(const EunoTreeKey *key, Oid index_oid);
 
-/* An index of this table is being built because the server asked, perhaps at commit. */
+/*
+ * An index of this table is being built because the server asked, perhaps at
+ * commit.
+ */
 extern void euno_gc_built(Oid heap);
 
 /*

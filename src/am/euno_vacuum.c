@@ -247,9 +247,10 @@ give_extents_back(EunoIndex *idx, IndexBulkDeleteResult *stats)
 	for (int d = 0; d < euno_ndomains; d++)
 	{
 		EunoPool   *pool = &idx->slot->pools[d];
-		uint64		owned = pool->extents * EUNO_EXTENT_SIZE;
+		uint64		owned = euno_pool_bytes(pool);
+		uint64		live = euno_pool_live_bytes(pool);
 
-		if (pool->extents < 2 || owned - pool->live_bytes < owned / TRIM_FREE)
+		if (owned < 2 * EUNO_EXTENT_SIZE || owned < live + owned / TRIM_FREE)
 			continue;
 		euno_cache_drain(pool);
 		for (bool begin = true; euno_pool_trim(pool, begin); begin = false)

@@ -95,7 +95,7 @@ too_long(const EunoKeySchema *schema, uint64_t size, EunoTid tid)
 			 errdetail("Index row references tuple (%u,%u) in relation \"%s\".",
 					   (uint32) (tid >> 16), (uint32) (tid & 0xffff),
 					   table != NULL ? table : "?"),
-			 errhint("Values larger than that cannot be indexed. Consider an index on a hash of the value, or full text indexing."),
+			 errhint("Values larger than that cannot be indexed. Consider an index on a hash of the value, full text indexing, or a btree index, which compresses values."),
 			 namespace == NULL ? 0 :
 			 err_generic_string(PG_DIAG_SCHEMA_NAME, namespace),
 			 table == NULL ? 0 : err_generic_string(PG_DIAG_TABLE_NAME, table),

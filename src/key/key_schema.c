@@ -156,10 +156,10 @@ describe_integer(EunoKeyColumn *col)
  * Of a column of arrays or ranges: has the type of their elements an encoding
  * that loses nothing?  If so, col->element describes it.  Arrays are compared by
  * the default opclass of their elements' type, which nothing keeps from being
- * dropped and replaced; so that must be a type of the server's.  Enums have none here,
- * since ALTER TYPE ... ADD VALUE (am/euno_labels.c) looks for columns of the
- * enum's own type only; nor have names, which take 64 bytes each when they are
- * decoded, however short their encodings.
+ * dropped and replaced; so that must be a type of the server's.  Enums have
+ * none here, since ALTER TYPE ... ADD VALUE (am/euno_labels.c) looks for
+ * columns of the enum's own type only; nor have names, which take 64 bytes each
+ * when they are decoded, however short their encodings.
  */
 static bool
 describe_elements(Oid type, EunoKeyColumn *col, MemoryContext context)

@@ -120,6 +120,23 @@ extern void euno_pool_release(EunoPool *pool);
 extern bool euno_pool_trim(EunoPool *pool, bool begin);
 
 /*
+ * What it has, and of that what is in nodes, in bytes; without the lock, so the
+ * two need not be of one moment.
+ */
+static inline uint64_t
+euno_pool_bytes(const EunoPool *pool)
+{
+	return EUNO_EXTENT_SIZE *
+		__atomic_load_n(&pool->extents, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t
+euno_pool_live_bytes(const EunoPool *pool)
+{
+	return __atomic_load_n(&pool->live_bytes, __ATOMIC_RELAXED);
+}
+
+/*
  * Images: a pool's extents, written down and brought back to the same places.
  * Only while no other process uses the pool or, to bring them back, the arena.
  *

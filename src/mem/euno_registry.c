@@ -40,14 +40,16 @@ warn_of_limits(void)
 	uint64		limit = euno_memlimit_init();
 	uint64		machine = (uint64) sysconf(_SC_PHYS_PAGES) * (uint64) sysconf(_SC_PAGESIZE);
 	uint64		reserved = (uint64) euno_max_memory_mb * 1024 * 1024;
+	unsigned long long mb = Min(limit, machine) / (1024 * 1024);
 
 	euno_arena_ask(arena, euno_memlimit_allows);
 	if (reserved > Min(limit, machine))
 		ereport(WARNING,
-				(errmsg("\"euno.max_memory\" (%d MB) is more than the memory of the %s (" UINT64_FORMAT " MB)",
-						euno_max_memory_mb,
-						limit < machine ? "control group" : "machine",
-						Min(limit, machine) / (1024 * 1024)),
+				(limit < machine ?
+				 errmsg("\"euno.max_memory\" (%d MB) is more than the memory of the control group (%llu MB)",
+						euno_max_memory_mb, mb) :
+				 errmsg("\"euno.max_memory\" (%d MB) is more than the memory of the machine (%llu MB)",
+						euno_max_memory_mb, mb),
 				 errdetail("Euno indexes will run out of memory before they have used what they may.")));
 }
 
@@ -438,12 +440,12 @@ euno_tree_bytes(EunoTreeSlot *slot)
 	uint64		bytes = 0;
 
 	for (int i = 0; i < euno_ndomains; i++)
-		bytes += slot->pools[i].extents * EUNO_EXTENT_SIZE;
+		bytes += euno_pool_bytes(&slot->pools[i]);
 	if (unlikely(slot->side != NULL))
 	{
 		LWLockAcquire(euno_registry_lock, LW_SHARED);
 		for (int i = 0; slot->side != NULL && i < euno_ndomains; i++)
-			bytes += slot->side->pools[i].extents * EUNO_EXTENT_SIZE;
+			bytes += euno_pool_bytes(&slot->side->pools[i]);
 		LWLockRelease(euno_registry_lock);
 	}
 	return bytes;
@@ -466,12 +468,11 @@ euno_registry_expected(uint64 *expected)
 			/* relaxed: hints, which may not fit together */
 			uint64		will = __atomic_load_n(&slot->pools[d].expected,
 											   __ATOMIC_RELAXED);
-			uint64		has = __atomic_load_n(&slot->pools[d].extents,
-											  __ATOMIC_RELAXED);
+			uint64		has = euno_pool_bytes(&slot->pools[d]);
 
 			any |= will > 0;
-			if (will > has)
-				expected[d] += (will - has) * EUNO_EXTENT_SIZE;
+			if (will * EUNO_EXTENT_SIZE > has)
+				expected[d] += will * EUNO_EXTENT_SIZE - has;
 		}
 	}
 	return any;

@@ -323,6 +323,9 @@ extern const char *euno_state_name(EunoState state);
  * complete it.  Harmless on an absent tree.  Waits for nobody.
  */
 extern bool euno_tree_retire(EunoTreeSlot *slot, uint64 generation);
+
+/* Only begins that.  False if the slot's tree is another by now. */
+extern bool euno_tree_start_retiring(EunoTreeSlot *slot, uint64 generation);
 extern bool euno_tree_finish_retired(EunoTreeSlot *slot);
 
 /*

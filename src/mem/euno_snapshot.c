@@ -309,8 +309,9 @@ write_snapshot(const SnapshotIdentity *identity)
 		done = rename(EUNO_SNAPSHOT_TEMP_FILE, EUNO_SNAPSHOT_FILE) == 0;
 	if (done && ntrees > 0)
 		ereport(LOG,
-				(errmsg("wrote euno indexes to \"%s\": %d of them, " UINT64_FORMAT " kB, in %ld ms",
-						EUNO_SNAPSHOT_FILE, ntrees, file.bytes / 1024,
+				(errmsg("wrote %d euno indexes to \"%s\" (%llu kB in %ld ms)",
+						ntrees, EUNO_SNAPSHOT_FILE,
+						(unsigned long long) file.bytes / 1024,
 						TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()))));
 	else
 	{
@@ -410,7 +411,7 @@ read_trees(SnapshotFile *file)
 				if (!euno_pool_claim(&slot->pools[record.domain],
 									 &tail[record.domain], record.first,
 									 record.size / EUNO_EXTENT_SIZE))
-					return "It has more than \"euno.max_memory\" or the machine's memory allow.";
+					return "It holds more than \"euno.max_memory\" or the machine's memory allows.";
 				if (!read_data(file, &record,
 							   euno_arena_extent(arena, record.first),
 							   record.size))
@@ -474,8 +475,9 @@ read_snapshot(SnapshotFile *file)
 			euno_shared_epochs()->current = identity.epoch + 1;
 			trees_were_loaded = true;
 			ereport(LOG,
-					(errmsg("read euno indexes from \"%s\": %d of them, " UINT64_FORMAT " kB, in %ld ms",
-							EUNO_SNAPSHOT_FILE, ntrees, file->bytes / 1024,
+					(errmsg("read %d euno indexes from \"%s\" (%llu kB in %ld ms)",
+							ntrees, EUNO_SNAPSHOT_FILE,
+							(unsigned long long) file->bytes / 1024,
 							TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()))));
 			return;
 		}

@@ -160,12 +160,22 @@ retire_locked(EunoTreeSlot *slot, bool drop)
 }
 
 bool
-euno_tree_retire(EunoTreeSlot *slot, uint64 generation)
+euno_tree_start_retiring(EunoTreeSlot *slot, uint64 generation)
 {
+	bool		found;
+
 	LWLockAcquire(euno_registry_lock, LW_EXCLUSIVE);
-	if (pg_atomic_read_u64(&slot->generation) == generation)
+	found = pg_atomic_read_u64(&slot->generation) == generation;
+	if (found)
 		retire_locked(slot, false);
 	LWLockRelease(euno_registry_lock);
+	return found;
+}
+
+bool
+euno_tree_retire(EunoTreeSlot *slot, uint64 generation)
+{
+	(void) euno_tree_start_retiring(slot, generation);
 	return euno_tree_finish_retired(slot);
 }
 

@@ -79,7 +79,7 @@ euno_actions_define_settings(void)
 							PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("euno.merge_threshold",
-							"Sets the percentage of a euno index's entries after whose removal underfull leaves are merged.",
+							"Sets the percentage of a euno index's entries whose removal makes the launcher merge underfull leaves.",
 							"0 leaves that to VACUUM, but for leaves that contention has split.",
 							&merge_threshold,
 							10, 0, 100,
@@ -202,8 +202,9 @@ merge_leaves(EunoTreeSlot *slot, TreeMemory *memory, uint32_t look)
 		return;
 	euno_worker_round.actions[EUNO_WORKER_MERGE] += total;
 	ereport(LOG,
-			(errmsg("merged " UINT64_FORMAT " leaves of euno index with OID %u in database with OID %u",
-					total, slot->index_oid, slot->key.database)));
+			(errmsg("merged %llu leaves of euno index with OID %u in database with OID %u",
+					(unsigned long long) total, slot->index_oid,
+					slot->key.database)));
 }
 
 /* NULL: it is not known where the leaf is. */
@@ -366,9 +367,9 @@ report_parted(EunoTreeSlot *slot, TreeMemory *memory,
 	memory->generation = input->generation;
 	if (input->parted > memory->parted)
 		ereport(LOG,
-				(errmsg("leaves of euno index with OID %u in database with OID %u were split between their keys, " UINT64_FORMAT " times",
+				(errmsg("leaves of euno index with OID %u in database with OID %u were split between their keys, %llu times",
 						slot->index_oid, slot->key.database,
-						input->parted - memory->parted)));
+						(unsigned long long) (input->parted - memory->parted))));
 	memory->parted = input->parted;
 }
 

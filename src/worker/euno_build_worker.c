@@ -239,10 +239,10 @@ report_failure(Relation index, ErrorData *error)
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("euno index \"%s\" is absent, and could not be built",
+			 errmsg("could not build euno index \"%s\"",
 					RelationGetRelationName(index)),
-			 errdetail("A background worker builds it, for its keys may depend on functions or settings; that has failed, or could not lock the table or the index."),
-			 errhint("The server's log has the reason.")));
+			 errdetail("Its keys may depend on functions or settings, so a background worker builds it; that worker failed, or could not lock the table or the index."),
+			 errhint("See the server log for the reason.")));
 }
 
 /*
@@ -287,10 +287,32 @@ send_messages_to(dsm_handle handle)
 	if (segment == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the session that wants a euno index has ended")));
+				 errmsg("the session that requested the build of a euno index has ended")));
 	queue = dsm_segment_address(segment);
 	shm_mq_set_sender(queue, MyProc);
 	pq_redirect_to_shm_mq(segment, shm_mq_attach(queue, segment, NULL));
+}
+
+/* What goes wrong is counted, as what the launcher's workers build is. */
+static void
+build(Relation index)
+{
+	EunoIndex  *idx = euno_index_open(index);
+	MemoryContext context = CurrentMemoryContext;
+
+	euno_worker_report_build(index);
+	PG_TRY();
+	{
+		euno_index_build_if_idle(idx, index);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		euno_worker_stats_error(CopyErrorData()->message);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	pg_atomic_fetch_add_u32(&euno_index_slot(idx)->worker_turns, 1);
 }
 
 void
@@ -311,10 +333,7 @@ euno_build_main(Datum database)
 	index = euno_open_unless_locked(order.index_oid, &heap);
 	if (index != NULL)
 	{
-		EunoIndex  *idx = euno_index_open(index);
-
-		euno_index_build_if_idle(idx, index);
-		pg_atomic_fetch_add_u32(&euno_index_slot(idx)->worker_turns, 1);
+		build(index);
 		relation_close(index, NoLock);
 		relation_close(heap, NoLock);
 	}

@@ -192,6 +192,17 @@ drop_hopeless(void)
 	list_free(databases);
 }
 
+static void
+report_no_process(Oid database)
+{
+	ereport(LOG,
+			(errmsg("could not start a worker to rebuild euno indexes in database with OID %u",
+					database),
+			 errdetail("It will be tried again, and this is not reported again before it has succeeded; until then, queries do without the absent indexes."),
+			 errhint("Consider increasing \"max_worker_processes\".")));
+	euno_worker_stats_error("could not start a worker");
+}
+
 /*
  * Start as many workers as may be.  Errands for which there is no process now
  * wait for the next one that ends, or the next round.
@@ -199,6 +210,8 @@ drop_hopeless(void)
 void
 euno_workers_start(void)
 {
+	static bool is_reported = false;
+
 	if (errands == NIL || no_process ||
 		list_length(workers) >= euno_rebuild_workers)
 		return;
@@ -208,16 +221,15 @@ euno_workers_start(void)
 	{
 		Errand	   *errand = linitial(errands);
 
-		if (!start_worker(errand))
+		no_process = !start_worker(errand);
+		if (no_process)
 		{
-			ereport(LOG,
-					(errmsg("could not start a worker to rebuild euno indexes in database with OID %u",
-							errand->database),
-					 errdetail("It is tried again; until then, queries do without indexes that are absent."),
-					 errhint("Consider increasing \"max_worker_processes\".")));
-			no_process = true;
+			if (!is_reported)
+				report_no_process(errand->database);
+			is_reported = true;
 			break;
 		}
+		is_reported = false;
 		pfree(errand);
 		errands = list_delete_first(errands);
 	}

@@ -205,7 +205,7 @@ collect_dropped_databases(void)
 	}
 	euno_worker_round.actions[EUNO_WORKER_COLLECT] += freed;
 	if (freed > 0)
-		ereport(LOG, (errmsg("collected euno indexes of dropped databases: %d of them", freed)));
+		ereport(LOG, (errmsg("collected %d euno indexes of dropped databases", freed)));
 	list_free(databases);
 	list_free_deep(trees);
 }

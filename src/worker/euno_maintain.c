@@ -258,9 +258,8 @@ change_domains(int number, EunoContext *cx, uint64 wanted, bool drop)
 static uint64
 pool_bytes(const EunoPool *pool, uint64 *unused)
 {
-	uint64		live = __atomic_load_n(&pool->live_bytes, __ATOMIC_RELAXED);
-	uint64		owned = EUNO_EXTENT_SIZE *
-		__atomic_load_n(&pool->extents, __ATOMIC_RELAXED);
+	uint64		live = euno_pool_live_bytes(pool);
+	uint64		owned = euno_pool_bytes(pool);
 
 	*unused = owned > live ? owned - live : 0;
 	return owned;

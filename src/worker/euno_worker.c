@@ -194,11 +194,15 @@ may_read(Relation heap)
 		ConditionalLockRelation(heap, ShareLock);
 }
 
-/* Says in the log whose rebuild an error stopped. */
-static void
-add_name(void *name)
+void
+euno_worker_report_build(Relation index)
 {
-	errcontext("rebuild of euno index %s", (char *) name);
+	char	   *activity = psprintf("rebuild of euno index %s.%s",
+									get_namespace_name(RelationGetNamespace(index)),
+									RelationGetRelationName(index));
+
+	pgstat_report_activity(STATE_RUNNING, activity);
+	pfree(activity);
 }
 
 /* Build a tree, if it is absent and wanted and nobody else is at it. */
@@ -217,18 +221,9 @@ rebuild_index(Oid index_oid)
 
 		if (slot != NULL && euno_absent_may_try(slot) && may_read(heap))
 		{
-			ErrorContextCallback named = {.previous = error_context_stack,.callback = add_name};
-
-			named.arg = psprintf("\"%s\" of table \"%s.%s.%s\"",
-								 RelationGetRelationName(index),
-								 get_database_name(MyDatabaseId),
-								 get_namespace_name(RelationGetNamespace(heap)),
-								 RelationGetRelationName(heap));
-			pgstat_report_activity(STATE_RUNNING, RelationGetRelationName(index));
+			euno_worker_report_build(index);
 			euno_absent_note_failure(slot); /* until it has succeeded */
-			error_context_stack = &named;
 			euno_index_build_if_idle(idx, index);
-			error_context_stack = named.previous;
 			slot->tried_at = 0;
 			pgstat_report_activity(STATE_IDLE, NULL);
 		}

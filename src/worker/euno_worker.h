@@ -93,6 +93,9 @@ extern EunoStatus euno_fit_domains(void);
  */
 extern Relation euno_open_unless_locked(Oid index_oid, Relation *heap);
 
+/* Shows in pg_stat_activity what the process is building. */
+extern void euno_worker_report_build(Relation index);
+
 extern PGDLLEXPORT void euno_launcher_main(Datum arg);
 extern PGDLLEXPORT void euno_rebuild_main(Datum database);
 extern PGDLLEXPORT void euno_build_main(Datum database);

@@ -281,7 +281,7 @@ ok($node->poll_query_until('postgres', q{SELECT state = 'retiring' FROM euno_sta
 $control->query_safe('SELECT pg_advisory_unlock(1)');
 ok($node->poll_query_until('postgres', q{SELECT state = 'absent' FROM euno_stat_indexes WHERE indexrelname = 'ranks_a'}), 'and goes');
 $_->quit for $control, $compares, $evicts;
-my $given_up = qr/ERROR:  cannot use euno index "(\w+)" while it is given up/;
+my $given_up = qr/ERROR:  cannot use euno index "(\w+)" while it is being given up/;
 like(slurp_file($node->logfile), $given_up, 'the comparison fails');
 
 # Where nobody looks at it any more, there is nothing to wait for.

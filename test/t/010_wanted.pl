@@ -59,8 +59,23 @@ $node->safe_psql('postgres', q{
 $node->psql('postgres', 'SELECT * FROM b WHERE breaks(a + 1) = 1 AND breaks(a) = 1');
 ok($node->poll_query_until('postgres', q{SELECT last_error = 'division by zero' FROM euno_stat_worker}), 'a rebuild that failed is counted');
 ok($node->poll_query_until('postgres', "$why 'b_a'", 'failed|t'), 'why it is absent, and until when, is shown');
-like(slurp_file($node->logfile), qr/division by zero\n.*CONTEXT: (.|\n)*?rebuild of euno index "b_a" of table "postgres\.public\.b"/, 'the log says which');
+like(slurp_file($node->logfile), qr/division by zero\n.*CONTEXT: (.|\n)*?while building euno index "b_a" of table "postgres\.public\.b"/, 'the log says which');
 like(slurp_file($node->logfile), qr/euno index "t_a" of table "postgres\.public\.t" rebuilt: 10000 rows/, 'the log says whose index was rebuilt');
+
+# And what fails in the foreground: the error names the index.
+$node->safe_psql('postgres', q{
+	CREATE OR REPLACE FUNCTION breaks(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN $1; END $$;
+	CREATE TABLE f AS SELECT 0 AS a;
+	CREATE UNIQUE INDEX f_a ON f USING euno (breaks(a));
+	ALTER INDEX f_a SET TABLESPACE elsewhere;
+	CREATE OR REPLACE FUNCTION breaks(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN 1 / $1; END $$;
+});
+my $failures = $node->safe_psql('postgres', 'SELECT errors FROM euno_stat_worker');
+$node->psql('postgres', 'INSERT INTO f VALUES (1)', stderr => \my $stderr);
+like($stderr, qr/division by zero\n.*while building euno index "f_a" of table "postgres\.public\.f"/s, 'whose index a statement could not build is in its error');
+is($node->safe_psql('postgres', "$why 'f_a'"), 'failed|t', 'and shown');
+is($node->safe_psql('postgres', 'SELECT errors, last_error FROM euno_stat_worker'), $failures + 1 . '|division by zero', 'and counted, for a worker has built it');
+$node->safe_psql('postgres', 'DROP TABLE f');
 
 # So that it sleeps when it is told to end.
 $node->append_conf('postgresql.conf', 'euno.naptime = 1h');
@@ -216,6 +231,17 @@ is($node->safe_psql('postgres', "$state 'm_a'"), 'ready', 'and not waited for it
 is($node->safe_psql('postgres', "$state 'l_a'"), 'absent', 'but left its index for later');
 $locker->quit;
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'euno rebuild'}), 'and ended');
+
+# Without a place for a worker, the launcher says so once and not in each round.
+$node->append_conf('postgresql.conf', "max_worker_processes = 1\nmax_logical_replication_workers = 0\neuno.naptime = 1s");
+my $log_start = -s $node->logfile;
+$node->restart;
+$node->safe_psql('postgres', 'ALTER INDEX m_a SET TABLESPACE pg_default; EXPLAIN SELECT * FROM m WHERE a = 5');
+is($node->safe_psql('postgres', "$why 'm_a'"), 'wanted|f', 'an index is wanted, and there is no place for a worker');
+my $rounds = $node->safe_psql('postgres', 'SELECT rounds FROM euno_stat_worker');
+ok($node->poll_query_until('postgres', "SELECT rounds >= $rounds + 3 FROM euno_stat_worker"), 'three rounds later');
+is(scalar(() = slurp_file($node->logfile, $log_start) =~ /could not start a worker/g) . '|' . $node->safe_psql('postgres', 'SELECT errors, last_error FROM euno_stat_worker'),
+	'1|1|could not start a worker', 'that has been said once');
 $node->stop;
 # (A session whose psql has gone may be told to end, too: its lines have its name.)
 unlike(slurp_file($node->logfile), qr/^(?!.* 010_wanted\.pl ).*FATAL/m, 'the launcher ends in peace');

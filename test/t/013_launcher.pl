@@ -189,7 +189,7 @@ $log_start = -s $node->logfile;
 $node->restart;
 ok($node->poll_query_until('one', 'SELECT errors >= 14 FROM euno_stat_worker'), 'seven indexes are not built');
 my %said;
-$said{$_}++ for slurp_file($node->logfile, $log_start) =~ /\[(\d+)\] \w+ ERROR:  too many euno indexes/g;
+$said{$_}++ for slurp_file($node->logfile, $log_start) =~ /\[(\d+)\] \w+ ERROR:  cannot build euno index "[^"]*": too many euno indexes/g;
 ok(%said && !(grep { $_ > 1 } values %said), 'and each worker says so once');
 
 # Other limits have the same code, and are said of each index.
@@ -204,7 +204,7 @@ $log_start = -s $node->logfile;
 $node->stop('immediate');
 $node->start;
 ok($node->poll_query_until('one', 'SELECT errors >= 3 FROM euno_stat_worker'), 'the files of three indexes are too large');
-%said = map { $_ => 1 } slurp_file($node->logfile, $log_start) =~ /ERROR:  temporary file size exceeds.*\n.*CONTEXT:  rebuild of euno index "(\w+)"/g;
+%said = map { $_ => 1 } slurp_file($node->logfile, $log_start) =~ /ERROR:  temporary file size exceeds.*\n.*CONTEXT:  while building euno index "(\w+)"/g;
 is(join(' ', sort keys %said), 't_idle t_unique t_used', 'and this is said of each of them');
 
 $node->stop;

@@ -77,6 +77,8 @@ for my $case (@statements)
 		"SET euno.debug_stop = 'build-loaded:1';\n\\echo begun\nSELECT euno_rebuild(indexrelid) FROM euno_stat_indexes;\n");
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
 	  or die 'the builder does not stop';
+	is($watch->query_safe('SELECT tuples_done, tuples_total FROM pg_stat_progress_create_index'), '2000|2000', 'it shows how far it has come')
+	  unless $before;
 
 	my ($out, $err) = ('', '');
 	my $ddl = IPC::Run::start([ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres') . ' application_name=ddl',

@@ -67,8 +67,6 @@ extern void euno_bpt_inner_drop(EunoContext *cx, EunoTree *tree, int domain,
 								BptInner *node);
 extern void euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
 								  BptInner *node);
-extern void euno_bpt_free(EunoContext *cx, EunoTree *tree, int domain,
-						  void *node, size_t size);
 extern void euno_bpt_retire(EunoContext *cx, EunoTree *tree, void *node,
 							size_t size, BptLimbo *limbo);
 extern void euno_bpt_retire_leaf(EunoContext *cx, EunoTree *tree,

@@ -236,7 +236,7 @@ copy_records(BptRead *rd, uint32_t i, uint32_t count, int step, bool opaque,
 	return done;
 }
 
-/* The same, of a leaf of either sort. */
+/* The same, of a leaf of either format. */
 static uint32_t
 copy_some(BptRead *rd, uint32_t i, uint32_t count, int step)
 {

@@ -166,7 +166,7 @@ euno_bpt_inner_drop(EunoContext *cx, EunoTree *tree, int domain,
 	size_t		size = bpt_inner_size(node);
 
 	count_inner(tree, domain, size, -1);
-	euno_bpt_free(cx, tree, domain, node, size);
+	cx->env->free(tree->alloc_arg, domain, node, size);
 }
 
 /*
@@ -183,14 +183,6 @@ euno_bpt_retire_inner(EunoContext *cx, EunoTree *tree, int domain,
 	euno_lock_release_obsolete(&node->lock, cx->env);
 	euno_bpt_retire(cx, tree, node, size, &node->limbo);
 	count_inner(tree, domain, size, -1);
-}
-
-/* Gives back what nobody ever saw. */
-void
-euno_bpt_free(EunoContext *cx, EunoTree *tree, int domain, void *node,
-			  size_t size)
-{
-	cx->env->free(tree->alloc_arg, domain, node, size);
 }
 
 /*

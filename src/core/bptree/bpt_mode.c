@@ -493,7 +493,7 @@ contend_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf)
 		return EUNO_OK;
 	}
 	if (annex != NULL)
-		euno_bpt_free(cx, tree, domain, annex, sizeof(BptAnnex));
+		cx->env->free(tree->alloc_arg, domain, annex, sizeof(BptAnnex));
 	return status;
 }
 
