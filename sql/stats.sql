@@ -56,7 +56,7 @@ SELECT try($$SELECT * FROM euno_hot_leaves('st_id')$$);
 SELECT count(*) FROM euno_stat_indexes WHERE relname = 'st';
 
 -- The launcher
-SELECT pid > 0 AS pid, started < now() AS started, rounds >= 0 AS rounds, last_round_ms >= 0 IS NOT FALSE AS ms, hot_leaves, leaves_contended, leaves_calmed, leaves_merged >= 0 AS merged, copies_changed >= 0 AS copies, trees_collected >= 0 AS collected, (errors = 0) = (last_error_at IS NULL) AND (errors = 0) = (last_error IS NULL) AS errors FROM euno_stat_worker;
+SELECT pid > 0 AS pid, started < now() AS started, rounds >= 0 AS rounds, last_round_ms >= 0 IS NOT FALSE AS ms, hot_leaves, leaves_contended, leaves_calmed, leaves_merged >= 0 AS merged, copies_changed >= 0 AS copies, trees_collected >= 0 AS collected, (errors = 0) = (last_error_at IS NULL) AS errors, last_error FROM euno_stat_worker;
 RESET ROLE;
 DROP ROLE euno_stats_reader;
 DROP TABLE st, mine;
