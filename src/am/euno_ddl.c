@@ -76,9 +76,8 @@ open_if_ours(Oid oid)
 	return index;
 }
 
-/* The same, of what nobody has locked. */
-static bool
-is_ours(Oid oid)
+bool
+euno_is_our_index(Oid oid)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(oid));
 	Form_pg_class form;
@@ -109,7 +108,7 @@ refuse_replica_identity(AlterTableStmt *stmt)
 			continue;
 		identity = castNode(ReplicaIdentityStmt, cmd->def);
 		if (identity->identity_type == REPLICA_IDENTITY_INDEX &&
-			is_ours(get_relname_relid(identity->name,
+			euno_is_our_index(get_relname_relid(identity->name,
 									  get_rel_namespace(table))))
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

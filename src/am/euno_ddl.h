@@ -14,6 +14,9 @@
 
 extern void euno_ddl_init(void);
 
+/* Is it an index of ours, as the catalog has it?  Nothing need be locked. */
+extern bool euno_is_our_index(Oid oid);
+
 /*
  * To be called when a statement builds an index: ERROR, if it is a new one
  * with the operator class of another type than the column's, and nobody chose

@@ -25,6 +25,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "am/euno_ddl.h"
 #include "am/euno_gc.h"
 #include "euno_compat.h"
 
@@ -223,7 +224,11 @@ index_created(Oid index)
 	slot->index_oid = index;
 }
 
-/* A hint to look at commit.  ON COMMIT DROP comes when that has begun. */
+/*
+ * A hint to look at commit, whether or not there is a tree: while DROP INDEX
+ * CONCURRENTLY waits, somebody may still build it.  ON COMMIT DROP comes when
+ * the commit has begun.
+ */
 static void
 index_dropped(const EunoTreeKey *key)
 {
@@ -280,8 +285,8 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 		relation_altered(object_id);
 	else if (access == OAT_POST_CREATE && euno_gc_suspects())
 		index_created(object_id);
-	else if (access == OAT_DROP && key_of_index(object_id, &key) &&
-			 euno_tree_lookup(&key) != NULL)
+	else if (access == OAT_DROP && euno_is_our_index(object_id) &&
+			 key_of_index(object_id, &key))
 		index_dropped(&key);
 }
 

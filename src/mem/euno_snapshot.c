@@ -453,7 +453,8 @@ finish_trees(bool good)
 	return ntrees;
 }
 
-static void
+/* False, and the log says why, if the trees do not match, or cannot be had. */
+static bool
 read_snapshot(SnapshotFile *file)
 {
 	TimestampTz start = GetCurrentTimestamp();
@@ -479,19 +480,21 @@ read_snapshot(SnapshotFile *file)
 							ntrees, EUNO_SNAPSHOT_FILE,
 							(unsigned long long) file->bytes / 1024,
 							TimestampDifferenceMilliseconds(start, GetCurrentTimestamp()))));
-			return;
+			return true;
 		}
 	}
 	ereport(LOG,
 			(errmsg("ignored \"%s\"", EUNO_SNAPSHOT_FILE),
 			 errdetail("%s", reason),
 			 errhint("Euno indexes will be rebuilt from their tables.")));
+	return false;
 }
 
 void
 euno_snapshot_shmem_startup(void)
 {
 	SnapshotFile file = {.number = 0,.bytes = 0};
+	bool		good = false;
 
 	trees_were_loaded = false;
 	if (!IsPostmasterEnvironment || IsUnderPostmaster || IsBinaryUpgrade)
@@ -501,20 +504,26 @@ euno_snapshot_shmem_startup(void)
 	file.fd = BasicOpenFile(EUNO_SNAPSHOT_FILE, O_RDONLY | PG_BINARY);
 	if (file.fd >= 0)
 	{
-		/* Gone, durably, before anybody can change a table. */
-		if (durable_unlink(EUNO_SNAPSHOT_FILE, LOG) == 0)
-			read_snapshot(&file);
+		good = read_snapshot(&file);
 		close(file.fd);
 	}
 	else if (errno != ENOENT)
-	{
 		ereport(LOG,
 				(errcode_for_file_access(),
 				 errmsg("could not open file \"%s\": %m", EUNO_SNAPSHOT_FILE),
 				 errhint("Euno indexes will be rebuilt from their tables.")));
-		(void) durable_unlink(EUNO_SNAPSHOT_FILE, LOG);
-	}
+	if (!good)
+		euno_snapshot_discard();
 	on_shmem_exit(postmaster_exit, 0);
+}
+
+void
+euno_snapshot_discard(void)
+{
+	if (unlink(EUNO_SNAPSHOT_FILE) != 0 && errno != ENOENT)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not remove file \"%s\": %m", EUNO_SNAPSHOT_FILE)));
 }
 
 void

@@ -24,10 +24,13 @@ extern void *euno_snapshot_address(void);
 /*
  * In the postmaster, when shared memory has just been set up and no other
  * process exists: brings back the trees of the last clean shutdown if they are
- * proved to match their tables, removes the file in any case, and arranges for
- * the next one.
+ * proved to match their tables, removes the file if not, and arranges for the
+ * next one.
  */
 extern void euno_snapshot_shmem_startup(void);
+
+/* Removes the file.  When the server runs, nothing in it matches any more. */
+extern void euno_snapshot_discard(void);
 
 /*
  * In every process, before it looks at a tree: gives up what was brought back

@@ -35,6 +35,7 @@
 
 #include "am/euno_state.h"
 #include "euno_compat.h"
+#include "mem/euno_snapshot.h"
 #include "worker/euno_errands.h"
 #include "worker/euno_worker.h"
 
@@ -328,6 +329,7 @@ euno_launcher_main(Datum arg)
 	before_shmem_exit(euno_workers_end, 0);
 	euno_tree_set_launcher();
 	euno_worker_stats_start();
+	euno_snapshot_discard();
 	context = AllocSetContextCreate(TopMemoryContext, "euno launcher",
 									ALLOCSET_DEFAULT_SIZES);
 	ereport(LOG, (errmsg("euno launcher started")));

@@ -96,5 +96,22 @@ $holder->quit;
 ok($node->poll_query_until('postgres', 'SELECT used_bytes = 0 FROM euno_memory'), 'nothing is left');
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|inconsistent/, 'and nothing was inconsistent');
 
+# An index of which nobody knows yet, after a crash, is built while DROP INDEX
+# CONCURRENTLY waits.
+$node->append_conf('postgresql.conf', 'euno.auto_rebuild = off');
+$node->safe_psql('postgres', 'CREATE TABLE t AS SELECT generate_series(1, 1000) a; CREATE INDEX t_a ON t USING euno (a)');
+$node->stop('immediate');
+$node->start;
+my $reader = $node->background_psql('postgres');
+$reader->query_safe('BEGIN; LOCK TABLE t IN ACCESS SHARE MODE');
+my $dropper = $node->background_psql('postgres');
+$dropper->query_until(qr/begun/, "\\echo begun\nDROP INDEX CONCURRENTLY t_a;\n");
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'virtualxid' AND NOT granted");
+$reader->query_safe("SELECT euno_rebuild('t_a')");
+is($node->safe_psql('postgres', 'SELECT indexes FROM euno_memory'), '1', 'the tree of an index that is being dropped');
+$reader->quit;
+$dropper->quit;
+is($node->safe_psql('postgres', "SELECT indexes, used_bytes, to_regclass('t_a') IS NULL FROM euno_memory"), '0|0|t', 'goes with the index');
+
 $node->stop;
 done_testing();
