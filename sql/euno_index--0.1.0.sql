@@ -256,9 +256,9 @@ SELECT i.indrelid AS relid, i.indexrelid,
        CASE WHEN pg_is_in_recovery() THEN 'hidden'
             ELSE coalesce(s.state, 'absent') END AS state,
        CASE WHEN NOT pg_is_in_recovery()
-            THEN CASE WHEN s.state <> 'absent' THEN NULL
+            THEN CASE WHEN current_setting('old_snapshot_threshold', true) <> '-1' THEN 'old_snapshot_threshold'
+                      WHEN s.state <> 'absent' THEN NULL
                       WHEN (SELECT reserved_bytes FROM euno_stat_get_memory()) = 0 THEN 'not preloaded'
-                      WHEN current_setting('old_snapshot_threshold', true) <> '-1' THEN 'old_snapshot_threshold'
                       WHEN s.state IS NULL THEN 'unused'
                       ELSE s.absent_reason END
             END AS absent_reason,

@@ -173,6 +173,44 @@ BEGIN;
 INSERT INTO twice VALUES (7, 7);
 SELECT euno_index_check('twice_a', true), euno_index_check('twice_b', true);
 COMMIT;
+
+-- Nor when it is moved so and another table, which is emptied first, makes the commit fail
+BEGIN;
+SAVEPOINT s;
+ALTER TABLE twice SET TABLESPACE regress_euno_emptied;
+ROLLBACK TO s;
+CREATE TEMP TABLE later (a int) ON COMMIT DELETE ROWS;
+CREATE INDEX later_a ON later USING euno (a);
+SET LOCAL euno.debug_stop = 'build-end:error';
+COMMIT;
+BEGIN;
+INSERT INTO twice VALUES (8, 8);
+SELECT euno_rebuild('twice_a'), euno_rebuild('twice_b');
+SET LOCAL euno.debug_stop = 'build-begin:error';
+COMMIT;
+BEGIN;
+INSERT INTO twice VALUES (9, 9);
+SELECT euno_index_check('twice_a', true), euno_index_check('twice_b', true);
+COMMIT;
+
+-- One whose drop is rolled back stays known, too
+BEGIN;
+SAVEPOINT s;
+DROP TABLE twice;
+ROLLBACK TO s;
+COMMIT;
+BEGIN;
+DROP TABLE twice;
+ROLLBACK;
+BEGIN;
+INSERT INTO twice VALUES (10, 10);
+SELECT euno_rebuild('twice_a'), euno_rebuild('twice_b');
+SET LOCAL euno.debug_stop = 'build-begin:error';
+COMMIT;
+BEGIN;
+INSERT INTO twice VALUES (11, 11);
+SELECT euno_index_check('twice_a', true), euno_index_check('twice_b', true);
+COMMIT;
 DROP TABLESPACE regress_euno_emptied;
 
 -- That gives up nothing of a table that is emptied by a new file, and back

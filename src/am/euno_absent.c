@@ -10,8 +10,9 @@
  * - if it was evicted by hand,
  * - after it did not fit, before there is room for what it needed then, and
  *	 each time not for twice as long as the last time (retry_at, needed_bytes),
- * - within half of euno.naptime after an attempt failed, or after it was found
- *	 to be inconsistent (tried_at).
+ * - within half of euno.naptime after an attempt of a worker failed, or after it
+ *	 was found to be inconsistent (tried_at).  Not so if it was a session's
+ *	 attempt: that may have had too little time, again and again.
  *
  *-------------------------------------------------------------------------
  */
@@ -115,5 +116,7 @@ euno_absent_reason(const EunoTreeSlot *slot, TimestampTz *retry_at)
 		*retry_at = next_attempt(slot);
 		return "failed";
 	}
+	if (slot->build_failed)
+		return "failed";
 	return slot->wanted ? "wanted" : "unused";
 }

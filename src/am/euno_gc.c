@@ -30,6 +30,7 @@
 #include "access/xact.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 #include "am/euno_gc.h"
 #include "euno_compat.h"
@@ -37,6 +38,7 @@
 static List *suspects = NIL;	/* in TopMemoryContext */
 static bool committing = false;
 static List *emptied = NIL;		/* tables that commits empty in place; the same */
+static List *dropped = NIL;		/* those of them that are dropped; the same */
 
 bool
 euno_gc_suspects(void)
@@ -174,44 +176,59 @@ euno_gc_created(const EunoTreeKey *key, Oid index_oid)
 	euno_gc_remember(key, false)->maker = GetCurrentSubTransactionId();
 }
 
-/* Is there a tree of this table, temporary and our own? */
-static bool
-has_tree(Oid heap)
+static void
+add_oid(List **list, Oid oid)
 {
-	for (int i = 0; i < euno_tree_count(); i++)
-	{
-		EunoTreeSlot *slot = euno_tree_by_number(i);
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 
-		if (slot->heap_oid == heap &&
-			euno_tree_state(slot) != EUNO_STATE_FREE &&
-			slot->key.database == MyDatabaseId &&
-			slot->key.temp_owner == euno_my_proc_number())
-			return true;
-	}
-	return false;
+	*list = list_append_unique_oid(*list, oid);
+	MemoryContextSwitchTo(old);
 }
 
 /*
  * What is built while a transaction commits is of a table that is emptied at
- * each commit that follows, too.  Tables that were dropped meanwhile, which
- * may be many, are forgotten.
+ * each commit that follows, too.
  */
 void
 euno_gc_built(Oid heap)
 {
-	MemoryContext old;
+	if (committing)
+		add_oid(&emptied, heap);
+}
+
+void
+euno_gc_table_dropped(Oid table)
+{
+	if (list_member_oid(emptied, table))
+		add_oid(&dropped, table);
+}
+
+/* Just before a commit: what was dropped, and not by what was rolled back? */
+static void
+look_for_dropped(void)
+{
 	ListCell   *lc;
 
-	if (!committing || list_member_oid(emptied, heap))
-		return;
-	foreach(lc, emptied)
+	foreach(lc, dropped)
 	{
-		if (!has_tree(lfirst_oid(lc)))
-			emptied = foreach_delete_current(emptied, lc);
+		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(lfirst_oid(lc))))
+			dropped = foreach_delete_current(dropped, lc);
 	}
-	old = MemoryContextSwitchTo(TopMemoryContext);
-	emptied = lappend_oid(emptied, heap);
-	MemoryContextSwitchTo(old);
+}
+
+/* There may be many in a session's life. */
+static void
+forget_dropped(bool committed)
+{
+	ListCell   *lc;
+
+	if (committed)
+	{
+		foreach(lc, dropped)
+			emptied = list_delete_oid(emptied, lfirst_oid(lc));
+	}
+	list_free(dropped);
+	dropped = NIL;
 }
 
 /*
@@ -271,6 +288,10 @@ xact_callback(XactEvent event, void *arg)
 
 	if (event == XACT_EVENT_ABORT && committing && euno_preloaded)
 		give_up_emptied();
+	if (event == XACT_EVENT_PRE_COMMIT)
+		look_for_dropped();
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
+		forget_dropped(event == XACT_EVENT_COMMIT);
 	committing = event == XACT_EVENT_PRE_COMMIT ||
 		event == XACT_EVENT_PRE_PREPARE;
 	foreach(lc, suspects)

@@ -35,6 +35,9 @@ typedef struct EunoSuspect
 
 /* ---- euno_gc.c ---- */
 
+/* This table is being dropped; perhaps one that commits empty in place. */
+extern void euno_gc_table_dropped(Oid table);
+
 /* Is anything suspected? */
 extern bool euno_gc_suspects(void);
 

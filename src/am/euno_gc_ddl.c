@@ -285,9 +285,12 @@ object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id,
 		relation_altered(object_id);
 	else if (access == OAT_POST_CREATE && euno_gc_suspects())
 		index_created(object_id);
-	else if (access == OAT_DROP && euno_is_our_index(object_id) &&
-			 key_of_index(object_id, &key))
-		index_dropped(&key);
+	else if (access == OAT_DROP)
+	{
+		euno_gc_table_dropped(object_id);
+		if (euno_is_our_index(object_id) && key_of_index(object_id, &key))
+			index_dropped(&key);
+	}
 }
 
 bool

@@ -219,8 +219,8 @@ end_delete(Operation *op)
 }
 
 /*
- * A build that an error has ended is not tried again at once.  One that others
- * have given up meanwhile, for its memory, has been noted by them.
+ * An error has ended a build.  If others have given it up meanwhile, for its
+ * memory, that has been noted by them.
  */
 static void
 note_failure(const Operation *op)
@@ -230,7 +230,7 @@ note_failure(const Operation *op)
 	if (op->out_of_memory)
 		euno_absent_note_full(op->held, euno_tree_bytes(op->held));
 	else
-		euno_absent_note_failure(op->held);
+		op->held->build_failed = true;
 }
 
 /*

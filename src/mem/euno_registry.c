@@ -267,6 +267,7 @@ euno_tree_attempt_ended(Oid database, Oid index_oid, bool again)
 		{
 			slot->wanted = true;
 			slot->tried_at = 0;
+			slot->build_failed = false;
 		}
 		else if (slot->tried_at != 0)
 			slot->tried_at = GetCurrentTimestamp();
@@ -365,6 +366,7 @@ euno_tree_find_or_make(const EunoTreeKey *key, Oid index_oid)
 		pg_atomic_write_u32(&slot->replicate, EUNO_REPLICATE_AUTO);
 		slot->heap_oid = InvalidOid;
 		slot->tried_at = 0;
+		slot->build_failed = false;
 		slot->retry_at = 0;
 		slot->retry_delay = 0;
 		slot->compacted_at = 0;

@@ -173,6 +173,8 @@ typedef struct EunoTreeSlot
 								 * worker to build it failed, or began, or what
 								 * was built was found to be inconsistent; 0:
 								 * nothing speaks against another attempt */
+	bool		build_failed;	/* the last build, whoever it was, ended by an
+								 * error: only for users to know */
 	bool		from_snapshot;	/* not built since the server started */
 	FullTransactionId finished; /* no transaction from this one on had begun when
 								 * its build ended; set before READY */

@@ -99,6 +99,10 @@ bool		euno_snapshot_on_shutdown = true;
 static bool trees_were_loaded = false;	/* inherited by fork */
 static volatile sig_atomic_t stop_writing = false;
 
+/* The file is still there from which they were loaded, for the next start. */
+static bool kept = false;
+static SnapshotIdentity kept_identity;
+
 /* ---- Records ---- */
 
 static pg_crc32c
@@ -325,6 +329,16 @@ write_snapshot(const SnapshotIdentity *identity)
 	}
 }
 
+/* Removes a file, if it is there. */
+static void
+discard(const char *path)
+{
+	if (unlink(path) != 0 && errno != ENOENT)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not remove file \"%s\": %m", path)));
+}
+
 /*
  * on_shmem_exit, in the postmaster.  Code 0 alone does not say that the shutdown
  * was clean; pg_control does: the shutdown checkpoint comes after the last
@@ -334,10 +348,15 @@ static void
 postmaster_exit(int code, Datum arg)
 {
 	SnapshotIdentity identity;
+	bool		clean;
 
-	if (IsUnderPostmaster || code != 0 || !euno_snapshot_on_shutdown)
+	if (IsUnderPostmaster || code != 0)
 		return;
-	if (!euno_snapshot_identify(&identity))
+	clean = euno_snapshot_identify(&identity);
+	if (clean && kept && euno_snapshot_same_control(&identity, &kept_identity))
+		return;					/* told to stop before it has begun */
+	discard(EUNO_SNAPSHOT_FILE);
+	if (!clean || !euno_snapshot_on_shutdown)
 		return;
 	euno_snapshot_mark_shutdown(&identity);
 	write_snapshot(&identity);
@@ -475,6 +494,7 @@ read_snapshot(SnapshotFile *file)
 			/* What was retired before has been retired long ago. */
 			euno_shared_epochs()->current = identity.epoch + 1;
 			trees_were_loaded = true;
+			kept_identity = identity;
 			ereport(LOG,
 					(errmsg("read %d euno indexes from \"%s\" (%llu kB in %ld ms)",
 							ntrees, EUNO_SNAPSHOT_FILE,
@@ -490,40 +510,56 @@ read_snapshot(SnapshotFile *file)
 	return false;
 }
 
-void
-euno_snapshot_shmem_startup(void)
+/*
+ * While it is read it has another name: a start that does not live to the end
+ * of that must not have the next ones end there, too.
+ */
+static void
+read_if_there(void)
 {
-	SnapshotFile file = {.number = 0,.bytes = 0};
-	bool		good = false;
+	SnapshotFile file = {.fd = -1};
 
-	trees_were_loaded = false;
-	if (!IsPostmasterEnvironment || IsUnderPostmaster || IsBinaryUpgrade)
-		return;
-	euno_snapshot_note_programs();
-	(void) unlink(EUNO_SNAPSHOT_TEMP_FILE);
-	file.fd = BasicOpenFile(EUNO_SNAPSHOT_FILE, O_RDONLY | PG_BINARY);
+	if (rename(EUNO_SNAPSHOT_FILE, EUNO_SNAPSHOT_READ_FILE) == 0)
+		file.fd = BasicOpenFile(EUNO_SNAPSHOT_READ_FILE, O_RDONLY | PG_BINARY);
 	if (file.fd >= 0)
 	{
-		good = read_snapshot(&file);
+		bool		good = read_snapshot(&file);
+
 		close(file.fd);
+		kept = good &&
+			rename(EUNO_SNAPSHOT_READ_FILE, EUNO_SNAPSHOT_FILE) == 0;
+		if (kept)
+			return;
 	}
 	else if (errno != ENOENT)
 		ereport(LOG,
 				(errcode_for_file_access(),
 				 errmsg("could not open file \"%s\": %m", EUNO_SNAPSHOT_FILE),
 				 errhint("Euno indexes will be rebuilt from their tables.")));
-	if (!good)
-		euno_snapshot_discard();
+	discard(EUNO_SNAPSHOT_READ_FILE);
+}
+
+void
+euno_snapshot_shmem_startup(void)
+{
+	trees_were_loaded = kept = false;
+	if (!IsPostmasterEnvironment || IsUnderPostmaster || IsBinaryUpgrade)
+		return;
+	euno_snapshot_note_programs();
+	(void) unlink(EUNO_SNAPSHOT_TEMP_FILE);
+	if (unlink(EUNO_SNAPSHOT_READ_FILE) == 0)
+		ereport(LOG,
+				(errmsg("ignored \"%s\"", EUNO_SNAPSHOT_FILE),
+				 errdetail("An earlier start ended before it had read it."),
+				 errhint("Euno indexes will be rebuilt from their tables.")));
+	read_if_there();
 	on_shmem_exit(postmaster_exit, 0);
 }
 
 void
 euno_snapshot_discard(void)
 {
-	if (unlink(EUNO_SNAPSHOT_FILE) != 0 && errno != ENOENT)
-		ereport(LOG,
-				(errcode_for_file_access(),
-				 errmsg("could not remove file \"%s\": %m", EUNO_SNAPSHOT_FILE)));
+	discard(EUNO_SNAPSHOT_FILE);
 }
 
 void

@@ -11,7 +11,8 @@
 #include "postgres.h"
 
 #define EUNO_SNAPSHOT_FILE		"euno_index.snapshot"
-#define EUNO_SNAPSHOT_TEMP_FILE	"euno_index.snapshot.tmp"
+#define EUNO_SNAPSHOT_TEMP_FILE	"euno_index.snapshot.tmp"	/* being written */
+#define EUNO_SNAPSHOT_READ_FILE	"euno_index.snapshot.read"	/* being read */
 
 extern bool euno_snapshot_on_shutdown;
 

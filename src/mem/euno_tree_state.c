@@ -333,6 +333,7 @@ euno_tree_finish_build(EunoTreeSlot *slot)
 	if (ours)
 	{
 		slot->tried_at = 0;
+		slot->build_failed = false;
 		slot->finished = next;
 		pg_write_barrier();
 		pg_atomic_write_u32(&slot->state, EUNO_STATE_READY);

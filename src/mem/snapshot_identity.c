@@ -208,6 +208,14 @@ recovery_was_asked_for(void)
 		stat(BACKUP_LABEL_FILE, &st) == 0;
 }
 
+bool
+euno_snapshot_same_control(const SnapshotIdentity *a, const SnapshotIdentity *b)
+{
+	return memcmp(&a->control, &b->control, sizeof(a->control)) == 0 &&
+		a->changed_sec == b->changed_sec &&
+		a->changed_nsec == b->changed_nsec;
+}
+
 const char *
 euno_snapshot_why_not(const SnapshotIdentity *theirs)
 {
@@ -217,9 +225,7 @@ euno_snapshot_why_not(const SnapshotIdentity *theirs)
 		return "The server was not shut down cleanly as a primary.";
 	if (recovery_was_asked_for())
 		return "The server is going to replay WAL.";
-	if (memcmp(&theirs->control, &ours.control, sizeof(ours.control)) != 0 ||
-		theirs->changed_sec != ours.changed_sec ||
-		theirs->changed_nsec != ours.changed_nsec)
+	if (!euno_snapshot_same_control(theirs, &ours))
 		return "It belongs to another shutdown, or to another server.";
 	if (theirs->programs != ours.programs)
 		return "The server, the library or the collations have changed.";

@@ -41,6 +41,10 @@ extern bool euno_snapshot_identify(SnapshotIdentity *identity);
  */
 extern void euno_snapshot_mark_shutdown(SnapshotIdentity *identity);
 
+/* Has pg_control, and its time, been the same? */
+extern bool euno_snapshot_same_control(const SnapshotIdentity *a,
+									   const SnapshotIdentity *b);
+
 /* NULL if the trees in a file of that identity match the tables of today. */
 extern const char *euno_snapshot_why_not(const SnapshotIdentity *theirs);
 

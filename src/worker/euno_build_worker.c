@@ -29,6 +29,7 @@
 #include "storage/dsm.h"
 #include "storage/ipc.h"
 #include "storage/lock.h"
+#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shm_mq.h"
 #include "tcop/tcopprot.h"
@@ -307,8 +308,14 @@ build(Relation index)
 	}
 	PG_CATCH();
 	{
+		ErrorData  *error;
+
 		MemoryContextSwitchTo(context);
-		euno_worker_stats_error(CopyErrorData()->message);
+		error = CopyErrorData();
+		LWLockReleaseAll();		/* the error may have come while some were held */
+		if (error->sqlerrcode != ERRCODE_QUERY_CANCELED &&
+			error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+			euno_worker_stats_error(error->message);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

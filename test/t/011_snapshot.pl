@@ -137,6 +137,16 @@ is(states() . states('other'), 'readyready', 'which has all trees');
 all_answers('after a start that failed');
 ok(discarded(), 'and no use for the file');
 
+# One that is killed while it reads the file has given it another name.
+$node->stop;
+rename($file, "$file.read") or die $!;
+log_since();
+$node->start;
+like(log_since(), qr/ignored "euno_index.snapshot"\n.*DETAIL:  An earlier start ended before it had read it/, 'a file that was being read when a start was killed is not read again');
+ok(!-e $file && !-e "$file.read", 'and gone');
+is(states(), 'absent', 'so nothing is believed');
+rebuild();
+
 # What is of no use is free after a restart as well: of one tree what a VACUUM that
 # was canceled had not come to, of another what a pin kept from being free.
 $node->safe_psql('postgres', <<'SQL');
@@ -247,9 +257,9 @@ $node->start;
 rejected('an old file', 'It belongs to another shutdown');
 
 # The same after a crash.
-copy("$file.old", $file) or die $!;
 change();
 $node->stop('immediate');
+copy("$file.old", $file) or die $!;
 log_since();
 $node->start;
 rejected('a crash', 'The server was not shut down cleanly');
