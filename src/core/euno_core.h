@@ -273,7 +273,8 @@ typedef struct EunoTreeOps
 	/*
 	 * BYTES order.  Looks up several keys at once, as read does
 	 * in ranges that each start with one: their waits for memory overlap.
-	 * "positions" (EUNO_KEYS_MAX at most) have side < 0.  The batch gets the
+	 * "positions" (EUNO_KEYS_MAX at most) have side < 0, and keys of at most
+	 * EUNO_MAX_ENTRY bytes.  The batch gets the
 	 * entries of the first, then of the second, and so on; ends[i] is the
 	 * number of items up to those of key i.  Returns how many keys have been
 	 * read, from the first on; read has to be asked for the next one.  Does

@@ -10,12 +10,12 @@
 #include "core/euno_epoch.h"
 #include "core/euno_shared.h"
 
-/* Requests that a leader performs before one who is awake gets the queue. */
+/* After so many requests the leader hands the queue to one who is awake. */
 #ifndef EUNO_LEADER_REQUESTS
 #define EUNO_LEADER_REQUESTS	64
 #endif
 
-/* The same, before one who sleeps gets it. */
+/* The same, to the next one even if he sleeps. */
 #define EUNO_LEADER_MOST		(4 * EUNO_LEADER_REQUESTS)
 
 /* Answers that are written at once. */

@@ -33,11 +33,13 @@
  *		euno_lock_release(lock, env);
  *
  * The upgrade is also the validation of all that was read before.  A lock is
- * held for copies within one or two nodes, and a contention split's also while
- * it takes a leaf apart and builds two of it in private memory; never across
- * anything that can wait for long, call out of core, or fail so that something
- * would have to be undone.  Two leaves are locked left to right; a directory's
- * mutex before any leaf.
+ * held for copies within a few nodes (two leaves; a leaf and its segments; of a
+ * radix tree, a slot's holder, its node and that node's child), and a contention
+ * split's also while it takes a leaf apart and builds two of it in private
+ * memory; never across anything that calls out of core, or can fail so that
+ * something would have to be undone.  Who holds one waits for another only in
+ * the order that src/README.md gives: two leaves left to right, for one, and a
+ * directory's mutex before any leaf.
  *
  * Delete rule.  Lock, unlink, euno_lock_release_obsolete, retire the node in
  * an epoch (euno_epoch.h).  Readers that come by an old pointer see OBSOLETE

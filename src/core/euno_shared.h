@@ -323,9 +323,9 @@ euno_cas32_full(uint32_t *p, uint32_t expected, uint32_t desired)
 #endif
 
 /*
- * A full fence right after a sequentially consistent exchange or addition.  On
- * x86 that instruction is one; elsewhere (AArch64) later plain loads may still
- * overtake its store.
+ * A full fence after an atomic read-modify-write of any order.  On x86 that
+ * instruction is one for all that comes before it; elsewhere (AArch64) later
+ * plain loads may still overtake its store.
  */
 static inline void
 euno_fence_after_rmw(void)

@@ -881,6 +881,56 @@ test_folds(void)
 	tap_end();
 }
 
+static EunoTreeStats
+stats_of(Actor *actor)
+{
+	EunoTreeStats stats = {0};
+
+	actor->fixture->ops->stats(&actor->cx, actor->fixture->tree, &stats);
+	return stats;
+}
+
+/*
+ * Who asks not to split does not split a contended leaf either, whose annex has
+ * no place for the entry since its key is longer than others.
+ */
+static void
+test_no_split(void)
+{
+	Universe   *universe = universe_make(shape_by_name("dense int8"), 1, seed);
+	uint8_t		key[9] = {0x20};
+	EunoEntry	entry = {.key = key,.keylen = 8};
+	EunoStatus	status = EUNO_OK;
+	EunoTreeStats before;
+	Fixture		fixture;
+	Actor		actor;
+
+	tap_begin("bptree: no split of a contended leaf for who does not want it");
+	fixture_open(&fixture, &euno_bptree_ops, universe, 1, 1);
+	actor_init(&actor, &fixture, 1, seed);
+	for (uint32_t i = 0; i < 400 && status == EUNO_OK; i++)
+	{
+		if (i == 250)
+			CHECK(fixture.ops->set_mode(&actor.cx, fixture.tree, NULL, true) == EUNO_OK,
+				  "set_mode");
+		key[6] = (uint8_t) (i % 250);
+		key[7] = (uint8_t) (i / 250);
+		entry.tid = 0x10001 + i;
+		status = fixture.ops->insert(&actor.cx, fixture.tree, &entry, i >= 250);
+	}
+	before = stats_of(&actor);
+	CHECK(before.contended == 1, "%u contended leaves", (unsigned) before.contended);
+	entry.keylen = 9;
+	status = fixture.ops->insert(&actor.cx, fixture.tree, &entry, true);
+	CHECK(status == EUNO_FULL, "insert: %d", status);
+	CHECK(stats_of(&actor).splits == before.splits, "a split");
+	status = fixture.ops->insert(&actor.cx, fixture.tree, &entry, false);
+	CHECK(status == EUNO_OK, "insert that may split: %d", status);
+	fixture_close(&fixture);
+	universe_free(universe);
+	tap_end();
+}
+
 static void
 run_once(void)
 {
@@ -910,7 +960,10 @@ run_once(void)
 				test_behind(&behinds[i]);
 		}
 		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
+		{
 			test_folds();
+			test_no_split();
+		}
 		if (subjects[s] == &euno_bptree_ops && small(subjects[s]) == 1)
 		{
 			test_growth(subjects[s]);

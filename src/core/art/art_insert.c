@@ -4,7 +4,7 @@
  *	  Putting an entry into the tree.
  *
  * "The ART of Practical Synchronization", appendix B.  At most two nodes are
- * locked, the upper one first.  All memory is allocated before.
+ * locked here, the upper one first.  All memory is allocated before.
  *
  *-------------------------------------------------------------------------
  */

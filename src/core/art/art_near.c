@@ -7,8 +7,8 @@
  * from the tree's upper nodes: a key's first bytes lead in it to one of the
  * tree's own nodes, where the key's place is below.  A reader enters there, if
  * the node is neither locked nor obsolete, instead of at the root.  A map may
- * lag: what it lacks costs a reader some nodes of the tree, and what is wrong
- * is not there.  src/README.md, "Near maps", says why that is safe.
+ * lag: a node that it lacks costs a reader a few more nodes of the tree, and one
+ * that would be wrong has been taken out.  src/README.md, "Near maps", says why that is safe.
  *
  * (STI-BT, section 4: the top levels are everywhere, those below at home.  There
  * and in McKenzie's thesis, section 4.1, whoever changes a node changes all of

@@ -215,7 +215,10 @@ bpt_count(EunoContext *cx, EunoTree *tree, int64_t change)
 		cx->counters.removals += (uint64_t) -change;
 }
 
-/* euno_lock_read of a leaf, for an operation on a key. */
+/*
+ * euno_lock_read_or_leave of a leaf, for an operation on a key.  Notes the
+ * conflict if it was locked.
+ */
 static inline bool
 bpt_leaf_read(EunoContext *cx, EunoTree *tree, BptLeaf *leaf,
 			  const BptKey *key, uint64_t *version)

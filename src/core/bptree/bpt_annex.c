@@ -140,9 +140,10 @@ euno_bpt_annex_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	segment = find_segment(annex, key, &shape, &spot);
 	if (segment == NULL || entry->payloadlen > 0)
 	{
-		return bpt_current(place) ?
-			euno_bpt_fold(cx, tree, place->leaf, true, place->image) :
-			EUNO_STALE;
+		if (!bpt_current(place))
+			return EUNO_STALE;
+		return no_split ? EUNO_FULL :
+			euno_bpt_fold(cx, tree, place->leaf, true, place->image);
 	}
 	if (!wait_for_fold(place, annex) && !no_split)
 		return euno_bpt_fold(cx, tree, place->leaf, false, place->image);

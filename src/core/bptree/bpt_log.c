@@ -149,9 +149,10 @@ euno_bpt_log_try(EunoContext *cx, BptLog *log, BptLeaf *leaf)
 }
 
 /*
- * Takes the oldest note; NULL: there is none, or somebody is at the log.  The
- * caller is within an epoch, which keeps the leaf: it was not retired before
- * the epoch began, or the note would be gone.
+ * Takes the oldest note; NULL: there is none, or somebody is at the log.  A
+ * leaf's notes are taken out before it is retired.  So a leaf that is still
+ * noted is retired in this epoch at the earliest, and its memory stays until
+ * the caller leaves the epoch.
  */
 BptLeaf *
 euno_bpt_log_take(EunoContext *cx, BptLog *log)

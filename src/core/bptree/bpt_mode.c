@@ -393,7 +393,9 @@ fold_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm,
 	f.place.leaf = leaf;
 	do
 		status = fold_once(&f);
-	while (status == EUNO_STALE);
+	while (status == EUNO_STALE && !euno_is_canceled(cx->env));
+	if (status == EUNO_STALE)
+		status = EUNO_CANCELED;
 	if (status == EUNO_OK && f.right != NULL)
 	{
 		euno_bpt_spare_used(cx);
@@ -404,8 +406,7 @@ fold_leaf(EunoContext *cx, EunoTree *tree, BptLeaf *leaf, bool calm,
 	}
 	if (status == EUNO_OK && (calm || f.swap))
 		*gone = f.annex;
-	if ((status == EUNO_NO_MEMORY || status == EUNO_CANCELED) &&
-		f.annex != NULL)
+	if (status != EUNO_OK && f.annex != NULL)
 		euno_store32(&f.annex->closing, 0);
 	return status;
 }

@@ -47,7 +47,8 @@ euno_bpt_move_note(EunoTree *tree, const BptLeaf *from, const BptLeaf *to)
 
 	/*
 	 * Who wants notes makes the ring and then reads the leaf; we have locked
-	 * the leaf and then look for the ring.  At least one sees the other.
+	 * the leaf and then look for the ring.  At least one sees the other.  (On
+	 * x86 the exchange that locked the leaf was the fence.)
 	 */
 	euno_fence_after_rmw();
 	moves = euno_load_ptr_acquire(&bpt_body(tree)->moves);

@@ -212,7 +212,8 @@ plan_slots(EunoTree *tree, BptView *view, const EunoEntry *entry,
 		}
 	}
 	else if (gap->sub > 0)
-		return;					/* its payload must cut a list in two: repack */
+		return;					/* a list would have to be cut in two for its
+								 * payload: repack */
 	put->slot = gap->slot;
 	put->replace = false;
 	put->freed = 0;

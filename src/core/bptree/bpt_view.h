@@ -95,7 +95,8 @@ bpt_view(const BptLeaf *leaf, BptView *view)
 	view->heap = view->size;
 	view->entries = 0;
 	format = euno_load8(&leaf->format);
-	/* A bit that means nothing is left: no format has it. */
+
+	/* An unknown bit stays set: the result is no BptFormat, which verify reports */
 	view->format = (BptFormat) (format & ~(BPT_OPEN | BPT_CONTENDED | BPT_ALPHABET));
 	view->alphabet = (format & BPT_ALPHABET) >> BPT_ALPHABET_SHIFT;
 	view->open = (format & BPT_OPEN) != 0;
