@@ -109,7 +109,7 @@ refuse_replica_identity(AlterTableStmt *stmt)
 		identity = castNode(ReplicaIdentityStmt, cmd->def);
 		if (identity->identity_type == REPLICA_IDENTITY_INDEX &&
 			euno_is_our_index(get_relname_relid(identity->name,
-									  get_rel_namespace(table))))
+												get_rel_namespace(table))))
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot use euno index \"%s\" as replica identity",
