@@ -115,6 +115,20 @@ wait_for_fold(const BptPlace *place, const BptAnnex *annex)
 }
 
 /*
+ * For an entry that the annex has no place for: the leaf would have to be calmed
+ * for it, and perhaps split.
+ */
+static EunoStatus
+look_only(EunoContext *cx, BptPlace *place, const BptKey *key)
+{
+	EunoStatus	status = euno_bpt_annex_contains(cx, place, key);
+
+	if (status == EUNO_OK)
+		return EUNO_EXISTS;
+	return status == EUNO_NOT_FOUND ? EUNO_FULL : status;
+}
+
+/*
  * Inserts an entry into a contended leaf, which does not have it in its sorted
  * part at the place's version.  EUNO_OK, EUNO_EXISTS, EUNO_STALE (seek again),
  * EUNO_FULL (only with no_split), EUNO_NO_MEMORY, EUNO_CORRUPT, EUNO_CANCELED.
@@ -140,10 +154,11 @@ euno_bpt_annex_insert(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	segment = find_segment(annex, key, &shape, &spot);
 	if (segment == NULL || entry->payloadlen > 0)
 	{
-		if (!bpt_current(place))
-			return EUNO_STALE;
-		return no_split ? EUNO_FULL :
-			euno_bpt_fold(cx, tree, place->leaf, true, place->image);
+		if (no_split)
+			return look_only(cx, place, key);
+		return bpt_current(place) ?
+			euno_bpt_fold(cx, tree, place->leaf, true, place->image) :
+			EUNO_STALE;
 	}
 	if (!wait_for_fold(place, annex) && !no_split)
 		return euno_bpt_fold(cx, tree, place->leaf, false, place->image);
