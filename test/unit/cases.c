@@ -31,7 +31,6 @@ const Case	cases[] = {
 	{"split-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"i1 i2 i3", "m"}, 1, 8, 0},
 	{"split-merge-2", KEYS_SLOTTED, "i0-12 r1-3 r5-7 r9-11", {"i5 i6 i7 c8", "m", "i9 r0"}, 2, 8, 0},
 	{"merge-read", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "f0-9"}, 1, 8, 0},
-	{"merge-read-next", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "f0-9", "m m"}, 1, 8, 0},
 	{"merge-back", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "b0-9"}, 1, 8, 0},
 	{"batch-last", KEYS_FIXED, "i0-4", {"r0-1 m m", "F0-4"}, 1, 1, CASE_RADIX},
 	{"batch-last-apart", KEYS_FIXED, "i0-4", {"r0-1 m m", "F0-4"}, 1, 1, CASE_RADIX | CASE_APART},
@@ -196,7 +195,6 @@ const Case	cases[] = {
 	{"move-post", KEYS_FIXED, "D2 i0 i2 i4 i6 i8 i10 i12 i14 i16 i18", {"p16-1 b10-18", "i1 i3 c2", "b0-18"}, 2, 8, CASE_MOVES},
 	{"move-merge", KEYS_FIXED, "D2 i0-9 r1-2 r5-8", {"p9-1", "m", "i5 c9"}, 2, 8, CASE_MOVES},
 	{"move-merge-on", KEYS_FIXED, "D2 i0-15 n n", {"n n c9", "p9-1 p5-1"}, 2, 8, CASE_MOVES},
-	{"wish-merge", KEYS_FIXED, "D2 i0-9", {"r5-8 m m i1 m", "c7 c7 c7 c7 P c5 c5 c5 P c9"}, 2, 8, CASE_MOVES | CASE_COUNTED},
 	{"move-move", KEYS_SLOTTED, "D2 i0-9", {"p5-1 p9-1", "p9-1 p5-0", "c5 c9 r6"}, 2, 8, CASE_MOVES},
 	{"move-contended", KEYS_FIXED, "D2 i0-9 r6 a5 i6", {"p5-1 p9-1 c6", "r6 i6", "c5 f4-9"}, 2, 8, CASE_MODES | CASE_MOVES},
 	{"move-walk", KEYS_FIXED, "D2 i0-9", {"w5-6", "p5-1 c7", "i10"}, 2, 8, CASE_MOVES},
@@ -323,12 +321,6 @@ const Kept	kept[] = {
 	/* nobody ordered the unlinking before the look at the pins */
 	{"bptree", "merge-find-1", "wr20180202"},
 	{"bptree", "post-merge", "wp20180104,393,2"},
-
-	/* the stamp of a scan's next leaf was read after the leaf */
-	{"bptree", "merge-read-next", "wr20188605"},
-
-	/* a leaf stayed among the wishes when it was retired */
-	{"bptree", "wish-merge", "r20204513"},
 };
 
 const uint32_t nkept = sizeof(kept) / sizeof(kept[0]);
