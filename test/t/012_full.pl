@@ -299,8 +299,9 @@ is($node->safe_psql('postgres', "SELECT euno_index_check('e1_a', true), euno_ind
 unlike(slurp_file($node->logfile), qr/PANIC|terminated by signal|XX00/, 'nothing broke');
 
 $node->stop;
-# An index of a temporary table, which nobody would build again, is not given up.
-$node = euno_node('temporary', "euno.debug_copies = off\neuno.max_memory = 8MB\neuno.on_full = evict\neuno.naptime = 1h\neuno.snapshot_on_shutdown = on");
+# An index of a temporary table, which nobody would build again, is not given up.  (The
+# worker that builds another one below waits for locks as long as deadlock_timeout says.)
+$node = euno_node('temporary', "deadlock_timeout = 60s\neuno.debug_copies = off\neuno.max_memory = 8MB\neuno.on_full = evict\neuno.naptime = 1h\neuno.snapshot_on_shutdown = on");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION euno_index');
 my ($code, $state, $said) = $node->psql('postgres', <<'SQL');
