@@ -10,7 +10,9 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use EunoTest;
 
+# A worker that a session asks for waits for locks no longer than deadlock_timeout.
 my $node = euno_node('rebuild', <<'CONF');
+deadlock_timeout = 1min
 euno.rebuild_workers = 3
 maintenance_work_mem = 100MB
 min_parallel_table_scan_size = 0
@@ -94,8 +96,6 @@ CREATE TABLE floats (f float8);
 CREATE INDEX floats_f ON floats USING euno ((f::text));
 INSERT INTO floats SELECT generate_series(1, 10);
 SELECT euno_evict('floats_f');
-ALTER SYSTEM SET deadlock_timeout = '10min';
-SELECT pg_reload_conf();
 SQL
 $holder->query_safe('SELECT pg_advisory_lock(1)');
 for_all($node, 'euno.debug_stop' => 'build-nblocks:1');
@@ -109,11 +109,7 @@ $node->safe_psql('postgres', 'SET extra_float_digits = -15; INSERT INTO floats V
 $holder->query_safe('SELECT pg_advisory_unlock(1)');
 $asker->quit;
 same_answers($node, 'postgres', "SELECT count(*), sum(f) FROM floats WHERE f::text > ''", 'one entry for each row');
-$node->safe_psql('postgres', <<'SQL');
-DROP TABLE floats;
-ALTER SYSTEM RESET deadlock_timeout;
-SELECT pg_reload_conf();
-SQL
+$node->safe_psql('postgres', 'DROP TABLE floats');
 
 # Canceled and terminated while its workers are at it.
 for my $how ('cancel', 'terminate')
