@@ -201,6 +201,7 @@ const Case	cases[] = {
 	{"move-log", KEYS_FIXED, "D2 i0-8", {"i9-12 M", "p8-1 p5-1 M", "c8 c12"}, 2, 8, CASE_MOVES},
 	{"move-lagging", KEYS_FIXED, "D2 i0-12", {"i13-15 p13-1", "M", "c13 c5"}, 2, 8, CASE_MOVES | CASE_LAGGING},
 	{"move-compare", KEYS_COMPARE, "D2 i0-9", {"p5-1 p9-1", "i10 r5 c9", "c7"}, 2, 8, CASE_MOVES},
+	{"wish-merge", KEYS_FIXED, "D2 i0-9 r5-8", {"m", "c9 c9 c9 c9"}, 2, 8, CASE_MODES | CASE_COUNTED},
 	{"move-wish", KEYS_FIXED, "D2 i0-9", {"c5 P", "c5 c5 c5 P c9", "r6 i6"}, 2, 8, CASE_MOVES | CASE_COUNTED},
 	/* nodes of a radix tree: each size grows, some shrink, paths part */
 	{"fan-2", KEYS_FAN, "i0 i2", {"i1 c2", "i3 c0"}, 1, 8, CASE_RADIX},

@@ -1136,6 +1136,29 @@ start_body(uint32_t i)
 }
 
 static void
+check_log(const BptLog *log)
+{
+	for (uint32_t i = 0; log != NULL && i < log->count; i++)
+	{
+		const BptLeaf *leaf = log->ring[(log->next + i) % BPT_LOG_SIZE];
+
+		if (leaf != NULL && (leaf->lock.word & EUNO_LOCK_OBSOLETE) != 0)
+			coroutine_fail("a leaf that is gone is still noted");
+	}
+}
+
+/* What domains are told of leaves ends with these. */
+static void
+check_logs(void)
+{
+	const BptBody *body = bpt_body(&shared.tree);
+
+	check_log(body->wishes);
+	for (int d = 0; d < shared.tree.config.ndomains; d++)
+		check_log(body->directories[d].log);
+}
+
+static void
 end_body(uint32_t i)
 {
 	Player	   *player = &players[MAX_COROUTINES];
@@ -1144,6 +1167,8 @@ end_body(uint32_t i)
 	if (shared.gone)
 		return;
 	do_verify(player);
+	if (ops == &euno_bptree_ops)
+		check_logs();
 	do_read(player, true, 0, ENTRIES - 1);
 	do_read(player, false, 0, ENTRIES - 1);
 	if (player->fillers != 2 * nfillers)
