@@ -31,6 +31,7 @@ const Case	cases[] = {
 	{"split-merge", KEYS_FIXED, "i0-9 r1-2 r5-8", {"i1 i2 i3", "m"}, 1, 8, 0},
 	{"split-merge-2", KEYS_SLOTTED, "i0-12 r1-3 r5-7 r9-11", {"i5 i6 i7 c8", "m", "i9 r0"}, 2, 8, 0},
 	{"merge-read", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "f0-9"}, 1, 8, 0},
+	{"read-next", KEYS_FIXED, "i0-4 r1-2", {"f0-4", "m", "m"}, 1, 8, CASE_WHOLE},
 	{"merge-back", KEYS_FIXED, "i0-9 r1-2 r5-8", {"m", "b0-9"}, 1, 8, 0},
 	{"batch-last", KEYS_FIXED, "i0-4", {"r0-1 m m", "F0-4"}, 1, 1, CASE_RADIX},
 	{"batch-last-apart", KEYS_FIXED, "i0-4", {"r0-1 m m", "F0-4"}, 1, 1, CASE_RADIX | CASE_APART},

@@ -222,6 +222,7 @@ try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 	uint32_t	parts;
 	uint32_t	every = 1;		/* pair of preemptions, or one in so many */
 	uint32_t	n = stage_threads();
+	bool		whole = n == 2 || (c->flags & CASE_WHOLE) != 0;
 	uint64_t	before;
 	bool		ok = true;
 
@@ -247,7 +248,7 @@ try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 				try(ops, c, &schedule, &steps);
 			if (weak)
 				every = 1 + strong_pairs / WEAK_SHARE;
-			if (n > 2)
+			if (!whole)
 				every = 1 + n * (n - 1) * (n - 1) * length * length / 8 / SHARE;
 			stride[0] = parts * every;
 			stride[1] = part * every;
@@ -260,7 +261,7 @@ try_bounded(const EunoTreeOps *ops, const Case *c, bool weak, uint32_t length)
 			strong_pairs = pairs;
 		if (runs - start > SMALL)
 			break;
-	} while (ok && n == 2 && memory_shared_words > before);
+	} while (ok && whole && memory_shared_words > before);
 	coroutine_trace = false;
 	return ok;
 }

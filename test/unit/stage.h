@@ -79,6 +79,8 @@ typedef struct Case
 #define CASE_APART		4096	/* each has its own barriers (euno_barrier.h) */
 #define CASE_KNOWING	8192	/* the first thread remembers what was at the start */
 #define CASE_HASTY		16384	/* who has to try once more locks at once */
+#define CASE_WHOLE		32768	/* all schedules of two preemptions, of however
+								 * many threads */
 
 /* What all runs since stage_open did. */
 typedef struct StageCounts
