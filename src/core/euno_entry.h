@@ -35,6 +35,13 @@ typedef uint64_t EunoTid;
 #define EUNO_TID_BYTES	6
 #define EUNO_TID_MAX	((UINT64_C(1) << 48) - 1)
 
+/* The next multiple of eight, at which keys and payloads begin in buffers. */
+static inline uint32_t
+euno_align8(uint32_t n)
+{
+	return (n + 7) & ~UINT32_C(7);
+}
+
 /* As it ends a composite: EUNO_TID_BYTES, big endian. */
 static inline void
 euno_put_tid(uint8_t *p, EunoTid tid)

@@ -139,4 +139,16 @@ euno_hazard_announce(EunoProcess *process, uint64_t word)
 	euno_barrier_store(&process->epochs->slots[process->slot].hazard, word);
 }
 
+/*
+ * Is a deferred removal still to be done?  To be asked where the entry is found,
+ * with its leaf, or what else its writers lock, locked.  Who makes an entry of a
+ * TID that has been given away has seen the vacuum epoch's change, and whoever
+ * finds that entry under the lock sees it, too.
+ */
+static inline bool
+euno_guard_holds(const EunoGuard *guard)
+{
+	return guard == NULL || euno_load64_acquire(guard->word) == guard->expected;
+}
+
 #endif							/* EUNO_EPOCH_H */

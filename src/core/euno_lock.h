@@ -166,6 +166,16 @@ euno_lock_upgrade(EunoLock *lock, uint64_t version)
 	return true;
 }
 
+/* Locks, without waiting; false if the node is obsolete, or somebody has it. */
+static inline bool
+euno_lock_try(EunoLock *lock)
+{
+	uint64_t	word = euno_load64(&lock->word);
+
+	return (word & (EUNO_LOCK_OBSOLETE | EUNO_LOCK_LOCKED)) == 0 &&
+		euno_lock_upgrade(lock, word);
+}
+
 /*
  * Locks if the version is still this one, and waits while somebody holds the
  * lock who may leave it as it is.  False: the version is another one.  No node
@@ -242,6 +252,7 @@ euno_mutex_lock(EunoLock *lock, const EunoEnvironment *env)
 	(void) euno_lock_acquire(lock, env, NULL);
 }
 
+/* Without waiting; false if somebody has it. */
 static inline bool
 euno_mutex_trylock(EunoLock *lock)
 {

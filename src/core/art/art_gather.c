@@ -39,7 +39,7 @@ put_inline(uint8_t *to, const uint8_t *path, uint32_t level, int byte,
 static inline uint32_t
 inline_room(uint32_t depth)
 {
-	return art_align8((depth < ART_SHORT_PATH ? ART_SHORT_PATH : depth) +
+	return euno_align8((depth < ART_SHORT_PATH ? ART_SHORT_PATH : depth) +
 					  8 * ART_WORDS);
 }
 
@@ -140,7 +140,7 @@ gather_entry(ArtRead *rd, uint32_t level, bool keys, int byte, ArtRef ref,
 			put_inline(batch->buf + to->used, rd->key.bytes, level, byte,
 					   to->count, ref, slot);
 			to->key = to->used;
-			to->used += art_align8(keylen);
+			to->used += euno_align8(keylen);
 		}
 		batch->keys[to->n] = (EunoItemKey) {to->key, (uint16_t) keylen, 0};
 	}

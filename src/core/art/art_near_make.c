@@ -108,22 +108,10 @@ append(Make *m, ArtNode *copy)
 }
 
 /*
- * Locks a node of the tree, if nobody else has, and it is not obsolete.  Then
- * no one can replace it who does not see what is put into a map meanwhile.
- */
-static bool
-try_lock(ArtNode *node)
-{
-	uint64_t	word = euno_load64(&node->lock.word);
-
-	return (word & (EUNO_LOCK_LOCKED | EUNO_LOCK_OBSOLETE)) == 0 &&
-		euno_lock_upgrade(&node->lock, word);
-}
-
-/*
  * Puts a reference into the map under a node's lock: to the node with
  * ART_EXIT, or to a copy of it, whose name is then the node's.  "slot": where
- * the node is named; NULL: it is not yet.  Within an epoch.
+ * the node is named; NULL: it is not yet.  While it is locked no one can
+ * replace it who does not see what is in the map.  Within an epoch.
  */
 static bool
 name_node(Make *m, ArtNode *parent, uint8_t byte, ArtRef *slot, ArtRef ref,
@@ -131,7 +119,7 @@ name_node(Make *m, ArtNode *parent, uint8_t byte, ArtRef *slot, ArtRef ref,
 {
 	ArtNode    *node = art_pointer(ref);
 	ArtChild	child = {ref | ART_EXIT, {0, 0}};
-	bool		done = try_lock(node);
+	bool		done = euno_lock_try(&node->lock);
 
 	if (!done)
 		return false;
@@ -311,7 +299,7 @@ start(Make *m, ArtNode **root)
 	{
 		append(m, copy);
 		euno_store_ptr(root, copy);
-		if (try_lock(first.node))
+		if (euno_lock_try(&first.node->lock))
 		{
 			euno_store64_release(&copy->lock.word, ref);
 			m->names++;

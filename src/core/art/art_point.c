@@ -171,7 +171,7 @@ take(const ArtLookup *at, const uint8_t *key, uint32_t len, EunoBatch *batch,
 		item->keylen = (uint16_t) len;
 		item->payloadlen = 0;
 		memcpy(batch->buf + *used, key, len);
-		*used += art_align8(len);
+		*used += euno_align8(len);
 	}
 	batch->tids[batch->nitems++] = tid;
 	return true;

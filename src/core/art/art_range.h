@@ -63,13 +63,6 @@ typedef struct ArtRead
 	ArtChild	last_leaf;
 } ArtRead;
 
-/* Where what a batch has of an entry begins. */
-static inline uint32_t
-art_align8(uint32_t n)
-{
-	return (n + 7) & ~UINT32_C(7);
-}
-
 /*
  * Puts into the batch, as its entry n, one of which the path has "depth" bytes,
  * and the leaf these.  With "keys" its key and payload go to *used.  False:
@@ -98,8 +91,8 @@ art_put_entry(EunoBatch *batch, uint32_t n, uint32_t *used, bool keys,
 	if (keys)
 	{
 		uint32_t	at = *used;
-		uint32_t	payload_at = at + art_align8(keylen);
-		uint32_t	end = payload_at + art_align8(tail->payload_len);
+		uint32_t	payload_at = at + euno_align8(keylen);
+		uint32_t	end = payload_at + euno_align8(tail->payload_len);
 		uint8_t    *to = batch->buf + at;
 
 		if (end > batch->buf_size)

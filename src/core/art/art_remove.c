@@ -36,16 +36,12 @@ look(EunoContext *cx, EunoTree *tree, const ArtKey *key, uint32_t attempts,
 		EUNO_OK : EUNO_NOT_FOUND;
 }
 
-/* Marks the leaf that was found.  EUNO_FULL: look again. */
+/* Marks the leaf in a slot, which is locked, and unlocks it. */
 static EunoStatus
-mark(EunoContext *cx, EunoTree *tree, const ArtKey *key,
-	 const ArtPlace *place, const EunoGuard *guard)
+mark(EunoContext *cx, EunoTree *tree, const ArtPlace *place, ArtRef *slot,
+	 const EunoGuard *guard)
 {
-	ArtRef	   *slot = euno_art_lock_slot(cx, tree, key, place);
-
-	if (slot == NULL)
-		return EUNO_FULL;
-	if (guard != NULL && euno_load64_acquire(guard->word) != guard->expected)
+	if (!euno_guard_holds(guard))
 	{
 		euno_lock_release_unchanged(place->lock, cx->env);
 		return EUNO_STALE;
@@ -83,15 +79,19 @@ euno_art_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		status = look(cx, tree, &key, attempts, &place, &above);
 		if (status == EUNO_OK)
 		{
-			status = mark(cx, tree, &key, &place, guard);
-			if (status == EUNO_FULL)
-				euno_art_collide(cx, tree, &key, &place, EUNO_CAUSE_CHANGED);
-			else if (place.rowex && cx->counters.lock_waits > waits)
-				euno_art_collide(cx, tree, &key, &place, EUNO_CAUSE_LOCKED);
-			if (status == EUNO_OK)
-				euno_art_tidy(cx, tree, &key, &place, &above);
-			if (status != EUNO_FULL)
+			ArtRef	   *slot = euno_art_lock_slot(cx, tree, &key, &place);
+
+			if (slot != NULL)
+			{
+				status = mark(cx, tree, &place, slot, guard);
+				if (place.rowex && cx->counters.lock_waits > waits)
+					euno_art_collide(cx, tree, &key, &place,
+									 EUNO_CAUSE_LOCKED);
+				if (status == EUNO_OK)
+					euno_art_tidy(cx, tree, &key, &place, &above);
 				break;
+			}
+			euno_art_collide(cx, tree, &key, &place, EUNO_CAUSE_CHANGED);
 		}
 		else if (status != EUNO_STALE)
 			break;

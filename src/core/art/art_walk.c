@@ -64,8 +64,8 @@ walk_collect(EunoContext *cx, EunoTree *tree, EunoWalk *walk,
 		if (status != EUNO_OK || batch.nitems == 0)
 			break;
 		last = &stretch->keys[*n - 1];
-		used = last->offset + art_align8(last->keylen) +
-			art_align8(last->payloadlen);
+		used = last->offset + euno_align8(last->keylen) +
+			euno_align8(last->payloadlen);
 	}
 	return status;
 }

@@ -233,8 +233,7 @@ euno_bpt_annex_remove(EunoContext *cx, EunoTree *tree, BptPlace *place,
 	if (slot >= 0)
 	{
 		status = EUNO_STALE;
-		if (guard == NULL ||
-			euno_load64_full(guard->word) == guard->expected)
+		if (euno_guard_holds(guard))
 		{
 			/*
 			 * The mark stays: others may need it, and who does not looks in

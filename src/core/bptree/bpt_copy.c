@@ -10,7 +10,6 @@
  */
 #include "core/bptree/bpt_read.h"
 
-#define ALIGN8(n)	(((n) + 7) & ~UINT32_C(7))
 
 /*
  * A composite whose key is copied by copy_fixed, and the room that it takes.
@@ -33,7 +32,7 @@ copy_key(BptRead *rd, uint32_t i, const BptSlot *slot, EunoItemKey *item)
 	uint8_t    *key = direct ? batch->buf + at : spare;
 	uint32_t	len = euno_bpt_key(view, i, slot, key);
 
-	if (view->torn || ALIGN8(at) + ALIGN8(len) + ALIGN8(slot->payload_len) >
+	if (view->torn || euno_align8(at) + euno_align8(len) + euno_align8(slot->payload_len) >
 		batch->buf_size)
 		return false;
 	if (!direct)
@@ -41,10 +40,10 @@ copy_key(BptRead *rd, uint32_t i, const BptSlot *slot, EunoItemKey *item)
 	item->offset = at;
 	item->keylen = (uint16_t) len;
 	item->payloadlen = (uint16_t) slot->payload_len;
-	at += ALIGN8(len);
+	at += euno_align8(len);
 	if (slot->payload_len > 0)
 		euno_copy_out(batch->buf + at, slot->payload, slot->payload_len);
-	rd->used = at + ALIGN8(slot->payload_len);
+	rd->used = at + euno_align8(slot->payload_len);
 	return true;
 }
 
@@ -162,11 +161,11 @@ copy_record_key(const BptRead *rd, uint32_t at, const BptSlot *slot,
 	item->offset = at;
 	item->keylen = (uint16_t) keylen;
 	item->payloadlen = (uint16_t) slot->payload_len;
-	at += ALIGN8(keylen);
+	at += euno_align8(keylen);
 	if (slot->payload_len > 0)
 	{
 		copy_tail(rd->batch->buf + at, slot->payload, slot->payload_len);
-		at += ALIGN8(slot->payload_len);
+		at += euno_align8(slot->payload_len);
 	}
 	return at;
 }
@@ -360,7 +359,7 @@ copy_at_once(const EunoBatch *batch, uint32_t slots, uint32_t n, uint32_t used,
 	{
 		if (used + SHORT_ROOM > batch->buf_size)
 			return 0;
-		keys = (batch->buf_size - SHORT_ROOM - used) / ALIGN8(keylen) + 1;
+		keys = (batch->buf_size - SHORT_ROOM - used) / euno_align8(keylen) + 1;
 		if (room > keys)
 			room = keys;
 	}
@@ -425,7 +424,7 @@ copy_fixed(BptRead *rd, uint32_t a, uint32_t b, TidPlace place, bool keys)
 				{
 					.offset = at,.keylen = (uint16_t) keylen
 				};
-				at += fresh ? ALIGN8(keylen) : 0;
+				at += fresh ? euno_align8(keylen) : 0;
 			}
 			tids[n] = tid;
 			n += fresh;

@@ -20,7 +20,7 @@ size_log2(size_t size)
 static inline uint32_t
 leaf_body(uint32_t low_len)
 {
-	return BPT_LEAF_HEADER + ((low_len + 7) & ~UINT32_C(7));
+	return BPT_LEAF_HEADER + euno_align8(low_len);
 }
 
 /*

@@ -284,7 +284,7 @@ fold_split(Fold *f)
 
 /* Locks all segments at the versions they were seen at; false, and none. */
 static bool
-lock_segments(Fold *f)
+upgrade_segments(Fold *f)
 {
 	for (uint32_t i = 0; i < BPT_SEGMENTS; i++)
 	{
@@ -310,7 +310,7 @@ fold_install(Fold *f)
 
 	if (!euno_lock_upgrade(&leaf->lock, f->place.version))
 		return false;
-	if (!lock_segments(f))
+	if (!upgrade_segments(f))
 	{
 		euno_lock_release_unchanged(&leaf->lock, env);
 		return false;

@@ -241,7 +241,7 @@ point_read(EunoContext *cx, BptLeaf *leaf, const BptKey *key, EunoBatch *batch,
 	{
 		/* All items have the key that was searched for. */
 		memcpy(batch->buf + item.offset, key->bytes, key->len);
-		*used += (key->len + 7) & ~UINT32_C(7);
+		*used += euno_align8(key->len);
 		for (uint32_t i = first; i < batch->nitems; i++)
 			batch->keys[i] = item;
 	}

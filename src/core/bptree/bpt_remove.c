@@ -54,8 +54,7 @@ euno_bpt_remove(EunoContext *cx, EunoTree *tree, const EunoEntry *entry,
 		}
 		if (!bpt_place_lock(cx, &place))
 			continue;
-		if (guard != NULL &&
-			euno_load64_full(guard->word) != guard->expected)
+		if (!euno_guard_holds(guard))
 		{
 			status = EUNO_STALE;
 			euno_lock_release_unchanged(&place.leaf->lock, cx->env);
