@@ -82,21 +82,26 @@ writes_since(const BptLeaf *leaf)
 		euno_load64(&leaf->limbo.merging);
 }
 
-/*
- * Are two neighbors to stay apart, because of a contention split?  Where no
- * merging would make one leaf of them anyway, that is forgotten.
- */
+/* Are two neighbors to stay apart, because of a contention split? */
 static bool
-stay_apart(BptBody *body, const BptLeaf *left, BptLeaf *right, bool fit)
+stay_apart(const BptLeaf *left, const BptLeaf *right)
+{
+	return euno_load8(&right->parted) != 0 &&
+		(writes_since(left) >= BPT_PARTED_WRITES ||
+		 writes_since(right) >= BPT_PARTED_WRITES);
+}
+
+/*
+ * No merging would make one leaf of these neighbors, whether a contention split
+ * has parted them or not: that is forgotten.
+ */
+static void
+forget_parting(BptBody *body, BptLeaf *right)
 {
 	if (euno_load8(&right->parted) == 0)
-		return false;
-	if (fit)
-		return writes_since(left) >= BPT_PARTED_WRITES ||
-			writes_since(right) >= BPT_PARTED_WRITES;
+		return;
 	euno_store8(&right->parted, 0);
 	(void) euno_add64(&body->parted, (uint64_t) -1);
-	return false;
 }
 
 /*
@@ -275,7 +280,9 @@ merge_pair(Merge *m, bool *unposted)
 		(bpt_leaf_size(m->left) - euno_load16(&m->left->body)) *
 		BPT_MERGE_FILL / 100;
 
-	if (stay_apart(body, m->left, m->right, fit) || !fit)
+	if (!fit)
+		forget_parting(body, m->right);
+	if (!fit || stay_apart(m->left, m->right))
 		return EUNO_NOT_FOUND;
 
 	/* Comparators run here, where nothing but the right to merge is held. */
