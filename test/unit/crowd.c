@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * crowd.c
- *	  When delegation ends: at a leaf that has become contended, and for a leader
- *	  whom others do not let go.
+ *	  When delegation ends: at a leaf that has become contended, for a leader
+ *	  whom others do not let go, and for requests that would have it sleep.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,6 +45,8 @@ static EunoQueue *queue;		/* where they ask */
 static EunoEpochSlot *asker;	/* the actor's slot */
 static uint32_t asked;
 static bool handed_over;
+static EunoLock *locked;		/* that of a leaf */
+static uint32_t sleeps;			/* of the leader, for it */
 
 /* All the others ask, and sleep.  What leads to the newest request. */
 static uint64_t
@@ -132,16 +134,19 @@ lead_another(uint32_t *word, uint32_t seen)
 	*word = ANSWER_LEAD;
 }
 
-/* The leader's own insert goes to a leaf; the other one's finds its entry. */
-static void
-test_answer(Actor *actor, Model *model, const BptLeaf *leaf)
+/*
+ * The leader writes to a crowded leaf, and another one asks it to insert the
+ * last entry, which is there.  What the other one is told is in its slot.
+ */
+static EunoEpochSlot *
+lead(Actor *actor, Model *model, const BptLeaf *leaf,
+	 void (*wait) (uint32_t *word, uint32_t seen))
 {
 	const EunoEntry *entry = &model->universe->entries[model->universe->n - 1].entry;
 	EunoEpochSlot *other = &epochs->slots[FIRST_OTHER];
 	EunoEnvironment env = *actor->cx.env;
 	const EunoEnvironment *own = actor->cx.env;
 
-	tap_begin("an entry that was there is in no leaf that somebody has inserted into");
 	if (model->present[0])
 		do_remove(actor, model, 0);
 	other->request.tree = (uintptr_t) actor->fixture->tree;
@@ -154,19 +159,65 @@ test_answer(Actor *actor, Model *model, const BptLeaf *leaf)
 	other->answer.state = 0;
 	for (int i = 0; i < EUNO_QUEUES; i++)
 		epochs->queues[i].head = QUEUE_LED;
-	env.wait = lead_another;
+	env.wait = wait;
 	actor->cx.env = &env;
 	actor->cx.want_leaf = true;
 	actor->cx.leaf = 0;
 	write_crowded(actor, model, leaf);
 	actor->cx.want_leaf = false;
 	actor->cx.env = own;
+	for (int i = 0; i < EUNO_QUEUES; i++)
+		epochs->queues[i].head = 0;
+	return other;
+}
+
+/* The leader's own insert goes to a leaf; the other one's finds its entry. */
+static void
+test_answer(Actor *actor, Model *model, const BptLeaf *leaf)
+{
+	EunoEpochSlot *other;
+
+	tap_begin("an entry that was there is in no leaf that somebody has inserted into");
+	other = lead(actor, model, leaf, lead_another);
 	CHECK(actor->cx.leaf == leaf->number, "the leader's leaf is %u", actor->cx.leaf);
 	CHECK(other->answer.status == EUNO_EXISTS && other->answer.leaf == 0,
 		  "the other's status is %u, the leaf %u", other->answer.status,
 		  other->answer.leaf);
-	for (int i = 0; i < EUNO_QUEUES; i++)
-		epochs->queues[i].head = 0;
+	check_all(actor, model);
+	tap_end();
+}
+
+/* The leaf of the other one's entry is locked, until the leader has slept twice. */
+static void
+sleep_twice(uint32_t *word, uint32_t seen)
+{
+	if (word == &asker->answer.state)
+		lead_another(word, seen);
+	else if (++sleeps == 2)
+		euno_lock_release_unchanged(locked, &test_env);
+}
+
+/*
+ * For another one, who may be canceled meanwhile, nobody waits: it is told to do
+ * that itself.
+ */
+static void
+test_asleep(Actor *actor, Model *model, BptLeaf *leaf)
+{
+	EunoEpochSlot *other;
+	BptLeaf    *last = leaf;
+
+	tap_begin("a leader that would have to sleep for another one does not");
+	while (last->right != NULL)
+		last = last->right;
+	locked = &last->lock;
+	euno_mutex_lock(locked, &test_env);
+	other = lead(actor, model, leaf, sleep_twice);
+	if (sleeps < 2)
+		euno_lock_release_unchanged(locked, &test_env);
+	CHECK(sleeps == 1 && other->answer.status == UINT32_MAX,
+		  "it has slept %u times, and the status is %u", sleeps,
+		  other->answer.status);
 	check_all(actor, model);
 	tap_end();
 }
@@ -196,7 +247,7 @@ int
 main(void)
 {
 	Case		c;
-	const BptLeaf *leaf;
+	BptLeaf    *leaf;
 
 	case_make(&c, &euno_bptree_ops, shape_by_name("sparse int8"), 2000,
 			  test_seed());
@@ -205,6 +256,7 @@ main(void)
 	leaf = bpt_body(c.fixture.tree)->first;
 	test_bound(&c.actor, &c.model, leaf);
 	test_answer(&c.actor, &c.model, leaf);
+	test_asleep(&c.actor, &c.model, leaf);
 	tap_begin("a leaf that has become contended is not crowded");
 	for (int i = 0; i < 2; i++)
 		CHECK(write_crowded(&c.actor, &c.model, leaf),
