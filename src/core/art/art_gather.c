@@ -40,7 +40,7 @@ static inline uint32_t
 inline_room(uint32_t depth)
 {
 	return euno_align8((depth < ART_SHORT_PATH ? ART_SHORT_PATH : depth) +
-					  8 * ART_WORDS);
+					   8 * ART_WORDS);
 }
 
 #define NO_KEY		UINT32_MAX

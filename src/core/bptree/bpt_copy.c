@@ -32,8 +32,8 @@ copy_key(BptRead *rd, uint32_t i, const BptSlot *slot, EunoItemKey *item)
 	uint8_t    *key = direct ? batch->buf + at : spare;
 	uint32_t	len = euno_bpt_key(view, i, slot, key);
 
-	if (view->torn || euno_align8(at) + euno_align8(len) + euno_align8(slot->payload_len) >
-		batch->buf_size)
+	if (view->torn || euno_align8(at) + euno_align8(len) +
+		euno_align8(slot->payload_len) > batch->buf_size)
 		return false;
 	if (!direct)
 		memcpy(batch->buf + at, key, len);
