@@ -81,6 +81,29 @@ END $$;
 ANALYZE p;
 SELECT estimated_rows('SELECT * FROM p WHERE a = 5') BETWEEN 1 AND 3 AS one,
 	estimated_rows('SELECT * FROM p WHERE a < 1000') BETWEEN 900 AND 1100 AS a_tenth;
+-- An index that is absent has statistics of its expressions all the same, and is in
+-- no plan
+CREATE TABLE e AS SELECT g AS a, g % 2 AS b FROM generate_series(1, 10000) g;
+CREATE INDEX e_half ON e USING euno ((b + 1));
+SET client_min_messages = error;
+CREATE UNIQUE INDEX e_next ON e USING euno ((a + 1));
+RESET client_min_messages;
+ANALYZE e;
+SELECT euno_evict('e_half'), euno_evict('e_next');
+SELECT estimated_rows('SELECT * FROM e WHERE b + 1 = 1') BETWEEN 4500 AND 5500 AS half,
+	estimated_rows('SELECT a + 1 FROM e GROUP BY 1') = 10000 AS each;
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT * FROM e WHERE b + 1 = 1;
+EXPLAIN (COSTS OFF) SELECT * FROM e WHERE a + 1 = 5 OR (b + 1) IN (1, 2);
+EXPLAIN (COSTS OFF) SELECT max(a + 1) FROM e;
+EXPLAIN (COSTS OFF) SELECT * FROM e WHERE (a + 1) IS NULL;
+EXPLAIN (COSTS OFF) SELECT * FROM e ORDER BY a + 1 LIMIT 1;
+EXPLAIN (COSTS OFF) SELECT * FROM e x JOIN e y ON x.a + 1 = y.a + 1;
+EXPLAIN (COSTS OFF) SELECT * FROM e WHERE a + 1 = ANY ('{1, 2}') AND (b + 1, a + 1) > (1, 2);
+RESET enable_seqscan;
+SELECT indexrelname, state FROM euno_stat_indexes WHERE relname = 'e' ORDER BY 1;
+DROP TABLE e;
+
 SELECT euno_rebuild('p_a');
 -- A scan of all of it is for its order alone; a few rows are for the index
 EXPLAIN (COSTS OFF) SELECT * FROM p WHERE a < 20;

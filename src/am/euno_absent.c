@@ -45,7 +45,11 @@ euno_absent_note_full(EunoTreeSlot *slot, uint64 bytes)
 bool
 euno_absent_for_room(const EunoTreeSlot *slot)
 {
-	return slot->retry_at > GetCurrentTimestamp();
+	TimestampTz now = GetCurrentTimestamp();
+
+	/* No later than it was said to be, should the clock be set back. */
+	return slot->retry_at > now &&
+		slot->retry_at <= now + slot->retry_delay * INT64CONST(1000000);
 }
 
 /* Does it fit now, as far as is known? */
@@ -81,7 +85,10 @@ next_attempt(const EunoTreeSlot *slot)
 static bool
 is_time(const EunoTreeSlot *slot)
 {
-	return GetCurrentTimestamp() >= next_attempt(slot);
+	TimestampTz now = GetCurrentTimestamp();
+
+	/* The clock may have been set back since. */
+	return now >= next_attempt(slot) || now < slot->tried_at;
 }
 
 void

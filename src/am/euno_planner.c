@@ -39,7 +39,7 @@ bool
 euno_planner_is_ours(const IndexOptInfo *info)
 {
 	return (void *) info->amcostestimate == (void *) eunocostestimate &&
-		info->relam != BTREE_AM_OID;	/* as describe_ends says */
+		info->amhasgettuple;	/* else see forbid_paths */
 }
 
 /*
@@ -155,29 +155,53 @@ describe_index(IndexOptInfo *info)
 }
 
 /*
+ * No path can come of an index any more: no operator belongs to its columns,
+ * without a condition on which it is not used, and it cannot be scanned.  (Its
+ * families have to be some that there are: extensions whose functions have
+ * index conditions look them up.)
+ */
+static void
+forbid_paths(IndexOptInfo *info)
+{
+	info->opfamily = palloc(info->nkeycolumns * sizeof(Oid));
+	for (int i = 0; i < info->nkeycolumns; i++)
+		info->opfamily[i] = ACLITEM_HASH_FAM_OID;
+	info->amsearchnulls = info->amoptionalkey = false;
+	info->amhasgettuple = info->amhasgetbitmap = info->amcanparallel = false;
+}
+
+/*
  * For a comparison beyond what ANALYZE has seen, as near the growing end of a
  * table, the planner looks up the least or the greatest value that there is
  * (get_actual_variable_range), before 18 in btrees only.  So it gets a second
- * description of the index that calls it one, and is good for nothing else: no
- * operator belongs to its column, without a condition on which it is not used,
- * and it cannot be scanned, so that no path can come of it.  Its family has to
- * be one that there is: extensions whose functions have index conditions look
- * it up.
+ * description of the index that calls it one, and is good for nothing else.
  */
 static IndexOptInfo *
 describe_ends(const IndexOptInfo *info)
 {
-	static Oid	no_family[] = {ACLITEM_HASH_FAM_OID};
 	IndexOptInfo *ends = makeNode(IndexOptInfo);
 
 	*ends = *info;
 	ends->relam = BTREE_AM_OID;
 	ends->ncolumns = ends->nkeycolumns = 1;
-	ends->opfamily = no_family;
 	ends->unique = false;
-	ends->amsearchnulls = ends->amoptionalkey = false;
-	ends->amhasgettuple = ends->amhasgetbitmap = ends->amcanparallel = false;
+	forbid_paths(ends);
 	return ends;
+}
+
+/*
+ * Leaves of an index that must not be used now what the planner needs to find the
+ * statistics of its expressions.  False: it has none.
+ */
+static bool
+describe_expressions(IndexOptInfo *info)
+{
+	if (info->indexprs == NIL)
+		return false;
+	info->unique = false;
+	info->sortopfamily = NULL;	/* its ends are not to be had */
+	forbid_paths(info);
+	return true;
 }
 
 static void
@@ -198,7 +222,8 @@ EUNO_RELATION_HOOK(relation_info)
 			continue;
 		if (!describe_index(info))
 		{
-			rel->indexlist = foreach_delete_current(rel->indexlist, lc);
+			if (!describe_expressions(info))
+				rel->indexlist = foreach_delete_current(rel->indexlist, lc);
 			continue;
 		}
 		name_families(root, info);

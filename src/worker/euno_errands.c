@@ -32,7 +32,7 @@ typedef struct Worker
 {
 	BackgroundWorkerHandle *handle;
 	Oid			database;
-	TimestampTz blocking_since; /* 0: is in nobody's way */
+	int64		blocking_since; /* by euno_clock_ms; 0: is in nobody's way */
 	bool		sent_away;		/* by us; to come back later */
 } Worker;
 
@@ -300,10 +300,8 @@ euno_workers_watch(void)
 		else if (!stands_in_the_way(pid))
 			worker->blocking_since = 0;
 		else if (worker->blocking_since == 0)
-			worker->blocking_since = GetCurrentTimestamp();
-		else if (TimestampDifferenceExceeds(worker->blocking_since,
-											GetCurrentTimestamp(),
-											DeadlockTimeout))
+			worker->blocking_since = euno_clock_ms();
+		else if (euno_clock_ms() - worker->blocking_since >= DeadlockTimeout)
 		{
 			kill(pid, SIGINT);
 			worker->blocking_since = 0;

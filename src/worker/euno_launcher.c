@@ -291,11 +291,10 @@ survey_databases(void)
 
 /* How long to sleep, in milliseconds. */
 static long
-sleep_time(TimestampTz last_round)
+sleep_time(int64 last_round)
 {
-	TimestampTz now = GetCurrentTimestamp();
-	long		rest = TimestampDifferenceMilliseconds(now,
-													   last_round + euno_naptime * INT64CONST(1000000));
+	long		rest = Max(0, last_round + euno_naptime * INT64CONST(1000) -
+						   euno_clock_ms());
 
 	return euno_workers_any() ? Min(rest, WATCH_INTERVAL) : rest;
 }
@@ -304,10 +303,10 @@ sleep_time(TimestampTz last_round)
 static void
 watch_workers(void)
 {
-	static TimestampTz last = 0;
-	TimestampTz now = GetCurrentTimestamp();
+	static int64 last = 0;
+	int64		now = euno_clock_ms();
 
-	if (TimestampDifferenceExceeds(last, now, WATCH_INTERVAL / 2))
+	if (now - last >= WATCH_INTERVAL / 2)
 	{
 		euno_workers_watch();
 		last = now;
@@ -319,7 +318,7 @@ euno_launcher_main(Datum arg)
 {
 	static uint32 event = 0;
 	MemoryContext context;
-	TimestampTz last_round;
+	int64		last_round;
 	long		rest;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -334,7 +333,7 @@ euno_launcher_main(Datum arg)
 									ALLOCSET_DEFAULT_SIZES);
 	ereport(LOG, (errmsg("euno launcher started")));
 
-	last_round = GetCurrentTimestamp();
+	last_round = euno_clock_ms();
 	for (;;)
 	{
 		MemoryContextSwitchTo(context);
@@ -353,11 +352,10 @@ euno_launcher_main(Datum arg)
 		take_step(survey_databases);
 		if (euno_tree_launcher_called())
 			take_step(euno_errands_to_wanting);
-		if (TimestampDifferenceExceeds(last_round, GetCurrentTimestamp(),
-									   euno_naptime * 1000))
+		if (euno_clock_ms() - last_round >= euno_naptime * INT64CONST(1000))
 		{
 			go_round();
-			last_round = GetCurrentTimestamp();
+			last_round = euno_clock_ms();
 		}
 		take_step(euno_workers_start);
 		rest = euno_ready_step();

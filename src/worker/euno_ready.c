@@ -45,7 +45,7 @@ make_ready(EunoArena *arena, int domain, uint64 bytes, bool *more)
 long
 euno_ready_step(void)
 {
-	static TimestampTz refused = 0;
+	static int64 refused = 0;	/* by euno_clock_ms */
 	EunoArena  *arena = euno_registry_arena();
 	uint64		expected[EUNO_MAX_DOMAINS];
 	bool		any = euno_registry_expected(expected);
@@ -55,14 +55,13 @@ euno_ready_step(void)
 	 * A machine that is full is not asked at once again, but gets what it can.
 	 */
 	if (refused != 0 &&
-		TimestampDifferenceExceeds(refused, GetCurrentTimestamp(),
-								   euno_naptime * 1000))
+		euno_clock_ms() - refused >= euno_naptime * INT64CONST(1000))
 		refused = 0;
 	for (int d = 0; d < euno_ndomains; d++)
 	{
 		euno_arena_trim(arena, d, expected[d]);
 		if (refused == 0 && !make_ready(arena, d, expected[d], &more))
-			refused = GetCurrentTimestamp();
+			refused = euno_clock_ms();
 	}
 	return more ? 0 : any ? LOOK_INTERVAL : LONG_MAX;
 }

@@ -11,11 +11,22 @@
 
 #include "postgres.h"
 
+#include "portability/instr_time.h"
 #include "utils/relcache.h"
 #include "utils/timestamp.h"
 
 #include "core/euno_core.h"
 #include "mem/euno_registry.h"
+
+/* Milliseconds by a clock that nobody sets. */
+static inline int64
+euno_clock_ms(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return (int64) INSTR_TIME_GET_MILLISEC(now);
+}
 
 /* How long the launcher sleeps between rounds, in seconds.  A setting. */
 extern int	euno_naptime;

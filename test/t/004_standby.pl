@@ -18,6 +18,8 @@ CREATE EXTENSION euno_index;
 CREATE TABLE t (a int, b text);
 INSERT INTO t SELECT g, 'b' || g FROM generate_series(1, 2000) g;
 CREATE INDEX t_a ON t USING euno (a);
+CREATE INDEX t_shout ON t USING euno (upper(b));
+ANALYZE t;
 CREATE UNLOGGED TABLE u (a int);
 CREATE INDEX u_a ON u USING euno (a);
 INSERT INTO u VALUES (1);
@@ -50,6 +52,8 @@ for my $call ("euno_rebuild('t_a')", "euno_evict('t_a')")
 	my ($ret, $stdout, $stderr) = $standby->psql('postgres', "SELECT $call");
 	like($stderr, qr/Euno indexes are not available during recovery/, "$call is refused");
 }
+like($standby->safe_psql('postgres', "EXPLAIN SELECT * FROM t WHERE upper(b) = 'B77'"), qr/rows=1\b/,
+	'their statistics are not');
 is($standby->safe_psql('postgres', 'SELECT used_bytes FROM euno_memory'), '0', 'no memory is used');
 
 # A session that was there before the promotion goes on, with a cached plan.

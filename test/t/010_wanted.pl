@@ -74,7 +74,7 @@ my $failures = $node->safe_psql('postgres', 'SELECT errors FROM euno_stat_worker
 $node->psql('postgres', 'INSERT INTO f VALUES (1)', stderr => \my $stderr);
 like($stderr, qr/division by zero\n.*while building euno index "f_a" of table "postgres\.public\.f"/s, 'whose index a statement could not build is in its error');
 is($node->safe_psql('postgres', "$why 'f_a'"), 'failed|f', 'and shown, and does not keep the launcher from it');
-is($node->safe_psql('postgres', 'SELECT errors, last_error FROM euno_stat_worker'), $failures + 1 . '|division by zero', 'and counted, for a worker has built it');
+is($node->safe_psql('postgres', "SELECT errors > $failures, last_error FROM euno_stat_worker"), 't|division by zero', 'and counted, for a worker has built it');
 $node->safe_psql('postgres', 'DROP TABLE f');
 
 # So that it sleeps when it is told to end.
