@@ -125,6 +125,8 @@ end_round(EunoTreeSlot *slot, EunoPolicyInput *input)
 	TimestampTz start = (TimestampTz) pg_atomic_read_u64(&slot->round_start);
 	EunoTreeStats stats;
 
+	if (now < start)
+		start = 0;				/* the clock has been set back */
 	memset(input, 0, sizeof(*input));
 	input->generation = pg_atomic_read_u64(&slot->generation);
 	input->seconds = start == 0 ? 0 : (double) (now - start) / 1e6;
