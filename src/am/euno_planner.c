@@ -39,7 +39,7 @@ bool
 euno_planner_is_ours(const IndexOptInfo *info)
 {
 	return (void *) info->amcostestimate == (void *) eunocostestimate &&
-		info->amhasgettuple;	/* else see forbid_paths */
+		info->amhasgetbitmap;	/* else see forbid_paths */
 }
 
 /*
