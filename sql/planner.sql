@@ -92,7 +92,7 @@ ANALYZE e;
 SELECT euno_evict('e_half'), euno_evict('e_next');
 SELECT estimated_rows('SELECT * FROM e WHERE b + 1 = 1') BETWEEN 4500 AND 5500 AS half,
 	estimated_rows('SELECT a + 1 FROM e GROUP BY 1') = 10000 AS each;
-SET enable_seqscan = off;
+SET seq_page_cost = 100;
 EXPLAIN (COSTS OFF) SELECT * FROM e WHERE b + 1 = 1;
 EXPLAIN (COSTS OFF) SELECT * FROM e WHERE a + 1 = 5 OR (b + 1) IN (1, 2);
 EXPLAIN (COSTS OFF) SELECT max(a + 1) FROM e;
@@ -100,7 +100,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM e WHERE (a + 1) IS NULL;
 EXPLAIN (COSTS OFF) SELECT * FROM e ORDER BY a + 1 LIMIT 1;
 EXPLAIN (COSTS OFF) SELECT * FROM e x JOIN e y ON x.a + 1 = y.a + 1;
 EXPLAIN (COSTS OFF) SELECT * FROM e WHERE a + 1 = ANY ('{1, 2}') AND (b + 1, a + 1) > (1, 2);
-RESET enable_seqscan;
+RESET seq_page_cost;
 SELECT indexrelname, state FROM euno_stat_indexes WHERE relname = 'e' ORDER BY 1;
 DROP TABLE e;
 
