@@ -13,6 +13,7 @@
 #include "access/htup_details.h"
 #include "access/tableam.h"
 #include "access/xloginsert.h"
+#include "catalog/catalog.h"
 #include "catalog/index.h"
 #include "catalog/pg_statistic.h"
 #include "commands/progress.h"
@@ -168,6 +169,20 @@ fresh_slot(EunoIndex *idx, Relation index)
 	}
 }
 
+/*
+ * Where allow_system_table_mods is on.  What we do to build and to find a tree
+ * reads catalogs, and a mapped one's index is not in pg_class with its file.
+ */
+static void
+refuse_catalog(Relation heap)
+{
+	if (IsCatalogRelation(heap))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot create a euno index on system catalog \"%s\"",
+						RelationGetRelationName(heap))));
+}
+
 IndexBuildResult *
 eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 {
@@ -180,6 +195,7 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	int			nworkers;
 
 	EUNO_STOP_POINT("build-begin");
+	refuse_catalog(heap);
 	write_metapage(index, MAIN_FORKNUM);
 	if (IsBinaryUpgrade)
 		return result;			/* rebuilt when the new server starts */
