@@ -254,9 +254,10 @@ SELECT i.indrelid AS relid, i.indexrelid,
            WHEN 'art' THEN 'art/' || coalesce(o.sync, 'olc')
            ELSE coalesce(o.structure, 'bptree') END) AS structure,
        CASE WHEN pg_is_in_recovery() THEN 'hidden'
+            WHEN u.unsafe THEN 'absent'
             ELSE coalesce(s.state, 'absent') END AS state,
        CASE WHEN NOT pg_is_in_recovery()
-            THEN CASE WHEN current_setting('old_snapshot_threshold', true) <> '-1' THEN 'old_snapshot_threshold'
+            THEN CASE WHEN u.unsafe THEN 'old_snapshot_threshold'
                       WHEN s.state <> 'absent' THEN NULL
                       WHEN (SELECT reserved_bytes FROM euno_stat_get_memory()) = 0 THEN 'not preloaded'
                       WHEN s.state IS NULL THEN 'unused'
@@ -280,6 +281,7 @@ SELECT i.indrelid AS relid, i.indexrelid,
            SELECT max(lower(x.option_value)) FILTER (WHERE x.option_name = 'structure') AS structure,
                   max(lower(x.option_value)) FILTER (WHERE x.option_name = 'sync') AS sync
              FROM pg_catalog.pg_options_to_table(c.reloptions) x) o
+       CROSS JOIN (SELECT coalesce(current_setting('old_snapshot_threshold', true) <> '-1', false)) u (unsafe)
        LEFT JOIN euno_stat_get_indexes() s
            ON s.relfilenode = c.relfilenode
               AND s.reltablespace = CASE c.reltablespace WHEN 0 THEN d.dattablespace

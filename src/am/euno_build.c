@@ -223,10 +223,11 @@ eunobuild(Relation heap, Relation index, IndexInfo *index_info)
 	euno_build_progress(PROGRESS_CREATEIDX_SUBPHASE, EUNO_PHASE_SCAN);
 	nworkers = euno_parallel_workers(heap, index, index_info);
 	if (nworkers > 0)
-		parallel = euno_parallel_scan(heap, index, index_info, idx->schema,
-									  nworkers, false, &sort,
-									  &result->heap_tuples);
-	if (parallel == NULL)
+		parallel = euno_parallel_begin(heap, index, index_info, nworkers, false);
+	if (parallel != NULL)
+		sort = euno_parallel_scan(parallel, heap, index, index_info,
+								  idx->schema, &result->heap_tuples);
+	else
 	{
 		sort = euno_sort_begin(heap, idx->schema, maintenance_work_mem,
 							   NULL);

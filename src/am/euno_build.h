@@ -121,17 +121,23 @@ extern int	euno_parallel_workers(Relation heap, Relation index,
 								  IndexInfo *index_info);
 
 /*
- * Scan the heap with workers: as euno_heap_is_quiet says, or (rebuild) with
- * euno_heap_scan, and a snapshot that is active and registered.  NULL if no
- * worker could be had.  Else *sort holds all entries, to be performed and
- * read, and ended before euno_parallel_end.
+ * Starts workers, which scan the heap: as euno_heap_is_quiet says, or (rebuild)
+ * with euno_heap_scan, and a snapshot that is active and registered.  NULL if no
+ * worker could be had.
  */
-extern EunoParallelBuild *euno_parallel_scan(Relation heap, Relation index,
-											 IndexInfo *index_info,
-											 const EunoKeySchema *schema,
-											 int nworkers, bool rebuild,
-											 EunoSort **sort,
-											 double *heap_tuples);
+extern EunoParallelBuild *euno_parallel_begin(Relation heap, Relation index,
+											  IndexInfo *index_info,
+											  int nworkers, bool rebuild);
+
+/*
+ * Does what the workers leave of the scan, and waits for them.  The sort holds
+ * all entries then, to be performed and read, and ended before
+ * euno_parallel_end.
+ */
+extern EunoSort *euno_parallel_scan(EunoParallelBuild *build, Relation heap,
+									Relation index, IndexInfo *index_info,
+									const EunoKeySchema *schema,
+									double *heap_tuples);
 extern void euno_parallel_end(EunoParallelBuild *build);
 
 /* A worker's main function. */

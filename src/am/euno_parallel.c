@@ -59,6 +59,7 @@ typedef struct BuildShared
 struct EunoParallelBuild
 {
 	ParallelContext *pcxt;
+	BuildShared *shared;
 	Snapshot	snapshot;		/* of CREATE INDEX's scan */
 	EunoSortShare share;
 };
@@ -145,41 +146,48 @@ scan_part(Relation heap, Relation index, IndexInfo *index_info,
 }
 
 EunoParallelBuild *
-euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
-				   const EunoKeySchema *schema, int nworkers, bool rebuild,
-				   EunoSort **sort, double *heap_tuples)
+euno_parallel_begin(Relation heap, Relation index, IndexInfo *index_info,
+					int nworkers, bool rebuild)
 {
 	EunoParallelBuild *build = palloc0(sizeof(EunoParallelBuild));
-	ParallelContext *pcxt;
-	BuildShared *shared;
 
 	EnterParallelMode();
-	pcxt = CreateParallelContext("euno_index", "euno_parallel_build_main",
-								 nworkers);
-	build->pcxt = pcxt;
+	build->pcxt = CreateParallelContext("euno_index",
+										"euno_parallel_build_main", nworkers);
 	build->snapshot = index_info->ii_Concurrent && !rebuild ?
 		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
-	shared = set_up_shared(pcxt, heap, index, rebuild,
-						   rebuild || euno_heap_is_quiet(heap, index_info),
-						   index_info->ii_Concurrent, build->snapshot);
-	if (shared != NULL)
-		LaunchParallelWorkers(pcxt);
-	if (shared == NULL || pcxt->nworkers_launched == 0)
+	build->shared = set_up_shared(build->pcxt, heap, index, rebuild,
+								  rebuild || euno_heap_is_quiet(heap, index_info),
+								  index_info->ii_Concurrent, build->snapshot);
+	if (build->shared != NULL)
+		LaunchParallelWorkers(build->pcxt);
+	if (build->shared == NULL || build->pcxt->nworkers_launched == 0)
 	{
 		euno_parallel_end(build);
 		return NULL;
 	}
+	return build;
+}
+
+EunoSort *
+euno_parallel_scan(EunoParallelBuild *build, Relation heap, Relation index,
+				   IndexInfo *index_info, const EunoKeySchema *schema,
+				   double *heap_tuples)
+{
+	ParallelContext *pcxt = build->pcxt;
+	BuildShared *shared = build->shared;
+	EunoSort   *sort;
 
 	build->share.files = &shared->files;
 	build->share.participant = 0;
-	*sort = euno_sort_begin(heap, schema,
-							maintenance_work_mem / shared->participants,
-							&build->share);
+	sort = euno_sort_begin(heap, schema,
+						   maintenance_work_mem / shared->participants,
+						   &build->share);
 	EUNO_STOP_POINT("build-leader");
 	*heap_tuples = scan_part(heap, index, index_info, shared, pcxt->toc, true,
-							 *sort);
+							 sort);
 
-	euno_sort_own(*sort);
+	euno_sort_own(sort);
 
 	/* An error in a worker is raised here. */
 	WaitForParallelWorkersToAttach(pcxt);
@@ -191,9 +199,9 @@ euno_parallel_scan(Relation heap, Relation index, IndexInfo *index_info,
 		*heap_tuples += result->heap_tuples;
 		index_info->ii_BrokenHotChain |= result->broken_hot_chain;
 		InstrAccumParallelQuery(&result->buffers, &result->wal);
-		euno_sort_import(*sort, i + 1, result->nruns);
+		euno_sort_import(sort, i + 1, result->nruns);
 	}
-	return build;
+	return sort;
 }
 
 void

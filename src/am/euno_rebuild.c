@@ -100,7 +100,8 @@ plan_workers(Relation heap, Relation index, IndexInfo *index_info)
 
 /*
  * Read the table and sort its entries, with workers if it is large; *parallel
- * is set if they are to be ended after the sort.
+ * is set if they are to be ended after the sort.  If they could not be started
+ * the last time, for want of dynamic shared memory, once without.
  */
 static EunoSort *
 sort_table(EunoIndex *idx, Relation heap, Relation index, EunoTreeSlot *slot,
@@ -108,15 +109,20 @@ sort_table(EunoIndex *idx, Relation heap, Relation index, EunoTreeSlot *slot,
 {
 	IndexInfo  *index_info = BuildIndexInfo(index);
 	int			nworkers = plan_workers(heap, index, index_info);
+	bool		try_workers = nworkers > 0 && !slot->workers_failed;
 	EunoSort   *sort = NULL;
 	double		heap_tuples;
 
 	*parallel = NULL;
-	if (nworkers > 0)
+	slot->workers_failed = try_workers; /* until they have started */
+	if (try_workers)
 	{
 		slot->builders = nworkers + 1;
-		*parallel = euno_parallel_scan(heap, index, index_info, idx->schema,
-									   nworkers, true, &sort, &heap_tuples);
+		*parallel = euno_parallel_begin(heap, index, index_info, nworkers, true);
+		slot->workers_failed = false;
+		if (*parallel != NULL)
+			sort = euno_parallel_scan(*parallel, heap, index, index_info,
+									  idx->schema, &heap_tuples);
 		slot->builders = 1;
 	}
 	if (*parallel == NULL)

@@ -159,6 +159,8 @@ typedef struct EunoTreeSlot
 								 * deeper, is part of the build (euno_state.c);
 								 * set with builder_pid */
 	int			builders;		/* the builder and its workers; an estimate */
+	bool		workers_failed; /* an error kept the last rebuild from starting
+								 * them */
 	pg_atomic_uint32 replicate; /* EunoReplicate, as who used it last has it */
 	pg_atomic_uint32 worker_turns;	/* how often a worker for a session has built
 									 * it, or left it to another builder */

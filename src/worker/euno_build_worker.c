@@ -48,6 +48,9 @@
 /* Of the worker's messages; longer ones wait for it. */
 #define QUEUE_BYTES 16384
 
+/* How often deadlock_timeout may pass before there is a place for a worker. */
+#define LONGEST_WAIT 60
+
 /* What a worker is told. */
 typedef struct Order
 {
@@ -79,15 +82,59 @@ end_request(int code, Datum arg)
 	pg_atomic_write_u32(&request->slot->worker_asker, 0);
 }
 
-/*
- * How many milliseconds a place for a worker is waited for: all may be taken by
- * what waits for us.  But where they are taken by others like ours, these end.
- */
-static int
-longest_wait(void)
+/* Has another session workers that end with its statement? */
+static bool
+are_statements_parallel(void)
 {
-	return pg_atomic_read_u32(euno_tree_asked_workers()) > 0 ?
-		60 * DeadlockTimeout : DeadlockTimeout;
+	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
+	{
+		const PGPROC *proc = &ProcGlobal->allProcs[i];
+		const PGPROC *leader = proc->lockGroupLeader;
+
+		if (proc->pid != 0 && leader != NULL && leader != proc &&
+			leader != MyProc->lockGroupLeader)
+			return true;
+	}
+	return false;
+}
+
+static inline bool
+is_ours(const LockInstanceData *lock)
+{
+	return lock->leaderPid == MyProcPid;
+}
+
+/* Does another session wait for a lock that ours has? */
+static bool
+is_waited_for(void)
+{
+	LockData   *data = GetLockStatusData();
+	bool		found = false;
+
+	for (int i = 0; i < data->nelements && !found; i++)
+	{
+		const LockInstanceData *ours = &data->locks[i];
+
+		for (int j = 0; is_ours(ours) && j < data->nelements && !found; j++)
+			found = data->locks[j].waitLockMode != NoLock &&
+				!is_ours(&data->locks[j]) &&
+				memcmp(&data->locks[j].locktag, &ours->locktag,
+					   sizeof(LOCKTAG)) == 0;
+	}
+	pfree(data->locks);
+	pfree(data);
+	return found;
+}
+
+/*
+ * No worker has a place yet: may one come free?  Those of others like us do,
+ * and those of parallel statements, unless these may wait for us.
+ */
+static bool
+is_place_expected(void)
+{
+	return pg_atomic_read_u32(euno_tree_asked_workers()) > 0 ||
+		(are_statements_parallel() && !is_waited_for());
 }
 
 static void
@@ -108,7 +155,8 @@ start_worker(EunoIndex *idx, Relation index, Request *request)
 	worker.bgw_notify_pid = MyProcPid;
 	while (!RegisterDynamicBackgroundWorker(&worker, &request->handle))
 	{
-		if (++waited > longest_wait())
+		if (++waited % DeadlockTimeout == 0 &&
+			(waited / DeadlockTimeout >= LONGEST_WAIT || !is_place_expected()))
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 					 errmsg("could not start a worker to build euno index \"%s\"",

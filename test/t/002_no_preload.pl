@@ -74,7 +74,7 @@ $node->safe_psql('other', 'DROP EXTENSION euno_index');
 pass('DROP EXTENSION works');
 
 # With it again, everything that was done meanwhile is in the indexes.
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'euno_index'");
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'euno_index'\neuno.snapshot_on_shutdown = on");
 $node->restart;
 ok(wait_for_state($node, 'postgres', 'ready'), 'preloaded again, all indexes are built');
 same_answers($node, 'postgres', 'SELECT a FROM t WHERE a > 995 ORDER BY a', 'high keys');
@@ -87,7 +87,7 @@ like($stderr, qr/conflicting key value violates exclusion constraint/, 'the excl
 # notice that.  It is not used.
 SKIP:
 {
-	skip 'old_snapshot_threshold is gone', 6 if $node->pg_version >= 17;
+	skip 'old_snapshot_threshold is gone', 7 if $node->pg_version >= 17;
 
 	my $log_start = -s $node->logfile;
 	$node->append_conf('postgresql.conf', 'old_snapshot_threshold = 0');
@@ -95,6 +95,7 @@ SKIP:
 	like(slurp_file($node->logfile, $log_start),
 		qr/WARNING:  euno indexes are not used while "old_snapshot_threshold" is set/, 'the server warns');
 	unlike(by_index($node, 'postgres', 'EXPLAIN SELECT a FROM t WHERE a = 5'), qr/t_a/, 'the index is not used');
+	is($node->safe_psql('postgres', "SELECT DISTINCT state, absent_reason FROM euno_stat_indexes"), 'absent|old_snapshot_threshold', 'nor said to be, though its tree has come from the file');
 	is(by_index($node, 'postgres', 'SELECT b FROM t WHERE a = 5'), 'b5', 'queries work');
 	($ret, $stdout, $stderr) = $node->psql('postgres', "SELECT euno_rebuild('t_a')");
 	like($stderr, qr/Euno indexes cannot be used with "old_snapshot_threshold"/, 'nothing is built');

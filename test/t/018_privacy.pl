@@ -191,7 +191,41 @@ SQL
 $waiting[$_ - 1]->query_until(qr/started/, "\\echo started\nINSERT INTO app.z$_ VALUES (2000);\n") for 1 .. 2;
 is(join('', map { $_->query('SELECT 1'); $_->{stderr} =~ s/background_psql.*\n//gr } @waiting), '', 'who finds no place for a worker waits while others build');
 $_->quit for @waiting;
-$node->safe_psql('postgres', 'DROP TABLE app.z1, app.z2');
+
+# So it does while a parallel query has the place, but not if that waits for its locks.
+$node->safe_psql('postgres', <<'SQL');
+CREATE TABLE app.few WITH (parallel_workers = 2) AS SELECT generate_series(1, 3) AS a;
+CREATE TABLE app.many WITH (parallel_workers = 2) AS SELECT generate_series(1, 100000) AS a;
+SELECT euno_evict('app.z1_sleeps');
+SQL
+my $query = $node->background_psql('postgres');
+$query->query(<<'SQL');
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET parallel_leader_participation = off;
+SQL
+sub await_worker
+{
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'parallel worker'")
+		or die 'no parallel worker';
+}
+$query->query_until(qr/started/, "\\echo started\nSELECT count(*) FROM app.few WHERE pg_sleep(0.5)::text = '';\n");
+await_worker();
+is(stranger('postgres', 'INSERT INTO app.z1 VALUES (2001)', 'thief'), ' ', 'who finds no place for a worker waits for a parallel query');
+$query->query('SELECT 1');
+$node->safe_psql('postgres', "SELECT euno_evict('app.z1_sleeps')");
+$locker = $node->background_psql('postgres', extra_params => [ '-U', 'thief' ], on_error_stop => 0);
+$locker->query('BEGIN; SELECT pg_advisory_xact_lock(7)');
+$query->query_until(qr/started/, "\\echo started\nSELECT pg_advisory_xact_lock(7), a FROM app.many;\n");
+await_worker();
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+	or die 'nobody waits for the lock';
+$locker->query('INSERT INTO app.z1 VALUES (2002)');
+like($locker->{stderr}, qr/could not start a worker to build euno index "z1_sleeps"/, 'but not for one that waits for it');
+$locker->query('ROLLBACK');
+$_->quit for $locker, $query;
+$node->safe_psql('postgres', 'DROP TABLE app.few, app.many, app.z1, app.z2');
 $node->append_conf('postgresql.conf', "max_worker_processes = 8\ndeadlock_timeout = 1s\neuno.auto_rebuild = on");
 $node->restart;
 

@@ -209,6 +209,26 @@ $node->safe_psql('postgres', 'DELETE FROM t WHERE a % 10 = 1');
 my (undef, undef, $launched) = $node->psql('postgres', 'SET min_parallel_index_scan_size = 0; VACUUM (PARALLEL 2, VERBOSE, INDEX_CLEANUP on) t');
 like($launched, qr/launched [12] parallel vacuum workers? for index vacuuming/, 'VACUUM with workers');
 check_indexes($node, 'postgres', 'VACUUM with workers');
+
+# Without room for what workers share, the next rebuild has none; the one after that has.
+$node->append_conf('postgresql.conf', "dynamic_shared_memory_type = mmap\neuno.auto_rebuild = off\nlog_temp_files = 0");
+$node->restart;
+sub rebuild
+{
+	my (undef, undef, $error) = $node->psql('postgres', q{SELECT euno_evict('t_counted'), euno_rebuild('t_counted')});
+
+	return $error;
+}
+my $segments = $node->data_dir . '/pg_dynshmem';
+my $log_start = -s $node->logfile;
+chmod 0500, $segments;
+like(rebuild(), qr/ERROR:  could not open shared memory segment.*\nCONTEXT:  while building euno index/, 'there is no room for what workers share');
+is(rebuild(), '', 'then it is built without workers');
+unlike(slurp_file($node->logfile, $log_start), qr/\.fileset/, 'which is so');
+chmod 0700, $segments;
+is(rebuild(), '', 'there is room again');
+like(slurp_file($node->logfile, $log_start), qr/\.fileset/, 'and workers');
+check_indexes($node, 'postgres', 'with workers, and without');
 $node->stop;
 
 done_testing();
