@@ -82,9 +82,12 @@ end_request(int code, Datum arg)
 	pg_atomic_write_u32(&request->slot->worker_asker, 0);
 }
 
-/* Has another session workers that end with its statement? */
+/*
+ * Is there a worker of another session's statement that will end, as far as can
+ * be seen: one whose session and which itself wait for no lock?  A hint.
+ */
 static bool
-are_statements_parallel(void)
+is_statement_parallel(void)
 {
 	for (uint32 i = 0; i < ProcGlobal->allProcCount; i++)
 	{
@@ -92,49 +95,22 @@ are_statements_parallel(void)
 		const PGPROC *leader = proc->lockGroupLeader;
 
 		if (proc->pid != 0 && leader != NULL && leader != proc &&
-			leader != MyProc->lockGroupLeader)
+			leader != MyProc->lockGroupLeader &&
+			proc->waitLock == NULL && leader->waitLock == NULL)
 			return true;
 	}
 	return false;
 }
 
-static inline bool
-is_ours(const LockInstanceData *lock)
-{
-	return lock->leaderPid == MyProcPid;
-}
-
-/* Does another session wait for a lock that ours has? */
-static bool
-is_waited_for(void)
-{
-	LockData   *data = GetLockStatusData();
-	bool		found = false;
-
-	for (int i = 0; i < data->nelements && !found; i++)
-	{
-		const LockInstanceData *ours = &data->locks[i];
-
-		for (int j = 0; is_ours(ours) && j < data->nelements && !found; j++)
-			found = data->locks[j].waitLockMode != NoLock &&
-				!is_ours(&data->locks[j]) &&
-				memcmp(&data->locks[j].locktag, &ours->locktag,
-					   sizeof(LOCKTAG)) == 0;
-	}
-	pfree(data->locks);
-	pfree(data);
-	return found;
-}
-
 /*
- * No worker has a place yet: may one come free?  Those of others like us do,
- * and those of parallel statements, unless these may wait for us.
+ * No worker has a place yet: may one come free?  All may be taken by what waits
+ * for us; but those of others like us end.
  */
 static bool
 is_place_expected(void)
 {
 	return pg_atomic_read_u32(euno_tree_asked_workers()) > 0 ||
-		(are_statements_parallel() && !is_waited_for());
+		is_statement_parallel();
 }
 
 static void
