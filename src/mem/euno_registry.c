@@ -367,6 +367,7 @@ euno_tree_find_or_make(const EunoTreeKey *key, Oid index_oid)
 		slot->heap_oid = InvalidOid;
 		slot->tried_at = 0;
 		slot->build_failed = false;
+		slot->workers_failed = false;
 		slot->retry_at = 0;
 		slot->retry_delay = 0;
 		slot->compacted_at = 0;

@@ -210,7 +210,7 @@ sub await_worker
 	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'parallel worker'")
 		or die 'no parallel worker';
 }
-$query->query_until(qr/started/, "\\echo started\nSELECT count(*) FROM app.few WHERE pg_sleep(0.5)::text = '';\n");
+$query->query_until(qr/started/, "\\echo started\nSELECT count(*) FROM app.few WHERE pg_sleep(1.5)::text = '';\n");
 await_worker();
 is(stranger('postgres', 'INSERT INTO app.z1 VALUES (2001)', 'thief'), ' ', 'who finds no place for a worker waits for a parallel query');
 $query->query('SELECT 1');

@@ -222,7 +222,12 @@ sub rebuild
 my $segments = $node->data_dir . '/pg_dynshmem';
 my $log_start = -s $node->logfile;
 chmod 0500, $segments;
-like(rebuild(), qr/ERROR:  could not open shared memory segment.*\nCONTEXT:  while building euno index/, 'there is no room for what workers share');
+for my $am (qw(btree euno))
+{
+	(undef, undef, my $error) = $node->psql('postgres', "CREATE INDEX ON t USING $am (a, b)");
+	like($error, qr/ERROR:  could not open shared memory segment/, "there is no room for what workers share: CREATE INDEX, $am");
+}
+like(rebuild(), qr/ERROR:  could not open shared memory segment.*\nCONTEXT:  while building euno index/, 'a rebuild');
 is(rebuild(), '', 'then it is built without workers');
 unlike(slurp_file($node->logfile, $log_start), qr/\.fileset/, 'which is so');
 chmod 0700, $segments;
